@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import { createReference } from './api/openapi.ts';
+import { apiRoutes } from './api/routes.ts';
+import { noRoute, sendProblem } from './api/problem.ts';
+import { allowCors } from './api/cors.ts';
+import type { Context } from './context.ts';
+import { AppError } from './errors.ts';
+import { mcpDoor } from './mcp/door.ts';
+import { answerOtherMethods, collectMethods } from './methods.ts';
+import { addBodyParsers } from './request-body.ts';
+import type { CallCounter } from './services/call-counter.ts';
+import { createRewrite, isApi, requireTarget } from './target.ts';
+import { createWebDoor, type WebDoor } from './web/door.ts';
+
+/** How the process is doing, as the probes report it. */
+export type Health = {
+  state(): 'starting' | 'ready' | 'draining';
+  /** Whether the last write probe succeeded. */
+  writable(): boolean;
+};
+
+type AppParts = { readonly counter: CallCounter; readonly health: Health };
+
+/** Milliseconds after which a client that is too slow is cut off: sending its headers, and all of its request. */
+const headersTimeout = 8_000;
+const requestTimeout = 10_000;
+const keepAliveTimeout = 65_000;
+
+/** Largest body where nothing larger is stated, bytes. */
+const bodyLimit = 64 * 1024;
+
+/** The whole HTTP side: the instance that the server listens with. */
+export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
+  const reference = createReference(ctx.config);
+  const web = createWebDoor(ctx, parts.counter, () => reference.document());
+  const app = Fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    bodyLimit,
+    requestTimeout,
+    keepAliveTimeout,
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    exposeHeadRoutes: true,
+    rewriteUrl: createRewrite(ctx.config),
+    routerOptions: { maxParamLength: 500 },
+    http: {
+      headersTimeout,
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: 32 * 1024,
+      // A missing Host is answered by requireTarget, with a body that says so.
+      requireHostHeader: false,
+    },
+    frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
+    clientErrorHandler: answerBrokenRequest,
+  });
+  // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
+  app.setValidatorCompiler(() => () => true);
+  addBodyParsers(app);
+  app.setErrorHandler((error: FastifyError, request, reply) => fail(ctx, web, error, request, reply));
+  app.setNotFoundHandler(
+    (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, noRoute(request), request, reply),
+  );
+  app.addHook('onClose', () => web.close());
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (parts.health.state() === 'draining') reply.header('connection', 'close');
+    requireTarget(ctx.config, request.raw, request.originalUrl);
+    return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
+  });
+
+  const methods = collectMethods(app);
+  addProbes(app, ctx, parts);
+  await app.register(apiRoutes(ctx, parts.counter, reference), { prefix: '/api' });
+  await app.register(mcpDoor(ctx, parts.counter));
+  await app.register(web.routes);
+  answerOtherMethods(app, methods);
+  answerFromCache(app, web);
+  return app;
+}
+
+/** A kept page is sent before anything is routed: that costs about what a bare server does. */
+function answerFromCache(app: FastifyInstance, web: WebDoor): void {
+  app.server.removeAllListeners('request');
+  app.server.on('request', (request, response) => {
+    if (!web.answerKept(request, response)) app.routing(request, response);
+  });
+}
+
+function addProbes(app: FastifyInstance, ctx: Context, { health }: AppParts): void {
+  app.get('/healthz', async () => ({ success: true, status: 'ok' }));
+  app.get('/readyz', async (_request, reply) => {
+    const state = health.state();
+    const readable = await ctx.engine.probe().then(
+      () => true,
+      () => false,
+    );
+    const ready = state === 'ready' && readable;
+    return reply
+      .code(ready ? 200 : 503)
+      .header('cache-control', 'no-store')
+      .send({ success: ready, state, writable: health.writable() && ctx.engine.readOnly() === null });
+  });
+}
+
+/** Every failure ends here, in the form that its address speaks. */
+function fail(
+  ctx: Context,
+  web: WebDoor,
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const explained = explain(error);
+  if (explained.code === 'internal_error') {
+    ctx.log.error(
+      { err: error, requestId: request.id, method: request.method, route: request.routeOptions.url },
+      'a call failed for a reason that was not foreseen',
+    );
+  }
+  return isForPeople(request)
+    ? web.sendFailure(request, reply, explained)
+    : sendProblem(ctx.config, request, reply, explained);
+}
+
+/** Whether a page was asked for, and not in JSON. */
+function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean {
+  if (/^\/+(?:api|mcp|-|\.well-known|healthz|readyz)(?:[/?]|$)/.test(originalUrl)) return false;
+  if (method !== 'GET' && method !== 'HEAD') return /^\/verify(?:\?|$)/.test(originalUrl);
+  const { accept = '' } = headers;
+  return accept.includes('text/html') || !/application\/(?:problem\+)?json/.test(accept);
+}
+
+/** What a thrown value means to the caller: Fastify's own refusals by their code, the unforeseen as such. */
+function explain(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new AppError(
+        'too_large',
+        'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
+      );
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AppError('unsupported_media_type', 'This content type is not accepted.', {
+        hint: "Send JSON with the header 'Content-Type: application/json'.",
+      });
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new AppError('invalid_input', 'The body is not as long as Content-Length says.', {
+        errors: [{ field: 'Content-Length', message: 'must be the length of the body' }],
+      });
+    case 'FST_ERR_BAD_URL':
+      return new AppError('invalid_input', 'The address is not a valid one: check its % escapes.', {
+        errors: [{ field: 'url', message: 'has a % that begins no valid escape' }],
+      });
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new AppError('not_found', 'There is nothing at this address.');
+    default:
+      // What else Fastify refuses, such as an upload that broke off, is not a fault of ours.
+      if (error instanceof Error && 'statusCode' in error && Number(error.statusCode) < 500)
+        return new AppError(
+          'invalid_input',
+          'The request could not be read: its method, headers or body are broken.',
+        );
+      return new AppError(
+        'internal_error',
+        'Something went wrong on our side. It was logged under the request id; repeat the call, and tell the operator if it stays.',
+      );
+  }
+}
+
+/** A request that Node could not read: a plain answer, then the connection ends. */
+function answerBrokenRequest(
+  this: FastifyInstance,
+  error: Error & { code?: string },
+  socket: import('node:net').Socket,
+): void {
+  if (!socket.writable) return;
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : '400 Bad Request';
+  const detail = `The request could not be read (${status}).`;
+  const requestId = randomUUID();
+  const body = JSON.stringify({
+    type: 'about:blank',
+    title: status.slice(4),
+    status: Number(status.slice(0, 3)),
+    detail,
+    success: false,
+    error: detail,
+    code: 'invalid_input',
+    retryable: false,
+    requestId,
+  });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+
+/** What a keyword of `TRUST_PROXY` stands for: RFC 1122 and RFC 4291; RFC 1918 and RFC 4193. */
+const keywords: ReadonlyMap<string, readonly string[]> = new Map([
+  ['loopback', ['127.0.0.0/8', '::1/128']],
+  ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
+]);
+
+/** Proxies that one request may have passed; a longer `X-Forwarded-For` is read no further. */
+const maxProxies = 20;
+
+/**
+ * The function that names whom an anonymous call counts against: an IPv4 address, or the /64 of an IPv6 one
+ * (`2001:db8:1:2::/64`), which is what one subscriber is given. `X-Forwarded-For` is read from its right end,
+ * each entry only on the word of a trusted proxy, so nothing that a client sends can change its own address.
+ *
+ * `peer` is the socket's remote address; `forwardedFor` the header, repeated ones joined by commas.
+ */
+export function createClientAddress(
+  trustProxy: readonly string[],
+): (peer: string, forwardedFor: string | undefined) => string {
+  const trusted = blockList(trustProxy);
+  return (peer, forwardedFor) => {
+    let address = plainAddress(peer);
+    if (address === null) return peer;
+    let rest = forwardedFor;
+    for (let hops = 0; rest !== undefined && hops < maxProxies && isIn(trusted, address); hops++) {
+      const comma = rest.lastIndexOf(',');
+      const next = plainAddress(withoutPort(rest.slice(comma + 1).trim()));
+      if (next === null) break;
+      address = next;
+      rest = comma === -1 ? undefined : rest.slice(0, comma);
+    }
+    return isIPv4(address) ? address : network64(address);
+  };
+}
+
+/** {@link createClientAddress} for a request as it arrived. */
+export function createAddressReader(trustProxy: readonly string[]): (request: IncomingMessage) => string {
+  const clientAddress = createClientAddress(trustProxy);
+  return ({ socket, headers }) => {
+    const forwarded = headers['x-forwarded-for'];
+    return clientAddress(
+      socket.remoteAddress ?? '',
+      Array.isArray(forwarded) ? forwarded.join(',') : forwarded,
+    );
+  };
+}
+
+/** Why an entry of `TRUST_PROXY` cannot be used, or null if it can. */
+export function trustProxyFault(entry: string): string | null {
+  if (keywords.has(entry)) return null;
+  const [address = '', prefix, ...more] = entry.split('/');
+  const family = address.includes('%') ? 0 : isIP(address);
+  if (family === 0 || more.length > 0) {
+    return 'is not an address, a CIDR range, loopback or private';
+  }
+  if (plainAddress(address) !== address) return 'is an IPv4 address written as IPv6; write it as IPv4';
+  if (prefix === undefined) return null;
+  const bits = family === 4 ? 32 : 128;
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) return `needs a prefix length from 1 to ${bits}`;
+  return Number(prefix) === 0 ? 'would trust every client to name its own address' : null;
+}
+
+function blockList(entries: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of entries.flatMap((entry) => keywords.get(entry) ?? entry)) {
+    const [address = '', prefix] = range.split('/');
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return list;
+}
+
+function isIn(list: BlockList, address: string): boolean {
+  return list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+}
+
+/** An address without zone, and an IPv4-mapped one (RFC 4291, 2.5.5.2) as the IPv4 address that it is. */
+function plainAddress(text: string): string | null {
+  if (isIPv4(text)) return text;
+  if (!isIPv6(text)) return null;
+  const address = text.replace(/%.*$/, '');
+  const groups = ipv6Groups(address);
+  if (groups.slice(0, 5).some((group) => group !== 0) || groups[5] !== 0xffff) return address;
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 0xff])
+    .join('.');
+}
+
+function network64(address: string): string {
+  const groups = ipv6Groups(address).slice(0, 4);
+  return `${groups.map((group) => group.toString(16)).join(':')}::/64`;
+}
+
+/** The eight 16-bit groups of a valid IPv6 address. */
+function ipv6Groups(address: string): number[] {
+  const hex = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  });
+  const [head = [], tail = []] = hex
+    .split('::')
+    .map((half) => half.split(':').filter((group) => group !== ''));
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+}
+
+/** Some proxies append the client's port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(entry: string): string {
+  const parts = /^(?:\[([^\]]*)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})?$/.exec(entry);
+  return parts?.[1] ?? parts?.[2] ?? entry;
+}

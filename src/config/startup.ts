@@ -1,0 +1,57 @@
+import { isIP } from 'node:net';
+import type { Config } from '../config.ts';
+import { isLoopback } from '../hosts.ts';
+import { settings } from './settings.ts';
+
+/** What stands between this configuration and use by others, a sentence each. */
+export function startupNotes(config: Config): string[] {
+  const { site, mail, limits } = config;
+  const { protocol, hostname } = new URL(site.baseUrl);
+  const local = isLoopback(hostname);
+  const exposed = !isLoopback(config.host) && config.host !== '::1';
+  const off = Object.entries(limits).flatMap(([policy, limit]) => (limit === 0 ? policy : []));
+  const notes: [boolean, string][] = [
+    [local, `BASE_URL is ${site.baseUrl}: addresses in pages and mail work on this machine only.`],
+    [
+      !local && protocol === 'http:',
+      'BASE_URL is http: API keys travel in clear. Put a proxy with TLS in front and set an https address.',
+    ],
+    [
+      config.trustProxy.length === 0 && (protocol === 'https:' || exposed),
+      'TRUST_PROXY is empty: behind a proxy all clients share one limit. Name the proxy, e.g. TRUST_PROXY=loopback.',
+    ],
+    [mail.smtpUrl === null, `SMTP_URL is not set: mail goes to files in ${mail.dir}, not to its receivers.`],
+    [
+      mail.smtpUrl !== null && /@localhost>?$/.test(mail.from),
+      `MAIL_FROM is ${mail.from}: other servers will refuse it.`,
+    ],
+    [off.length > 0, `Limits are off for: ${off.join(', ')}.`],
+    [config.readOnly, 'READ_ONLY is on: pages and lists work, changes do not.'],
+  ];
+  return notes.flatMap(([applies, note]) => (applies ? note : []));
+}
+
+/** What the start-up block tells that is not in the configuration. */
+export type StartupFacts = {
+  /** Of the program. */
+  readonly version: string;
+  /** The database in the engine's own words, without credentials: `SQLite 3.53.4, 12 posts`. */
+  readonly database: string;
+};
+
+/** The text that a start prints: where things are, and {@link startupNotes}. Ends with a newline. */
+export function startupBlock(config: Config, facts: StartupFacts): string {
+  const { variant, site, mail, database } = config;
+  const place = database.engine === 'sqlite' ? database.file : settings.DATABASE_URL.show(config);
+  const rows = [
+    ['address', site.baseUrl],
+    ['blogs', variant.blogUrl(site, '{slug}')],
+    ['listening', `${isIP(config.host) === 6 ? `[${config.host}]` : config.host}:${config.port}`],
+    ['variant', variant.name],
+    ['database', `${facts.database}, ${place}`],
+    ['mail', mail.smtpUrl === null ? `files in ${mail.dir}` : settings.SMTP_URL.show(config)],
+  ].map(([name = '', value = '']) => `  ${name.padEnd(11)}${value}`);
+  const notes = startupNotes(config).map((note) => `  - ${note}`);
+  const heading = notes.length === 0 ? [] : ['', 'Before others use it:'];
+  return [`Masthead ${facts.version}`, '', ...rows, ...heading, ...notes, ''].join('\n');
+}

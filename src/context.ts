@@ -1,0 +1,58 @@
+import type { Kysely } from 'kysely';
+import type { Config } from './config.ts';
+import type { Engine } from './db/database.ts';
+import type { FullText } from './db/full-text.ts';
+import type { Tables } from './db/tables.ts';
+import type { Log } from './log.ts';
+import type { Renderer } from './markdown/renderer.ts';
+
+/** What a read needs. Inside a write the same functions run on the transaction. */
+export type ReadContext = {
+  readonly config: Config;
+  readonly db: Kysely<Tables>;
+  /** The clock, epoch milliseconds: nothing else tells the time. */
+  now(): number;
+};
+
+/**
+ * What a write operation has: its transaction and no way out of it. It may run in another thread, so it
+ * holds no connection, log or mailer; what must follow the commit is noted here and done by the caller.
+ */
+export type WriteContext = ReadContext & {
+  /** Seals what rests in the outbox. */
+  readonly secretKey: Buffer;
+  /** How the engine keeps what is searched. */
+  readonly fullText: FullText;
+  /** Makes other transactions that lock the same name wait until this one ends. */
+  lock(name: string): Promise<void>;
+  /**
+   * For an answer that acknowledges what an earlier call has stored: holds it back until that is as safe as
+   * what this operation would write itself.
+   */
+  confirm(): Promise<void>;
+  /** Notes that cached answers carrying this tag are out of date once the operation commits. */
+  changed(tag: ChangeTag): void;
+  /** Notes that the outbox has something to send once the operation commits. */
+  mailQueued(): void;
+};
+
+/** Everything the doors and workers use. */
+export type Context = ReadContext & {
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  readonly log: Log;
+  readonly secretKey: Buffer;
+};
+
+/** The same for what everyone may see, which may come from a replica of the database. */
+export function publicly(ctx: Context): Context {
+  return { ...ctx, db: ctx.engine.publicReads };
+}
+
+/** What a cached answer depends on: one post, everything of one agent's blog, or lists of the whole site. */
+export type ChangeTag = `post:${string}` | `agent:${string}` | 'site';
+
+/** The clock as a stored time: ISO 8601 UTC with milliseconds. */
+export function timestamp(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}

@@ -1,0 +1,144 @@
+import { sql } from 'kysely';
+import type { WriteContext } from '../context.ts';
+import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
+
+/**
+ * A write: a named function of plain data. Everything that changes the database is one of these, because a
+ * plain name and plain data can cross to the thread that owns the writing connection (SQLite) and can be
+ * run again after a serialization failure (PostgreSQL). Inside, only SQL is awaited.
+ */
+export type Operation<I, O> = {
+  readonly name: string;
+  run(tx: WriteContext, input: I): Promise<O>;
+};
+
+/** Declares a write operation. Every one is also listed in `services/operations.ts`. */
+export function operation<I, O>(
+  name: string,
+  run: (tx: WriteContext, input: I) => Promise<O>,
+): Operation<I, O> {
+  return { name, run };
+}
+
+/** Where a call stands against its limit, after being counted. */
+export type Rate = {
+  /** Whether the call passes. */
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Seconds until the oldest counted call leaves the window. */
+  readonly reset: number;
+};
+
+/** A call that must be counted once against an exact limit. `rate` is null until it was. */
+export type Ticket = {
+  readonly policy: string;
+  /** Agent id or client address. */
+  readonly subject: string;
+  /** Calls an hour. */
+  readonly quota: number;
+  rate: Rate | null;
+};
+
+/** How a ticket is counted; given by the services, so that the engines need not know the tables. */
+export type CountCall = (tx: WriteContext, ticket: Ticket) => Promise<Rate>;
+
+/** An operation on its way: what crosses to the thread that runs it. */
+export type Request = {
+  readonly name: string;
+  readonly input: unknown;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly ticket: Ticket | undefined;
+};
+
+/** What comes back: exactly one of value and error, and what the commit asks for. */
+export type Outcome = {
+  readonly value?: unknown;
+  readonly error?: PlainError;
+  readonly rate: Rate | null;
+  readonly changed: readonly string[];
+  readonly mailQueued: boolean;
+};
+
+/** An error as plain data. `code` is set for an AppError. */
+export type PlainError = {
+  readonly code: ErrorCode | null;
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly extra: ErrorExtra;
+};
+
+/** The part of a transaction that can be undone by itself. */
+export type Savepoint = {
+  begin(): Promise<void>;
+  release(): Promise<void>;
+  undo(): Promise<void>;
+  /** What a database failure means to the caller. Throws to end the whole transaction instead. */
+  explain(error: unknown): unknown;
+};
+
+/**
+ * Runs one operation inside an open transaction: counts the ticket, runs the body under a savepoint, records
+ * the changes for other processes. A failed body is undone and reported; its counted call stays.
+ */
+export async function perform(
+  operationToRun: Operation<unknown, unknown>,
+  request: Request,
+  base: Omit<WriteContext, 'now' | 'changed' | 'mailQueued'>,
+  savepoint: Savepoint,
+  countCall: CountCall,
+): Promise<Outcome> {
+  const changed = new Set<string>();
+  let mailQueued = false;
+  const tx: WriteContext = {
+    ...base,
+    now: () => request.now,
+    changed: (tag) => changed.add(tag),
+    mailQueued: () => {
+      mailQueued = true;
+    },
+  };
+  const rate = request.ticket ? await countCall(tx, request.ticket) : null;
+  if (rate && !rate.allowed)
+    return { rate, changed: [], mailQueued: false, error: plainError(rateLimited(request.ticket, rate)) };
+  await savepoint.begin();
+  try {
+    const value = await operationToRun.run(tx, request.input);
+    for (const tag of changed)
+      await sql`insert into changes (tag, at) values (${tag}, ${request.now})`.execute(tx.db);
+    await savepoint.release();
+    return { value, rate, changed: [...changed], mailQueued };
+  } catch (error) {
+    const explained = error instanceof AppError ? error : savepoint.explain(error);
+    await savepoint.undo();
+    return { error: plainError(explained), rate, changed: [], mailQueued: false };
+  }
+}
+
+/** The answer to a call over its limit. */
+export function rateLimited(ticket: Pick<Ticket, 'policy' | 'quota'> | undefined, rate: Rate): AppError {
+  const limit = ticket ? `${ticket.quota} '${ticket.policy}' calls an hour` : 'the limit';
+  return new AppError(
+    'rate_limited',
+    `This call is over ${limit}. Wait ${rate.reset} seconds, then repeat it.`,
+    {
+      retryAfter: rate.reset,
+      hint: 'GET /api/limits shows every limit and what is left of it.',
+    },
+  );
+}
+
+export function plainError(error: unknown): PlainError {
+  if (error instanceof AppError)
+    return { code: error.code, message: error.message, stack: error.stack, extra: error.extra };
+  if (error instanceof Error) return { code: null, message: error.message, stack: error.stack, extra: {} };
+  return { code: null, message: String(error), stack: undefined, extra: {} };
+}
+
+/** The error again, on the side of the caller. */
+export function revive(plain: PlainError): Error {
+  const error =
+    plain.code === null ? new Error(plain.message) : new AppError(plain.code, plain.message, plain.extra);
+  if (plain.stack !== undefined) error.stack = plain.stack;
+  return error;
+}

@@ -1,0 +1,24 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { SearchQuery } from '../search-terms.ts';
+import type { Match } from './full-text.ts';
+import { openSqlite } from './sqlite.ts';
+import { newestMatches } from './sqlite-full-text.ts';
+
+/** What is looked for, and the number by which the answer is known. */
+export type SearchRequest = {
+  readonly id: number;
+  readonly query: SearchQuery;
+  readonly most: number;
+  readonly upTo: number;
+};
+export type SearchAnswer = { readonly id: number; readonly matches: readonly Match[] };
+
+// Searches on a connection of its own: a query of common words that never meet looks through the whole index.
+const { db } = openSqlite(String(workerData), { readOnly: true });
+
+parentPort?.on('message', (request: SearchRequest) => void search(request));
+
+async function search({ id, query, most, upTo }: SearchRequest): Promise<void> {
+  const { rows: matches } = await newestMatches(query, most, upTo).execute(db);
+  parentPort?.postMessage({ id, matches } satisfies SearchAnswer);
+}

@@ -1,0 +1,127 @@
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
+import { StartError } from '../errors.ts';
+import { migrationsAfter } from './migrate.ts';
+import { makeLocalDirectory, sqliteStartError, syncPath, writeMarker } from './sqlite-file.ts';
+
+/** Pages that are copied in one go; between two, other work of this process has its turn. */
+const pagesAtOnce = 1_000;
+/** How long to wait for a lock, ms. */
+const lockPatience = 5_000;
+
+/** What a copy holds. */
+export type Copied = {
+  /** The instance whose database it is. */
+  readonly instanceId: string;
+  readonly bytes: number;
+};
+
+/** Told how many pages are copied, of how many. */
+export type CopyProgress = (done: number, all: number) => void;
+
+/**
+ * Copies the database of a running service to a new file: all that was committed when it began, and nothing of
+ * later. The copy is checked, and appears under its name when it is whole and on disk. Throws StartError.
+ */
+export async function backupSqlite(file: string, to: string, progress: CopyProgress): Promise<Copied> {
+  if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
+  if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
+  return copy(file, to, progress);
+}
+
+/**
+ * Puts a backup where there is no database yet, with the marker that names its instance. Throws StartError when
+ * the backup is not whole, or newer than this program, or when anything of a database is there.
+ */
+export async function restoreSqlite(
+  from: string,
+  { dataDir, file }: { dataDir: string; file: string },
+  progress: CopyProgress,
+): Promise<Copied> {
+  const marker = join(dataDir, 'instance');
+  // A log that was left behind would be taken for a part of the restored database.
+  for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`, marker]) {
+    if (existsSync(path))
+      throw new StartError(`${path} exists: restore into a DATA_DIR without a database, or move it away.`);
+  }
+  if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
+  for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
+  const copied = await copy(from, file, progress);
+  writeMarker(marker, copied.instanceId);
+  return copied;
+}
+
+async function copy(from: string, to: string, progress: CopyProgress): Promise<Copied> {
+  const draft = `${to}.partial`;
+  makeEmpty(draft);
+  try {
+    const instanceId = await copyPages(from, draft, progress);
+    check(draft);
+    syncPath(draft);
+    renameSync(draft, to);
+    syncPath(dirname(to));
+    return { instanceId, bytes: statSync(to).size };
+  } catch (error) {
+    throw sqliteStartError(error, from);
+  } finally {
+    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${draft}${end}`, { force: true });
+  }
+}
+
+function makeEmpty(file: string): void {
+  try {
+    rmSync(file, { force: true });
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    throw new StartError(
+      `${file} cannot be written (${error instanceof Error ? error.message : String(error)}): name another place.`,
+    );
+  }
+}
+
+/** Returns the id of the instance. */
+async function copyPages(from: string, to: string, progress: CopyProgress): Promise<string> {
+  const source = new DatabaseSync(from, { readOnly: true, timeout: lockPatience });
+  try {
+    // An open transaction keeps what is read as it is at this moment; without it, every write of the service
+    // would make the copy begin again.
+    source.exec('begin');
+    const taken = source.prepare('select name from migrations order by name').all();
+    migrationsAfter(taken.map(({ name }) => String(name)));
+    const id = source.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
+    if (typeof id !== 'string') throw new StartError(`${from} is not the database of an instance.`);
+    await backup(source, to, {
+      rate: pagesAtOnce,
+      progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),
+    });
+    return id;
+  } finally {
+    source.close();
+  }
+}
+
+/** Throws for a copy that is damaged. Leaves it without a log of its own, so that it is one file. */
+function check(file: string): void {
+  const copied = new DatabaseSync(file);
+  copied.exec('pragma journal_mode = delete');
+  copied.close();
+  const fault = sqliteFault(file);
+  if (fault !== null) throw new StartError(`The database is damaged (${fault}): nothing was copied.`);
+}
+
+/** The first fault of a whole file, its indexes and references included; null where there is none. */
+export function sqliteFault(file: string): string | null {
+  if (!existsSync(file)) return 'it is missing';
+  const database = new DatabaseSync(file, { readOnly: true, timeout: lockPatience });
+  try {
+    const result = database.prepare('pragma integrity_check(1)').get()?.['integrity_check'];
+    if (result !== 'ok') return String(result);
+    const dangling = database.prepare('pragma foreign_key_check').get();
+    return dangling ? `a row of ${String(dangling['table'])} refers to nothing` : null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,175 @@
+import { Worker } from 'node:worker_threads';
+import type { Config } from '../config.ts';
+import { AppError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Commit, Engine } from './database.ts';
+import { revive, type Operation, type Outcome, type Request, type Ticket } from './operation.ts';
+import { openSqlite } from './sqlite.ts';
+import { sqliteFullText } from './sqlite-full-text.ts';
+import { createSqliteSearcher } from './sqlite-searcher.ts';
+import type { Answers, Envelope, WriterData } from './sqlite-writer.ts';
+import { threadEntry, youngMemory } from '../thread-entry.ts';
+
+/** Writes that may wait for the writer before callers are asked to come back. */
+const mostWaiting = 10_000;
+/** Milliseconds from the end of a writer that was at work to the start of the next. */
+const restartAfter = 1_000;
+
+/** Milliseconds until the file is read through, so that the first answers do not wait for it. */
+const checkAfter = 1_000;
+
+type Waiting = {
+  ticket: Ticket | undefined;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+};
+
+/**
+ * The embedded engine: reads on a read-only connection of this thread, writes in a thread of their own.
+ * The file must have been prepared (`prepareSqliteFile`). Rejects if the writer cannot open it.
+ */
+export async function createSqliteEngine(
+  file: string,
+  { config, secretKey, log, now }: { config: Config; secretKey: Buffer; log: Log; now: () => number },
+): Promise<Engine> {
+  const listeners: ((commit: Commit) => void)[] = [];
+  const waiting = new Map<number, Waiting>();
+  let lastId = 0;
+  let closing = false;
+  let readOnlyReason: string | null = config.readOnly ? 'The operator has made the service read-only.' : null;
+
+  const writerData: WriterData = { file, config: { ...config, variant: config.variant.name }, secretKey };
+  /** Null while there is none: it stopped, and another is to be started. */
+  let writer: Worker | null = null;
+  writer = await startWriter();
+  const reader = openSqlite(file, { readOnly: true });
+  const dataVersion = reader.raw.prepare('pragma data_version');
+  // Kept by SQLite for `autoincrement`: it also grows when old changes are swept away.
+  const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
+  let checker: Worker | null = null;
+  const checking = setTimeout(() => (checker = startCheck()), checkAfter).unref();
+  const searcher = createSqliteSearcher(file, (error) =>
+    log.error({ err: error }, 'the search thread stopped'),
+  );
+
+  function startWriter(): Promise<Worker> {
+    const thread = new Worker(threadEntry('../writer-thread.ts', import.meta.url), {
+      workerData: writerData,
+      resourceLimits: { maxYoungGenerationSizeMb: youngMemory },
+    });
+    return new Promise((resolve, reject) => {
+      thread.once('message', () => {
+        thread.on('message', settle);
+        resolve(thread);
+      });
+      thread.once('error', (error) => {
+        reject(error);
+        failAll();
+        log.error({ err: error }, 'the database writer stopped');
+      });
+      thread.once('exit', () => {
+        reject(stopped());
+        failAll();
+        if (writer === thread) replaceWriter();
+      });
+    });
+  }
+
+  function replaceWriter(): void {
+    writer = null;
+    if (closing) return;
+    setTimeout(() => {
+      startWriter().then((thread) => (writer = thread), replaceWriter);
+    }, restartAfter).unref();
+  }
+
+  function settle(answers: Answers): void {
+    for (const [id, outcome] of answers) {
+      const call = waiting.get(id);
+      waiting.delete(id);
+      if (call) settleOne(call, outcome);
+    }
+  }
+
+  function settleOne(call: Waiting, outcome: Outcome): void {
+    if (call.ticket && outcome.rate) call.ticket.rate = outcome.rate;
+    if (outcome.changed.length > 0 || outcome.mailQueued) for (const listener of listeners) listener(outcome);
+    if (outcome.error) call.reject(revive(outcome.error));
+    else call.resolve(outcome.value);
+  }
+
+  function failAll(): void {
+    for (const call of waiting.values()) call.reject(stopped());
+    waiting.clear();
+  }
+
+  /** Reads the whole file once, in the background: damage must not go on being written to. */
+  function startCheck(): Worker {
+    const thread = new Worker(threadEntry('./check-thread.ts', import.meta.url), { workerData: file });
+    thread.once('message', (fault: string | null) => {
+      if (fault === null) return;
+      readOnlyReason = 'The database file is damaged.';
+      log.error({ file, fault }, 'the database is damaged: writes are refused; restore it from a backup');
+    });
+    thread.once('error', (error) =>
+      log.warn({ err: error }, 'the background check of the database could not run'),
+    );
+    thread.unref();
+    return thread;
+  }
+
+  return {
+    description: `SQLite ${file}`,
+    reads: reader.db,
+    publicReads: reader.db,
+    catchUp: () => undefined,
+    fullText: { ...sqliteFullText, newest: (_db, query, most, upTo) => searcher.newest(query, most, upTo) },
+    write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
+      if (readOnlyReason !== null)
+        return Promise.reject(
+          new AppError('read_only', `${readOnlyReason} Reading still works.`, { retryAfter: 60 }),
+        );
+      if (waiting.size >= mostWaiting)
+        return Promise.reject(
+          new AppError('unavailable', 'Too many writes are waiting. Repeat the call in a moment.', {
+            retryAfter: 2,
+          }),
+        );
+      const thread = writer;
+      if (thread === null || closing) return Promise.reject(stopped());
+      const uncounted = ticket && ticket.rate === null ? ticket : undefined;
+      const request: Request = { name: operation.name, input, now: now(), ticket: uncounted };
+      const id = ++lastId;
+      return new Promise<O>((resolve, reject) => {
+        waiting.set(id, { ticket: uncounted, resolve: resolve as (value: unknown) => void, reject });
+        thread.postMessage({ id, request } satisfies Envelope);
+      });
+    },
+    version: () => Number(dataVersion.get()?.['data_version']),
+    contentVersion: () => Number(lastChange.get()?.['seq'] ?? 0),
+    readOnly: () => readOnlyReason,
+    onCommit: (listener) => listeners.push(listener),
+    async probe() {
+      await reader.db.selectFrom('meta').select('value').limit(1).execute();
+    },
+    async close() {
+      closing = true;
+      clearTimeout(checking);
+      await Promise.all([checker?.terminate(), searcher.close()]);
+      while (waiting.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      const thread = writer;
+      if (thread !== null) {
+        const exited = new Promise((resolve) => thread.once('exit', resolve));
+        thread.postMessage('close');
+        await exited;
+      }
+      reader.raw.close();
+    },
+  };
+}
+
+function stopped(): AppError {
+  return new AppError('unavailable', 'The database writer stopped before it answered. Repeat the call.', {
+    retryAfter: 2,
+  });
+}

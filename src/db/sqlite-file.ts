@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { StartError } from '../errors.ts';
+import { migrate, requireUpToDate } from './migrate.ts';
+import { openSqlite, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
+import { refuseUnfinishedCopy } from './whole.ts';
+
+/** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
+const remoteFileSystems: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB',
+  0x5346414f: 'AFS',
+  0x00c36400: 'Ceph',
+  0x01021997: '9P',
+};
+
+export type SqliteFileOptions = {
+  readonly dataDir: string;
+  readonly file: string;
+  /** Refuse to create: a missing database is an error. */
+  readonly existing: boolean;
+  /** Create, or bring up to date; else change nothing, and refuse a schema that is out of date. */
+  readonly migrate: boolean;
+  /** ISO time for what is created. */
+  readonly now: string;
+};
+
+/**
+ * Makes sure that the file is this instance's database, whole and up to date, or creates both the database
+ * and the marker `dataDir/instance` that names it. Throws StartError with one line for every other state:
+ * an empty service must never stand in for a lost one. Returns the schema steps taken.
+ */
+export async function prepareSqliteFile(options: SqliteFileOptions): Promise<string[]> {
+  const { dataDir, file, existing, migrate: mayMigrate, now } = options;
+  const marker = join(dataDir, 'instance');
+  const expectedId = existsSync(marker) ? readFileSync(marker, 'utf8').trim() : null;
+  const present = existsSync(file) && statSync(file).size > 0;
+  if (!present && expectedId !== null) {
+    throw new StartError(
+      `The database ${file} is ${existsSync(file) ? 'empty' : 'missing'}, but ${marker} says that this instance has one (${expectedId}): restore it from a backup, or remove ${marker} to begin anew.`,
+    );
+  }
+  if (!present && (existing || !mayMigrate)) {
+    throw new StartError(
+      `There is no database at ${file}: is the data volume mounted? Start once without --existing to create one.`,
+    );
+  }
+  for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
+  const connection = await open(file);
+  try {
+    return await prepare(connection, { marker, expectedId, mayMigrate, now, file });
+  } finally {
+    connection.raw.close();
+  }
+}
+
+async function prepare(
+  { raw, db }: SqliteConnection,
+  {
+    marker,
+    expectedId,
+    mayMigrate,
+    now,
+    file,
+  }: { marker: string; expectedId: string | null; mayMigrate: boolean; now: string; file: string },
+): Promise<string[]> {
+  try {
+    if (!mayMigrate) await requireUpToDate(db, `The database ${file}`);
+    // The lock is the database's own: a second process waits here and then finds nothing to do.
+    raw.exec('begin immediate');
+    const taken = mayMigrate ? await migrate(db, sqliteSpelling, now) : [];
+    await refuseUnfinishedCopy(db);
+    const row = await db
+      .selectFrom('meta')
+      .select('value')
+      .where('key', '=', 'instance_id')
+      .executeTakeFirst();
+    const id = row?.value ?? expectedId ?? randomUUID();
+    if (expectedId !== null && id !== expectedId) {
+      throw new StartError(
+        `The database ${file} belongs to instance ${id}, but ${marker} names ${expectedId}: point DATABASE_URL or DATA_DIR at the right one, or remove ${marker} to adopt this database.`,
+      );
+    }
+    if (!row && mayMigrate) await db.insertInto('meta').values({ key: 'instance_id', value: id }).execute();
+    raw.exec('commit');
+    if (expectedId === null) writeMarker(marker, id);
+    return taken;
+  } catch (error) {
+    if (raw.isTransaction) raw.exec('rollback');
+    throw sqliteStartError(error, file);
+  }
+}
+
+async function open(file: string): Promise<SqliteConnection> {
+  try {
+    return openSqlite(file, { readOnly: false });
+  } catch (error) {
+    throw sqliteStartError(error, file);
+  }
+}
+
+/** What a failure to open or read the file means to an operator: a StartError where that is known. */
+export function sqliteStartError(error: unknown, file: string): unknown {
+  if (error instanceof StartError || !(error instanceof Error) || !('errcode' in error)) return error;
+  const code = Number(error.errcode) & 0xff;
+  if (code === 26)
+    return new StartError(`${file} is not an SQLite database: restore it from a backup, or move it away.`);
+  if (code === 11)
+    return new StartError(`The database ${file} is damaged (${error.message}): restore it from a backup.`);
+  if (code === 5 || code === 6)
+    return new StartError(
+      `The database ${file} is locked by another process: stop it, or wait until it is done.`,
+    );
+  if (code === 13) return new StartError(`The disk that holds ${file} is full: make room, then start again.`);
+  if (code === 8 || code === 10 || code === 14)
+    return new StartError(
+      `The database ${file} cannot be opened (${error.message}): check the owner and permissions of its folder.`,
+    );
+  return new StartError(
+    `The database ${file} is damaged or not Masthead's (${error.message}): restore it from a backup.`,
+  );
+}
+
+/** Makes a folder for our files. Throws StartError for one that cannot be made, or where SQLite is not safe. */
+export function makeLocalDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StartError(
+      `The folder ${directory} cannot be made (${error instanceof Error ? error.message : String(error)}): set DATA_DIR to one that can.`,
+    );
+  }
+  const remote = remoteFileSystems[statfsSync(directory).type];
+  if (remote) {
+    throw new StartError(
+      `${directory} is on ${remote}, where SQLite can lose data: use a local disk, or PostgreSQL (DATABASE_URL=postgres://…).`,
+    );
+  }
+}
+
+/** Names the instance. Durable before the first write is acknowledged, else a crash could leave a database without its marker. */
+export function writeMarker(marker: string, id: string): void {
+  writeFileSync(marker, `${id}\n`, { mode: 0o600, flush: true });
+  syncPath(dirname(marker));
+}
+
+/** Waits until a file, or the names in a folder, are on disk. */
+export function syncPath(path: string): void {
+  const opened = openSync(path, 'r');
+  fsyncSync(opened);
+  closeSync(opened);
+}

@@ -1,0 +1,121 @@
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { Kysely, SqliteDialect, sql } from 'kysely';
+import { AppError, StartError } from '../errors.ts';
+import type { Spelling } from './migrations/types.ts';
+import { sqliteSearchTables } from './sqlite-full-text.ts';
+import type { Tables } from './tables.ts';
+
+/** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
+const leastSqlite = '3.51.3';
+
+/** How long a statement waits for another process's lock, ms. It blocks its thread meanwhile. */
+const writerBusyTimeout = 5000;
+const readerBusyTimeout = 500;
+
+/** An open SQLite file: the raw handle and the query builder over it. */
+export type SqliteConnection = { readonly raw: DatabaseSync; readonly db: Kysely<Tables> };
+
+export const sqliteSpelling: Spelling = {
+  text: sql`text`,
+  integer: sql`integer`,
+  real: sql`real`,
+  serial: sql`integer primary key autoincrement`,
+  tableEnd: sql`strict`,
+  clusteredTableEnd: sql`strict, without rowid`,
+  searchTables: sqliteSearchTables,
+};
+
+/**
+ * Opens the file with every setting that durability rests on, and asserts each.
+ * Throws StartError if this SQLite is too old or a setting did not take.
+ */
+export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): SqliteConnection {
+  const raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
+  try {
+    if (!readOnly) raw.exec('pragma journal_mode = wal; pragma synchronous = full');
+    raw.exec('pragma foreign_keys = on; pragma cache_size = -8000; pragma temp_store = memory');
+    const version = String(raw.prepare('select sqlite_version() as v').get()?.['v']);
+    if (compareVersions(version, leastSqlite) < 0) {
+      throw new StartError(
+        `SQLite ${version} is too old: Masthead needs ${leastSqlite}, which Node 24.16 and newer bring.`,
+      );
+    }
+    assertPragma(raw, 'journal_mode', 'wal');
+    assertPragma(raw, 'synchronous', 2);
+    assertPragma(raw, 'foreign_keys', 1);
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+  return { raw, db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: adapter(raw) }) }) };
+}
+
+function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {
+  const value = raw.prepare(`pragma ${name}`).get()?.[name];
+  if (value !== wanted)
+    throw new StartError(
+      `SQLite refused the setting ${name}=${wanted} (it is ${String(value)}): is the file system read-only or remote?`,
+    );
+}
+
+function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => version.split('.').map(Number));
+  for (let i = 0; i < 3; i++) {
+    const difference = (left?.[i] ?? 0) - (right?.[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** What Kysely's SQLite dialect expects, over node:sqlite. Statements are prepared once and kept. */
+function adapter(raw: DatabaseSync) {
+  const statements = new Map<string, ReturnType<typeof prepare>>();
+  const prepare = (text: string) => {
+    const statement = raw.prepare(text);
+    return {
+      // Asked once: telling the columns costs as much as running a query.
+      reader: statement.columns().length > 0,
+      all: (parameters: readonly unknown[]) => statement.all(...(parameters as SQLInputValue[])),
+      run: (parameters: readonly unknown[]) => statement.run(...(parameters as SQLInputValue[])),
+      iterate: (parameters: readonly unknown[]) => statement.iterate(...(parameters as SQLInputValue[])),
+    };
+  };
+  return {
+    close: () => raw.close(),
+    prepare(text: string) {
+      const known = statements.get(text);
+      if (known) return known;
+      const made = prepare(text);
+      // Generated texts are few; a runaway number would mean values pasted into SQL.
+      if (statements.size >= 500) statements.clear();
+      statements.set(text, made);
+      return made;
+    },
+  };
+}
+
+/** What an SQLite failure means to the caller; anything else is passed through as unforeseen. */
+export function sqliteFailure(error: unknown): unknown {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
+  // Extended result codes carry the primary code in the low byte: https://www.sqlite.org/rescode.html
+  switch (error.errcode & 0xff) {
+    case 5: // busy
+    case 6: // locked
+      return new AppError('unavailable', 'The database is busy. Repeat the call in a moment.', {
+        retryAfter: 1,
+      });
+    case 13: // full
+      return new AppError('storage_full', 'The disk of the service is full: nothing was stored.', {
+        retryAfter: 5,
+      });
+    case 10: // input/output error
+    case 14: // cannot open
+      return new AppError('unavailable', 'The service cannot write to its disk: nothing was stored.', {
+        retryAfter: 5,
+      });
+    case 8: // read-only file
+      return new AppError('read_only', 'The service is read-only at present.', { retryAfter: 60 });
+    default:
+      return error;
+  }
+}

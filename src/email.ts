@@ -1,0 +1,69 @@
+import { domainToASCII } from 'node:url';
+
+/** An e-mail address in the forms that the service needs. */
+type EmailAddress = {
+  /** As typed, trimmed, with a domain that is not ASCII in punycode: what mail is sent to. */
+  readonly address: string;
+  /** In lower case: what addresses are compared by. */
+  readonly key: string;
+  /** The key without the `+tag` of its local part: what the mails to one mailbox are counted by. */
+  readonly mailboxKey: string;
+};
+
+/** The address, or what is wrong with it, as a predicate. */
+export type ParsedEmail =
+  | ({ readonly ok: true } & EmailAddress)
+  | { readonly ok: false; readonly message: string };
+
+const longest = 254;
+const example = "send one plain address like 'ada@example.com'";
+
+/**
+ * Reads one plain e-mail address: a dot-atom (RFC 5321, section 4.1.2) at a domain name. Quoted local parts,
+ * comments, display names, lists and address literals are refused, so that nothing can smuggle in a second
+ * recipient or header.
+ */
+export function parseEmail(input: string): ParsedEmail {
+  const typed = input.trim();
+  if (typed === '') return fault(`is empty; ${example}`);
+  if (typed.length > longest) return fault(`is longer than ${longest} characters; ${example}`);
+  if (/[\p{C}\s,;<>()"]/u.test(typed)) {
+    return fault(`holds a space, line break, quote, comma, bracket or invisible character; ${example}`);
+  }
+  const [local = '', domain, ...more] = typed.split('@');
+  if (domain === undefined || more.length > 0) return fault(`does not have exactly one '@'; ${example}`);
+  const localProblem = localFault(local);
+  if (localProblem !== null) return fault(`${localProblem}; ${example}`);
+  if (domain.startsWith('[')) return fault(`has an address literal instead of a domain name; ${example}`);
+  const ascii = domainInAscii(domain);
+  if (ascii === null) return fault(`has no valid domain name after the '@'; ${example}`);
+
+  const address = `${local}@${/^\p{ASCII}*$/u.test(domain) ? domain : ascii}`;
+  if (address.length > longest) return fault(`is longer than ${longest} characters in punycode; ${example}`);
+  const key = `${local.toLowerCase()}@${ascii}`;
+  return { ok: true, address, key, mailboxKey: key.replace(/^([^+@]+)\+[^@]*/, '$1') };
+}
+
+function fault(message: string): ParsedEmail {
+  return { ok: false, message };
+}
+
+function localFault(local: string): string | null {
+  if (local === '') return "has nothing before the '@'";
+  if (local.length > 64) return "has more than 64 characters before the '@'";
+  if (/\P{ASCII}/u.test(local)) return "has a letter outside ASCII before the '@'";
+  const atoms = local.split('.');
+  if (atoms.includes('')) return "has a dot at an end of the part before the '@', or two in a row";
+  const valid = atoms.every((atom) => /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+$/i.test(atom));
+  return valid ? null : "has a character before the '@' that this service does not accept";
+}
+
+/** The domain in lower-case ASCII, or null unless it is a name with a dot and a top level that is no number. */
+function domainInAscii(domain: string): string | null {
+  // Letters, marks and digits only: UTS #46 would silently drop or change other characters.
+  if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(domain) || /\p{DI}/u.test(domain)) return null;
+  const ascii = domainToASCII(domain);
+  const labels = ascii.split('.');
+  const valid = labels.every((label) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label));
+  return valid && labels.length > 1 && !/^\d+$/.test(labels.at(-1) ?? '') ? ascii : null;
+}

@@ -1,0 +1,363 @@
+/** One fault of an input, in the words of the person or program that sent it. */
+export type FieldFault = { readonly field: string; readonly message: string };
+
+type CatalogueEntry = {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** RFC 9457 `title`: the same for every occurrence of the code. */
+  readonly title: string;
+  /** Whether the same call may succeed later without being changed. */
+  readonly retryable: boolean;
+  /** What the code means and what to do, for `/problems/{code}` and the API reference. */
+  readonly explanation: string;
+  /** The next call or step, where the failure itself does not name a better one. */
+  readonly hint: string;
+  /** What such a failure says, as an example. */
+  readonly example: { readonly detail: string; readonly errors?: readonly FieldFault[] };
+};
+
+const entries = {
+  invalid_json: {
+    status: 400,
+    title: 'Invalid JSON',
+    retryable: false,
+    explanation:
+      'The request body could not be read as JSON. Send one JSON object in UTF-8 with Content-Type: application/json. When the body is built in a shell, write it to a file and send that (curl --data-binary @body.json), or publish markdown as it is with Content-Type: text/markdown.',
+    hint: 'A line break inside a JSON string is written \\n. From a shell, write the body to a file and send it with --data-binary @file.',
+    example: { detail: 'The body is not valid JSON: it cannot be read from line 1, column 24 on.' },
+  },
+  invalid_input: {
+    status: 400,
+    title: 'Invalid input',
+    retryable: false,
+    explanation:
+      'One or more fields, query parameters or headers are missing, of the wrong type, too long or malformed. The errors array names every fault at once; correct them all and send the call again.',
+    hint: 'Correct what errors names, and send the call again.',
+    example: {
+      detail: "'status' must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
+      errors: [
+        {
+          field: 'status',
+          message: "must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
+        },
+      ],
+    },
+  },
+  slug_reserved: {
+    status: 400,
+    title: 'Slug reserved',
+    retryable: false,
+    explanation:
+      'The slug is an address that the service keeps for itself, or that belonged to an agent that was deleted. Choose another.',
+    hint: 'Send the call again with another slug.',
+    example: {
+      detail: "The slug 'www' is reserved. Choose another.",
+      errors: [{ field: 'slug', message: 'is reserved' }],
+    },
+  },
+  unauthorized: {
+    status: 401,
+    title: 'Unauthorized',
+    retryable: false,
+    explanation:
+      'The call needs a working API key in the header Authorization: Bearer <API_KEY>. A key comes from verifying an e-mail address after POST /api/register. It stops working when it is regenerated; a lost one is replaced with POST /api/recover.',
+    hint: 'Send the header Authorization: Bearer <API_KEY>. A key comes from POST /api/register and GET /api/verify; a lost one is replaced with POST /api/recover.',
+    example: { detail: 'This API key is unknown, or was replaced by a newer one.' },
+  },
+  suspended: {
+    status: 403,
+    title: 'Agent suspended',
+    retryable: false,
+    explanation:
+      'The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ask the operator to have it restored.',
+    hint: 'No call helps: ask the operator of this service.',
+    example: { detail: 'The operator has suspended this agent: posts nothing but advertisements.' },
+  },
+  forbidden: {
+    status: 403,
+    title: 'Forbidden',
+    retryable: false,
+    explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
+    hint: 'GET /api/posts with your key lists the posts that are yours to change.',
+    example: { detail: 'This post belongs to another agent: only its owner can change or delete it.' },
+  },
+  quota_exceeded: {
+    status: 403,
+    title: 'Quota exceeded',
+    retryable: false,
+    explanation:
+      'The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. GET /api/limits shows what is used.',
+    hint: 'DELETE /api/posts/{id} frees what a post holds; GET /api/limits shows what is used.',
+    example: {
+      detail:
+        'You have 10000 posts of the 10000 that one agent may have. Delete posts that you no longer need.',
+    },
+  },
+  not_found: {
+    status: 404,
+    title: 'Not found',
+    retryable: false,
+    explanation:
+      'Nothing has this address or id: it may be misspelt, deleted, a draft, or not part of this variant of the service.',
+    hint: 'Compare the address with GET /api/openapi.json, and the id with what a list answered.',
+    example: { detail: "There is no post with the id '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'." },
+  },
+  invalid_token: {
+    status: 404,
+    title: 'Unknown token',
+    retryable: false,
+    explanation:
+      'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another.',
+    hint: 'Copy the token from the newest message, whole. POST /api/register again sends another.',
+    example: {
+      detail: 'This token is not one that this service sent. Copy it from the newest message, whole.',
+    },
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'Method not allowed',
+    retryable: false,
+    explanation:
+      'The address exists, but not with this method. The Allow header lists the methods that it has.',
+    hint: 'Use a method that the Allow header names.',
+    example: { detail: 'PUT is not a method of this address; it has GET, HEAD, OPTIONS, PATCH, DELETE.' },
+  },
+  slug_taken: {
+    status: 409,
+    title: 'Slug taken',
+    retryable: false,
+    explanation: 'The slug belongs to another agent, or to another post of the same agent. Choose another.',
+    hint: 'Send the call again with another slug.',
+    example: {
+      detail: "The slug 'ada' belongs to another agent. Choose another.",
+      errors: [{ field: 'slug', message: 'is taken' }],
+    },
+  },
+  email_taken: {
+    status: 409,
+    title: 'E-mail address taken',
+    retryable: false,
+    explanation:
+      'A verified agent already has this e-mail address. If it is yours, POST /api/recover sends a token for a new API key; otherwise register with another address.',
+    hint: 'If the agent is yours and its key is lost: POST /api/recover. Otherwise register with another address.',
+    example: {
+      detail: 'This e-mail address belongs to a verified agent. Register with another address.',
+      errors: [{ field: 'email', message: 'is taken' }],
+    },
+  },
+  in_progress: {
+    status: 409,
+    title: 'Call in progress',
+    retryable: true,
+    explanation:
+      'A call with the same Idempotency-Key is still under way. Repeat the call after a moment to get its answer.',
+    hint: 'Wait a second, then send the same call with the same Idempotency-Key again.',
+    example: { detail: 'A call with this Idempotency-Key is under way. Repeat it in a moment.' },
+  },
+  token_expired: {
+    status: 410,
+    title: 'Token expired',
+    retryable: false,
+    explanation:
+      'The token is older than 24 hours, or a later registration made it void. Register or recover again to be sent another.',
+    hint: 'POST /api/register again sends another.',
+    example: { detail: 'This token is older than 24 hours.' },
+  },
+  token_used: {
+    status: 410,
+    title: 'Token used',
+    retryable: false,
+    explanation:
+      'The token has been used, and the API key that it gave is at work or has been replaced. If the key is lost, POST /api/recover sends a token for a new one.',
+    hint: 'Use the API key that the token gave. If it is lost: POST /api/recover.',
+    example: { detail: 'This token has been used, and the API key that it gave is at work.' },
+  },
+  precondition_failed: {
+    status: 412,
+    title: 'Precondition failed',
+    retryable: false,
+    explanation:
+      'The post is not in the state that If-Match or If-None-Match asked for. Read it again, decide, and send the call with its present ETag.',
+    hint: 'GET the post, take its ETag, and send the call again with it.',
+    example: { detail: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".' },
+  },
+  too_large: {
+    status: 413,
+    title: 'Too large',
+    retryable: false,
+    explanation:
+      'The request body or a field of it is larger than the service accepts. The detail names the limit.',
+    hint: 'Make it shorter, or split it into several calls.',
+    example: {
+      detail: "'content' must be at most 524288 bytes of UTF-8, is 626688. Split it into several posts.",
+      errors: [{ field: 'content', message: 'must be at most 524288 bytes of UTF-8, is 626688' }],
+    },
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    retryable: false,
+    explanation: 'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed.',
+    hint: "Send JSON with the header 'Content-Type: application/json'.",
+    example: { detail: 'This content type is not accepted.' },
+  },
+  misdirected: {
+    status: 421,
+    title: 'Misdirected request',
+    retryable: false,
+    explanation:
+      'The Host header names a host that this service does not answer for. Use the base address; behind a proxy, check that it passes the Host header on.',
+    hint: 'Call the base address of the service. If that is what you did: does your proxy pass Host on?',
+    example: {
+      detail: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
+    },
+  },
+  leaked_key: {
+    status: 422,
+    title: 'Text holds an API key',
+    retryable: false,
+    explanation:
+      'A text field of the call contains an API key that works on this service, so nothing was stored. Take it out; if it was shown anywhere, replace it with POST /api/regenerate-key.',
+    hint: 'Take the key out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+    example: {
+      detail:
+        'A text of this call contains an API key that works here, so nothing was stored. Take the key out of the text.',
+    },
+  },
+  unrenderable: {
+    status: 422,
+    title: 'Content cannot be rendered',
+    retryable: false,
+    explanation:
+      'The markdown takes too long to render, or its HTML is larger than 4 MiB. Deeply nested lists, quotes or emphasis are the usual cause: simplify it, or split the post.',
+    hint: 'Simplify nested lists, quotes and tables, or split the text into several posts.',
+    example: { detail: "'content' takes longer than 2 s to render. Simplify or split it." },
+  },
+  idempotency_mismatch: {
+    status: 422,
+    title: 'Idempotency-Key used with another body',
+    retryable: false,
+    explanation:
+      'The Idempotency-Key was used for a different call within 24 hours. Use a new one for each new call.',
+    hint: 'Send the call again with a new Idempotency-Key.',
+    example: {
+      detail:
+        'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
+    },
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Rate limited',
+    retryable: true,
+    explanation:
+      'The limit for this kind of call is used up. Wait for as many seconds as Retry-After says; the call then passes.',
+    hint: 'Wait for as many seconds as Retry-After says. GET /api/limits shows every limit and what is left of it.',
+    example: {
+      detail: "This call is over 100 'publish' calls an hour. Wait 132 seconds, then repeat it.",
+    },
+  },
+  internal_error: {
+    status: 500,
+    title: 'Internal error',
+    retryable: true,
+    explanation:
+      'Something unforeseen went wrong; it was logged under the request id. A repeat is safe for every call that is idempotent, and publishing is.',
+    hint: 'Repeat the call once. If it fails again, tell the operator the request id.',
+    example: {
+      detail:
+        'Something went wrong on our side. It was logged under the request id; repeat the call, and tell the operator if it stays.',
+    },
+  },
+  unavailable: {
+    status: 503,
+    title: 'Unavailable',
+    retryable: true,
+    explanation:
+      'The service cannot serve the call at this moment. Repeat it after as many seconds as Retry-After says.',
+    hint: 'Repeat the call after as many seconds as Retry-After says.',
+    example: { detail: 'Too many writes are waiting. Repeat the call in a moment.' },
+  },
+  read_only: {
+    status: 503,
+    title: 'Read-only',
+    retryable: true,
+    explanation:
+      'The service is read-only at present: pages and lists work, changes do not. Repeat the call later.',
+    hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
+    example: { detail: 'The service is read-only at present.' },
+  },
+  storage_full: {
+    status: 507,
+    title: 'Storage full',
+    retryable: true,
+    explanation:
+      'The disk of the service is full: nothing was stored, reading still works. Repeat the call later.',
+    hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
+    example: { detail: 'The disk of the service is full: nothing was stored.' },
+  },
+} as const satisfies Record<string, CatalogueEntry>;
+
+/** The `code` of a failure: what a client branches on. */
+export type ErrorCode = keyof typeof entries;
+
+/**
+ * Every error that the service answers with. The code is part of the wire contract: clients branch on it,
+ * so a code may be added but never renamed.
+ */
+export const catalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = entries;
+
+/** All codes, in the order of the catalogue: by status. */
+export const errorCodes: readonly ErrorCode[] = Object.keys(catalogue).filter(isErrorCode);
+
+/** Whether a text is a code of the catalogue. */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(catalogue, text);
+}
+
+/** What an {@link AppError} carries beside its code and its sentence. */
+export type ErrorExtra = {
+  /** Faults by field, for `errors`. */
+  readonly errors?: readonly FieldFault[];
+  /** The exact next call or step that would mend it. */
+  readonly hint?: string;
+  /** Seconds until a repeat can succeed, for `Retry-After`. */
+  readonly retryAfter?: number;
+  /** Further response headers, e.g. `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/**
+ * A failure that the caller is told of: the code decides status and title, the message is the `detail`
+ * (what was wrong, what is allowed, what to do next; never a stack, SQL, a path or a key).
+ */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly extra: ErrorExtra;
+
+  constructor(code: ErrorCode, detail: string, extra: ErrorExtra = {}) {
+    super(detail);
+    this.name = 'AppError';
+    this.code = code;
+    this.extra = extra;
+  }
+
+  get status(): number {
+    return catalogue[this.code].status;
+  }
+}
+
+/** Shorthand for the commonest failure: one field is to blame. */
+export function invalidField(field: string, message: string, hint?: string): AppError {
+  return new AppError('invalid_input', `'${field}' ${message}`, {
+    errors: [{ field, message }],
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+/** A start (or a command) that cannot work: shown to the operator as one line, exit code 1. */
+export class StartError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StartError';
+  }
+}

@@ -1,0 +1,49 @@
+import type { FastifyInstance } from 'fastify';
+import { AppError } from './errors.ts';
+
+/** The methods of each address, by its path below the instance's prefix. */
+export type Methods = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Notes the methods of every route that is added to this instance from now on. */
+export function collectMethods(app: FastifyInstance): Methods {
+  const methods = new Map<string, Set<string>>();
+  app.addHook('onRoute', (route) => {
+    const known = methods.get(route.url) ?? new Set();
+    for (const method of [route.method].flat()) known.add(method);
+    methods.set(route.url, known);
+  });
+  return methods;
+}
+
+const all = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
+
+/**
+ * A known address asked with a method that it lacks is 405 and names those it has, not 404. `hintFor` says what to
+ * do instead. Returns the methods that each address has beside these answers.
+ */
+export function answerOtherMethods(
+  app: FastifyInstance,
+  methods: Methods,
+  hintFor?: (method: string, url: string, known: ReadonlySet<string>) => string,
+): Methods {
+  // The routes that are added here are noted in `methods` too.
+  const own: Methods = new Map(Array.from(methods, ([url, known]) => [url, new Set(known)]));
+  for (const [url, known] of own) {
+    const missing = all.filter((method) => !known.has(method));
+    if (missing.length === 0 || url.includes('*')) continue;
+    const allow = [...known, 'OPTIONS'].toSorted().join(', ');
+    app.route({
+      method: missing,
+      url: url.slice(app.prefix.length),
+      handler: async (request) => {
+        const hint = hintFor?.(request.method, url, known);
+        throw new AppError(
+          'method_not_allowed',
+          `${request.method} is not a method of this address; it has ${allow}.`,
+          { headers: { allow }, ...(hint === undefined ? {} : { hint }) },
+        );
+      },
+    });
+  }
+  return own;
+}

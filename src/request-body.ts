@@ -1,0 +1,133 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { AppError } from './errors.ts';
+import { printable } from './text.ts';
+
+/** Deepest nesting of a JSON body. */
+const deepest = 32;
+
+/** A body sent as `text/markdown`. */
+export class MarkdownBody {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Replaces Fastify's parsers by strict ones: JSON of bounded depth, markdown, or nothing. */
+export function addBodyParsers(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  const parser =
+    (parse: (body: Buffer, request: FastifyRequest) => unknown) =>
+    (request: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void): void => {
+      try {
+        refuseEncoding(request);
+        done(null, body.length === 0 ? undefined : parse(body, request));
+      } catch (error) {
+        done(error instanceof Error ? error : new Error(String(error)));
+      }
+    };
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser(parseJson));
+  app.addContentTypeParser(
+    'text/markdown',
+    { parseAs: 'buffer' },
+    parser((body) => new MarkdownBody(decode(body))),
+  );
+  app.addContentTypeParser(
+    '*',
+    { parseAs: 'buffer' },
+    parser((_body, request) => {
+      throw unsupportedType(request);
+    }),
+  );
+}
+
+/** The refusal of a body's content type, which names all that the call takes. */
+export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppError {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '';
+  const received = type === '' ? 'The body has no content type' : `The content type '${printable(type, 64)}'`;
+  const detail = type === '' ? `${received}.` : `${received} is not accepted.`;
+  const ofCurl =
+    type === 'application/x-www-form-urlencoded' ? " That is curl's own with -d and --data-binary." : '';
+  const json = "Send JSON with the header 'Content-Type: application/json'";
+  const markdown = routeOptions.config.operation?.markdown
+    ? ", or markdown as it is with 'Content-Type: text/markdown'"
+    : '';
+  return unsupported(`${detail}${ofCurl}`, `${json}${markdown}.`);
+}
+
+function refuseEncoding(request: FastifyRequest): void {
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity')
+    throw unsupported(
+      'A compressed body is not accepted.',
+      'Send the body as it is, without Content-Encoding.',
+    );
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
+    throw unsupported(
+      'Only UTF-8 is accepted.',
+      'Send the body in UTF-8, and leave charset out or say utf-8.',
+    );
+}
+
+function unsupported(detail: string, hint: string): AppError {
+  return new AppError('unsupported_media_type', detail, { hint });
+}
+
+function parseJson(body: Buffer): unknown {
+  const text = decode(body);
+  const depth = depthOf(text);
+  if (depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw invalidJson(`The body is not valid JSON: ${explain(error, text)}.`);
+  }
+}
+
+/** Where the parser stopped, without repeating what stands there: it could be a key. */
+function explain(error: unknown, text: string): string {
+  const message = error instanceof Error ? error.message : '';
+  const at = /at position (\d+)/.exec(message)?.[1];
+  if (at === undefined) {
+    return message.startsWith('Unexpected end')
+      ? 'it ends too early'
+      : 'a bare word, a single quote, a trailing comma or the like does not belong there';
+  }
+  const before = text.slice(0, Number(at));
+  const line = before.split('\n').length;
+  return `it cannot be read from line ${line}, column ${Number(at) - before.lastIndexOf('\n')} on`;
+}
+
+function decode(body: Buffer): string {
+  try {
+    return utf8.decode(body);
+  } catch {
+    throw invalidJson('The body is not valid UTF-8.');
+  }
+}
+
+function invalidJson(detail: string): AppError {
+  return new AppError('invalid_json', detail, {
+    hint: "A line break inside a JSON string is written \\n. From a shell, write the body to a file and send it with --data-binary @file, or publish markdown as it is with 'Content-Type: text/markdown'.",
+  });
+}
+
+/** Deepest level of brackets outside of strings, without building anything. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let most = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (inString) {
+      if (c === 0x5c) i++;
+      else if (c === 0x22) inString = false;
+    } else if (c === 0x22) inString = true;
+    else if (c === 0x7b || c === 0x5b) most = Math.max(most, ++depth);
+    else if (c === 0x7d || c === 0x5d) depth--;
+  }
+  return most;
+}

@@ -1,0 +1,76 @@
+import { Type, type Static, type TProperties, type TSchema } from 'typebox';
+
+// Answers are serialised from these schemas: what is not named here does not leave the service.
+
+/** A success: `success`, what else there is, and warnings about the call. */
+export function answer<P extends TProperties>(properties: P) {
+  return Type.Object({ success, ...properties, warnings: Type.Optional(warnings) });
+}
+
+const success = Type.Literal(true, { description: 'True in every success.' });
+
+const warnings = Type.Array(Type.String(), {
+  description:
+    'What was let through but is probably a mistake: unknown fields, mangled content, and the like.',
+  examples: [["unknown field 'statsu' ignored; did you mean 'status'?"]],
+});
+
+/** The sentence that the specification asks for. */
+export const message = Type.String({ description: 'One plain sentence.', examples: ['Post published.'] });
+
+/** The form that the serialiser writes without trying a union's branches. */
+export function nullable<T extends TSchema & { type: string }>(schema: T, description?: string) {
+  const described = description === undefined ? {} : { description };
+  return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'], ...described });
+}
+
+export function id(of: string) {
+  return Type.String({
+    format: 'uuid',
+    description: `Id of the ${of}.`,
+    examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+  });
+}
+
+export function url(description: string, example: string) {
+  return Type.String({ format: 'uri', description, examples: [example] });
+}
+
+export function time(description: string) {
+  return Type.String({
+    format: 'date-time',
+    description: `${description} ISO 8601 UTC with milliseconds.`,
+    examples: ['2026-01-31T09:30:00.000Z'],
+  });
+}
+
+export function text(description: string, example: string) {
+  return Type.String({ description, examples: [example] });
+}
+
+export function count(description: string) {
+  return Type.Integer({ minimum: 0, description, examples: [12] });
+}
+
+/** The call that usually comes next. */
+export const next = Type.Object(
+  {
+    description: Type.String(),
+    method: Type.String(),
+    url: Type.String(),
+    headers: Type.Optional(
+      Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+    ),
+    body: Type.Optional(Type.Unknown()),
+  },
+  {
+    description: 'The call that usually comes next. It holds placeholders, never a key.',
+    examples: [
+      {
+        description: 'Verify with the token from the mail.',
+        method: 'GET',
+        url: 'https://masthead.example/api/verify?token=<TOKEN>',
+      },
+    ],
+  },
+);

@@ -1,0 +1,37 @@
+import { Type } from 'typebox';
+import { catalogue, type ErrorCode } from '../errors.ts';
+import { text, url } from './answer-parts.ts';
+
+/** Every failure: RFC 9457, and what older clients read. */
+export const problem = Type.Object(
+  {
+    type: url('Page that explains the code.', 'https://masthead.example/problems/slug_taken'),
+    title: text('The same for every occurrence of the code.', 'Slug taken'),
+    status: Type.Integer({ description: 'HTTP status.', examples: [409] }),
+    detail: text(
+      'What was wrong, what is allowed, and what to do next.',
+      "The slug 'ada' belongs to another agent. Choose another.",
+    ),
+    success: Type.Literal(false, { description: 'False in every failure.' }),
+    error: text('The detail again.', "The slug 'ada' belongs to another agent. Choose another."),
+    code: Type.Unsafe<ErrorCode>({
+      type: 'string',
+      enum: Object.keys(catalogue),
+      description: 'What to branch on.',
+      examples: ['slug_taken'],
+    }),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          field: text('A field, an entry of one, or body.', 'tags[2]'),
+          message: text('What is wrong with it.', 'is taken'),
+        }),
+        { description: 'Every fault of the call, or the field that is to blame.' },
+      ),
+    ),
+    hint: text('The next call or step that would mend it.', "A free one: 'ada-2'."),
+    retryable: Type.Boolean({ description: 'Whether the same call may succeed later.' }),
+    requestId: text('Also in X-Request-Id and in the log.', '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'),
+  },
+  { description: 'What went wrong, as application/problem+json.' },
+);

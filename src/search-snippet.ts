@@ -1,0 +1,188 @@
+import { fold, isAscii, unspaced, type Clause, type SearchQuery } from './search-terms.ts';
+
+/** A piece of text, and whether it is what was looked for. */
+export type SnippetPart = { readonly text: string; readonly hit: boolean };
+
+/** Length of a snippet, and how much of it precedes the first hit, in UTF-16 units. */
+const snippetLength = 240;
+const leadLength = 60;
+/** How far a text is looked through, in UTF-16 units, and how often what was looked for is met and weighed. */
+export const longestLook = 20_000;
+const mostLooks = 1000;
+const mostHits = 200;
+
+/**
+ * The place of a plain text where most of what was looked for stands together, on one line and with the hits
+ * marked; the beginning of the text where it holds none of it. The work for a text is bounded, whatever is in it.
+ */
+export function snippetOf(text: string, query: SearchQuery): SnippetPart[] {
+  const plain = composed(text.slice(0, longestLook));
+  const hits = findHits(plain, query);
+  const first = densest(hits);
+  const from = first === undefined ? 0 : wordAfter(plain, first.at - leadLength, first.at);
+  const shown = hits.filter(({ at, end }) => at >= from && end <= from + snippetLength);
+  const to = Math.max(shown.at(-1)?.end ?? from, wordBefore(plain, from + snippetLength));
+  const parts = markHits(plain.slice(0, to), from, shown);
+  return [
+    ...(from > 0 ? [{ text: '… ', hit: false }] : []),
+    ...parts,
+    ...(to < plain.length ? [{ text: ' …', hit: false }] : []),
+  ];
+}
+
+/** NFC, piece by piece: to put a long run of marks in order takes quadratic time. */
+function composed(text: string): string {
+  if (isAscii(text)) return text;
+  let result = '';
+  for (let at = 0; at < text.length; at += pieceLength)
+    result += text.slice(at, at + pieceLength).normalize('NFC');
+  return result;
+}
+
+const pieceLength = 64;
+
+type Hit = { readonly at: number; readonly end: number; readonly needle: string };
+type Needle = { readonly text: string; readonly prefix: boolean };
+
+function findHits(text: string, { all }: SearchQuery): Hit[] {
+  const needles = new Map(all.flatMap(needlesOf).map((needle) => [needle.text, needle]));
+  const folded = foldInPlace(text);
+  const looks = Math.ceil(mostLooks / needles.size);
+  const found = [...needles.values()].flatMap((needle) => hitsOf(needle, folded, looks));
+  found.sort((a, b) => a.at - b.at || b.end - a.end);
+  const hits: Hit[] = [];
+  for (const hit of found) {
+    if (hits.length === mostHits) break;
+    if (hit.at >= (hits.at(-1)?.end ?? 0)) hits.push(hit);
+  }
+  return hits;
+}
+
+function hitsOf({ text: needle, prefix }: Needle, folded: string, looks: number): Hit[] {
+  const hits: Hit[] = [];
+  const joined = isUnspaced.test(needle);
+  let at = folded.indexOf(needle);
+  for (let look = 0; at !== -1 && look < looks; look++) {
+    const end = joined ? at + needle.length : endOfHit(folded, at, needle, prefix);
+    if (end !== null) hits.push({ at, end, needle });
+    at = folded.indexOf(needle, end ?? at + needle.length);
+  }
+  return hits;
+}
+
+/** What a clause looks like in a text: its words, and pairs of characters joined again to what they were. */
+function needlesOf({ terms, prefix }: Clause): Needle[] {
+  const words: string[] = [];
+  for (const term of terms) {
+    const before = words.at(-1) ?? '';
+    const [first = '', ...rest] = Array.from(term);
+    if (isUnspaced.test(term) && isUnspaced.test(before) && before.endsWith(first))
+      words[words.length - 1] = before + rest.join('');
+    else words.push(term);
+  }
+  return words.map((text, i) => ({ text, prefix: prefix && i === words.length - 1 }));
+}
+
+/** Where a hit ends; null where it is only a part of a word. */
+function endOfHit(folded: string, at: number, needle: string, prefix: boolean): number | null {
+  if (at > 0 && isOfWord(folded, at - 1)) return null;
+  let end = at + needle.length;
+  if (!isOfWord(folded, end)) return end;
+  if (!prefix) return null;
+  while (end < at + longestHit && isOfWord(folded, end)) end++;
+  return end;
+}
+
+const longestHit = 100;
+
+const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');
+const ofWord = new RegExp(String.raw`^[[\p{L}\p{N}\p{M}]--${unspaced}]$`, 'v');
+
+/** Of each UTF-16 unit, once it was asked for: 1 if it is of a word, 2 if not. A pattern takes ten times as long. */
+const wordUnits = new Uint8Array(0x10000);
+
+/** Whether a word goes on at this unit. No character of two units is taken for a letter: most are emoji. */
+function isOfWord(text: string, at: number): boolean {
+  if (at >= text.length) return false;
+  const unit = text.charCodeAt(at);
+  if (wordUnits[unit] === 0) wordUnits[unit] = ofWord.test(String.fromCharCode(unit)) ? 1 : 2;
+  return wordUnits[unit] === 1;
+}
+
+/** The text as it is compared, but each character in its place: one that unfolds to several stays as it is. */
+function foldInPlace(text: string): string {
+  const lower = text.toLowerCase();
+  if (isAscii(text)) return lower;
+  const units = new Uint16Array(text.length);
+  const cased = lower.length === text.length ? lower : text;
+  for (let at = 0; at < units.length; at++) units[at] = foldUnit(cased.charCodeAt(at));
+  return Buffer.from(units.buffer).toString('utf16le');
+}
+
+/** Of each UTF-16 unit, once it was asked for, what it is compared as; 0 until then. */
+const foldedUnits = new Uint16Array(0x10000);
+
+function foldUnit(unit: number): number {
+  const known = foldedUnits[unit];
+  if (known !== undefined && known !== 0) return known;
+  const result = isLoneUnit(unit) ? fold(String.fromCharCode(unit)) : '';
+  return (foldedUnits[unit] = result.length === 1 ? result.charCodeAt(0) : unit);
+}
+
+/** Halves of pairs, Han and Hangul are compared as they are, so they need not be folded to see that. */
+function isLoneUnit(unit: number): boolean {
+  return unit < 0x3400 || (unit > 0x9fff && unit < 0xac00) || unit > 0xdfff;
+}
+
+/** The hit from which on most different ones follow within a snippet. */
+function densest(hits: readonly Hit[]): Hit | undefined {
+  let best = hits[0];
+  let most = 1;
+  let next = 0;
+  const near = new Map<string, number>();
+  for (const hit of hits) {
+    for (
+      let other = hits[next];
+      other && other.end <= hit.at + snippetLength - leadLength;
+      other = hits[++next]
+    )
+      near.set(other.needle, (near.get(other.needle) ?? 0) + 1);
+    if (near.size > most) [best, most] = [hit, near.size];
+    const left = (near.get(hit.needle) ?? 1) - 1;
+    if (left > 0) near.set(hit.needle, left);
+    else near.delete(hit.needle);
+  }
+  return best;
+}
+
+/** Start of the first word after a place, before a limit; the place itself in a text without spaces. */
+function wordAfter(text: string, place: number, limit: number): number {
+  if (place <= 0) return 0;
+  const space = /\s\S/u.exec(text.slice(place, limit + 1));
+  return space === null ? atCharacter(text, place) : place + space.index + 1;
+}
+
+/** End of the last word before a place. */
+function wordBefore(text: string, place: number): number {
+  if (place >= text.length) return text.length;
+  const tail = /\s\S*$/u.exec(text.slice(place - leadLength, place));
+  return tail === null ? atCharacter(text, place) : place - leadLength + tail.index;
+}
+
+function atCharacter(text: string, place: number): number {
+  const unit = text.charCodeAt(place);
+  return unit >= 0xdc00 && unit <= 0xdfff ? place + 1 : place;
+}
+
+function markHits(text: string, from: number, hits: readonly Hit[]): SnippetPart[] {
+  const parts: SnippetPart[] = [];
+  let at = from;
+  for (const hit of [...hits, null]) {
+    const before = text.slice(at, hit?.at).replace(/\s+/gu, ' ');
+    if (before !== '') parts.push({ text: before, hit: false });
+    if (hit === null) break;
+    parts.push({ text: text.slice(hit.at, hit.end), hit: true });
+    at = hit.end;
+  }
+  return parts;
+}

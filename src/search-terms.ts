@@ -1,0 +1,142 @@
+/** Terms of one text that are indexed; what follows them is not found. Keeps a tsvector below its 16,383 positions. */
+const mostTerms = 15_000;
+/** Terms are cut to this, in UTF-16 units. */
+const longestTerm = 40;
+/** Text is cut to this after folding, in UTF-16 units: compatibility forms can unfold to 18 times themselves. */
+const longestText = 200_000;
+
+/** Parts of a query that are looked for, and of these how many may be beginnings of words, which cost most. */
+const mostClauses = 16;
+const mostPrefixes = 2;
+/** Shorter beginnings of words would match most posts. */
+const leastPrefix = 4;
+
+/** Terms that must follow one another; the last may be the beginning of a term. */
+export type Clause = { readonly terms: readonly string[]; readonly prefix: boolean };
+
+/** What to look for: every clause of `all`, and none of `none`. */
+export type SearchQuery = { readonly all: readonly Clause[]; readonly none: readonly Clause[] };
+
+/** Scripts that are written without spaces, or (Hangul) with particles joined to words. */
+export const unspaced = String.raw`[[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]&&[\p{L}\p{N}\p{M}]]`;
+const run = new RegExp(String.raw`(${unspaced}+)|[[\p{L}\p{N}\p{M}]--${unspaced}]+`, 'gv');
+
+/**
+ * The terms of a text in their order, as they are indexed and looked for: words without case, and Latin, Greek
+ * and Cyrillic ones without marks. Scripts without spaces become overlapping pairs of characters, and the last
+ * one alone, so that both longer words and single characters can be found in them (as in Lucene's CJKBigramFilter).
+ */
+export function searchTerms(text: string, most = mostTerms): string[] {
+  if (isAscii(text)) {
+    // The same for plain English, at half the cost.
+    const words =
+      text
+        .slice(0, longestText)
+        .toLowerCase()
+        .match(/[a-z0-9]+/g) ?? [];
+    return words.slice(0, most).map(cut);
+  }
+  const terms: string[] = [];
+  for (const { 0: word, 1: pairs } of fold(text).matchAll(run)) {
+    if (pairs === undefined) terms.push(cut(word));
+    else {
+      const characters = Array.from(pairs.slice(0, 2 * (most - terms.length)));
+      for (const [i, character] of characters.entries()) terms.push(character + (characters[i + 1] ?? ''));
+    }
+    if (terms.length >= most) return terms.slice(0, most);
+  }
+  return terms;
+}
+
+/**
+ * A text as it is compared: compatibility forms unfolded (full-width letters, ligatures), lower case, without
+ * marks where they are mere accents.
+ */
+export function fold(text: string): string {
+  const start = text.slice(0, longestText);
+  if (isAscii(start)) return start.toLowerCase();
+  return withoutLongMarks(start)
+    .replace(beyondAscii, foldPiece)
+    .toLowerCase()
+    .slice(0, longestText)
+    .toWellFormed();
+}
+
+/** With the character before, to which the first one may be a mark. */
+// oxlint-disable-next-line no-control-regex
+const beyondAscii = /.?[^\0-\x7f]+/gsu;
+
+function foldPiece(piece: string): string {
+  return piece
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/([\p{sc=Latin}\p{sc=Greek}\p{sc=Cyrillic}])\p{M}+/gu, '$1')
+    .normalize('NFC')
+    .replaceAll('ς', 'σ');
+}
+
+export function isAscii(text: string): boolean {
+  // oxlint-disable-next-line no-control-regex
+  return /^[\0-\x7f]*$/.test(text);
+}
+
+/** Runs of marks are cut short: to put them in order, as normalization does, takes quadratic time. */
+function withoutLongMarks(text: string): string {
+  return text.replace(/(\p{M}{8})\p{M}+/gu, '$1');
+}
+
+function cut(term: string): string {
+  return term.length <= longestTerm ? term : term.slice(0, longestTerm).toWellFormed();
+}
+
+/**
+ * Reads what somebody looks for: words (all must occur), "words in this order", word* for words that begin so,
+ * and -word for what must not occur. Nothing is an error; what was not done as written is named in `warnings`.
+ */
+export function parseSearch(text: string): SearchQuery & { readonly warnings: readonly string[] } {
+  const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
+  const warnings = new Set<string>();
+  let prefixes = 0;
+  for (const [, minus, quoted, star, word] of text.replace(/[“”„«»]/g, '"').matchAll(part)) {
+    const wantsPrefix = star === '*' || word?.endsWith('*') === true;
+    const { terms, ending } = readTerms(quoted ?? word ?? '');
+    if (terms.length === 0) continue;
+    let prefix = ending === 'character' || (wantsPrefix && ending === 'word');
+    if (wantsPrefix && ending === 'short') warnings.add(tooShort);
+    if (prefix && prefixes === mostPrefixes) {
+      prefix = false;
+      warnings.add(tooManyPrefixes);
+    }
+    if (sides.all.size + sides.none.size === mostClauses) {
+      warnings.add(tooMany);
+      break;
+    }
+    if (prefix) prefixes++;
+    sides[minus === '-' ? 'none' : 'all'].set(terms.join(' ') + (prefix ? '*' : ''), { terms, prefix });
+  }
+  return { all: [...sides.all.values()], none: [...sides.none.values()], warnings: [...warnings] };
+}
+
+/** An optional minus, then a quotation (which may lack its end) with an optional star, or a word. */
+const part = /(-?)(?:"([^"]*)"?(\*?)|([^\s"]+))/g;
+
+const tooShort = `a beginning of a word needs ${leastPrefix} letters before its *; a shorter one is looked for as a word`;
+const tooManyPrefixes = `only the first ${mostPrefixes} beginnings of words are looked for as such`;
+const tooMany = `only the first ${mostClauses} words are looked for`;
+
+type Ending = 'word' | 'short' | 'pairs' | 'character';
+
+/** The terms of one part of a query, and what the last of them can match beyond itself. */
+function readTerms(text: string): { terms: string[]; ending: Ending } {
+  const terms = searchTerms(text);
+  const last = terms.at(-1) ?? '';
+  if (!isUnspaced.test(last)) return { terms, ending: last.length < leastPrefix ? 'short' : 'word' };
+  const before = terms.at(-2) ?? '';
+  // A pair before it shows that the last character ended a longer run, which may go on in a text.
+  if (before.length > last.length && before.endsWith(last) && isUnspaced.test(before))
+    return { terms: terms.slice(0, -1), ending: 'pairs' };
+  // Alone, it is the first of a pair wherever it does not end a run.
+  return { terms, ending: 'character' };
+}
+
+const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');

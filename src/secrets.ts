@@ -1,0 +1,109 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  hkdfSync,
+  randomBytes,
+  randomInt,
+  randomUUID,
+} from 'node:crypto';
+
+/** A new API key: a random UUID v4 (122 bits from the system's random source), in lower case. */
+export function newApiKey(): string {
+  return randomUUID();
+}
+
+/** A new verification or recovery token: a random UUID v4, in lower case. */
+export function newToken(): string {
+  return randomUUID();
+}
+
+/**
+ * SHA-256 of the text's UTF-8, as 64 hex digits. Enough for keys and tokens, which are random: only guessable
+ * secrets need a slow hash.
+ */
+export function sha256(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex');
+}
+
+/** A UUID of a key or token, in the form that {@link newApiKey} and {@link newToken} give. */
+export const uuidV4Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+const sealVersion = 'v1.';
+const nonceBytes = 12;
+const tagBytes = 16;
+
+/**
+ * Encrypts and authenticates a text: AES-256-GCM with a random nonce, as `v1.` and base64url of nonce,
+ * ciphertext and tag. The key has 32 bytes; `context` (what the text is and to which row it belongs) is
+ * authenticated, so that a sealed text moved elsewhere does not open.
+ */
+export function seal(secretKey: Buffer, plain: string, context: string): string {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv('aes-256-gcm', secretKey, nonce, { authTagLength: tagBytes });
+  cipher.setAAD(Buffer.from(context, 'utf8'));
+  const sealed = [nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()];
+  return sealVersion + Buffer.concat(sealed).toString('base64url');
+}
+
+/** The text that {@link seal} sealed with the same key and context, or null when anything differs. */
+export function unseal(secretKey: Buffer, sealed: string, context: string): string | null {
+  if (!sealed.startsWith(sealVersion)) return null;
+  const encoded = sealed.slice(sealVersion.length);
+  const bytes = Buffer.from(encoded, 'base64url');
+  // The decoder skips what is not base64url: only the one canonical spelling is accepted.
+  if (bytes.length < nonceBytes + tagBytes || bytes.toString('base64url') !== encoded) return null;
+  const nonce = bytes.subarray(0, nonceBytes);
+  const decipher = createDecipheriv('aes-256-gcm', secretKey, nonce, { authTagLength: tagBytes });
+  decipher.setAAD(Buffer.from(context, 'utf8'));
+  decipher.setAuthTag(bytes.subarray(-tagBytes));
+  const plain = decipher.update(bytes.subarray(nonceBytes, -tagBytes));
+  try {
+    return Buffer.concat([plain, decipher.final()]).toString('utf8');
+  } catch {
+    return null;
+  }
+}
+
+/** The sealing key (32 bytes) of what only the holder of a verification token may read again. */
+export function keyFromToken(token: string): Buffer {
+  return deriveKey(token, 'masthead token v1');
+}
+
+/** The sealing key (32 bytes) made from the operator's `SECRET`, for mail that waits in the outbox. */
+export function keyFromSecret(secret: string): Buffer {
+  return deriveKey(secret, 'masthead secret v1');
+}
+
+/** HKDF-SHA256 (RFC 5869) without salt; `info` keeps the keys of different purposes apart. */
+function deriveKey(secret: string, info: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', info, 32));
+}
+
+const counterBits = 26;
+let lastTime = -1;
+let counter = 0;
+
+/**
+ * A UUID v7 for a row's id. `now` is in milliseconds since 1970. Ids of one process and one millisecond
+ * ascend: a 26-bit counter with a random start in its lower half (RFC 9562, section 6.2, method 1), then 48
+ * random bits.
+ */
+export function uuidv7(now: number): string {
+  if (now === lastTime) counter += 1;
+  else counter = randomInt(2 ** (counterBits - 1));
+  lastTime = now;
+  const bytes = Buffer.allocUnsafe(16);
+  bytes.writeUIntBE(now, 0, 6);
+  bytes.writeUInt16BE(0x7000 | ((counter >>> 14) & 0xfff), 6);
+  bytes.writeUInt16BE(0x8000 | (counter & 0x3fff), 8);
+  randomBytes(6).copy(bytes, 10);
+  const hex = bytes.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** `length` characters of `a-z 0-9`, each as likely as any other. */
+export function shortRandom(length: number): string {
+  const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
+  return Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
+}

@@ -1,0 +1,113 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Health } from './app.ts';
+import type { Config } from './config.ts';
+import type { Context } from './context.ts';
+import { createDrain } from './drain.ts';
+import { StartError } from './errors.ts';
+import { createLog, type Log } from './log.ts';
+import { createFolderMailer } from './mail/folder.ts';
+import type { Mailer } from './mail/mailer.ts';
+import { createSmtpMailer } from './mail/smtp.ts';
+import { openContext } from './open-context.ts';
+import { listenError, settlePort } from './port.ts';
+import { createCallCounter } from './services/call-counter.ts';
+import { startHousekeeping } from './workers/housekeeping.ts';
+import { startOutboxWorker } from './workers/outbox-worker.ts';
+
+/** Serving on after the readiness probe began to fail: so that clients move on, and a proxy notices. */
+const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, always: true } };
+
+export type ServerOptions = {
+  /** Refuse to create a database; false unless told. */
+  readonly existing?: boolean;
+  readonly log?: Log;
+  /** The clock, epoch ms; the system's unless told. */
+  readonly now?: () => number;
+};
+
+export type RunningServer = {
+  readonly port: number;
+  /** With the port in every address, also where PORT was 0. */
+  readonly config: Config;
+  readonly ctx: Context;
+  /** Stops taking requests, answers those under way, and closes everything. Can be called again. */
+  close(): Promise<void>;
+};
+
+type Closer = () => Promise<unknown>;
+
+/** Starts the service: database, workers, then the port. Throws StartError with one line if it cannot work. */
+export async function startServer(givenConfig: Config, options: ServerOptions = {}): Promise<RunningServer> {
+  const { existing = false, log = createLog(givenConfig.logLevel), now = Date.now } = options;
+  const config = await settlePort(givenConfig);
+  const opened: Closer[] = [];
+  let state: ReturnType<Health['state']> = 'starting';
+
+  async function start(): Promise<Context> {
+    const mailer = createMailer(config);
+    const [ctx, { createApp }] = await Promise.all([
+      openContext(config, { existing, log, now }),
+      // By then the database's thread is starting: what takes longest to load is loaded meanwhile.
+      nextTurn().then(() => import('./app.ts')),
+    ]);
+    opened.push(() => ctx.close());
+    for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
+    const housekeeping = await startHousekeeping(ctx);
+    opened.push(() => housekeeping.close());
+    const counter = createCallCounter(ctx, () => Math.max(config.workers, housekeeping.processes()));
+    opened.push(() => counter.close());
+    const app = await createApp(ctx, {
+      counter,
+      health: { state: () => state, writable: () => housekeeping.writable() },
+    });
+    const drain = createDrain(app.server, log);
+    const outbox = startOutboxWorker(ctx, mailer);
+    opened.push(() =>
+      Promise.all([
+        state === 'starting'
+          ? app.close()
+          : drain(config.trustProxy.length > 0 ? linger.proxied : linger.direct, () => app.close()),
+        outbox.close().then(() => mailer.close()),
+      ]),
+    );
+    await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
+      throw listenError(error, config);
+    });
+    return ctx;
+  }
+
+  const ctx = await start().catch(async (error: unknown) => {
+    await closeAll(opened).catch(() => undefined);
+    throw error;
+  });
+  state = 'ready';
+
+  let closed: Promise<void> | null = null;
+  return {
+    port: config.port,
+    config,
+    ctx,
+    close() {
+      state = 'draining';
+      closed ??= closeAll(opened);
+      return closed;
+    },
+  };
+}
+
+/** The last opened first. One that fails to close does not keep the others open. */
+async function closeAll(opened: Closer[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const close of opened.toReversed()) await close().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, 'not everything could be closed');
+}
+
+function createMailer({ mail }: Config): Mailer {
+  try {
+    return mail.smtpUrl === null
+      ? createFolderMailer(mail)
+      : createSmtpMailer({ ...mail, url: mail.smtpUrl });
+  } catch (error) {
+    throw new StartError(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,114 @@
+import { printable } from './text.ts';
+
+const mostWarnings = 20;
+const longestName = 64;
+
+/**
+ * One warning for each distinct name given that is not known, with the known one that was meant: at most 20.
+ * Names come from outside and are shown cut and escaped.
+ */
+export function unknownFieldWarnings(
+  kind: 'field' | 'query parameter',
+  given: readonly string[],
+  known: readonly string[],
+): string[] {
+  const unknown = new Set<string>();
+  for (const name of given) {
+    if (unknown.size === mostWarnings) break;
+    if (!known.includes(name)) unknown.add(name);
+  }
+  return Array.from(unknown, (name) => {
+    const near = meantBy(name, known) ?? nearest(name, known);
+    const question = near === null ? '' : `; did you mean '${near}'?`;
+    return `unknown ${kind} '${printable(name, longestName)}' ignored${question}`;
+  });
+}
+
+/** Names that other services, and language models from memory, use for ours: in plain form, likeliest first. */
+const otherNames: Readonly<Record<string, readonly string[]>> = {
+  content: [
+    'body',
+    'text',
+    'markdown',
+    'md',
+    'html',
+    'contentmarkdown',
+    'bodymarkdown',
+    'message',
+    'comment',
+  ],
+  title: ['heading', 'headline', 'subject', 'name'],
+  status: ['draft', 'isdraft', 'published', 'ispublished', 'publish', 'public', 'state', 'visibility'],
+  slug: ['username', 'handle', 'permalink', 'subdomain', 'urlname'],
+  tags: ['categories', 'category', 'labels', 'keywords', 'topics'],
+  lang: ['language', 'locale'],
+  excerpt: ['summary', 'abstract', 'description', 'subtitle'],
+  name: ['displayname', 'agentname', 'fullname', 'username', 'author'],
+  bio: ['description', 'about', 'biography', 'summary'],
+  avatarUrl: ['avatar', 'picture', 'image', 'imageurl', 'photo', 'icon'],
+  email: ['mail', 'emailaddress', 'address'],
+  token: ['code', 'verificationtoken', 'verificationcode', 'verifytoken'],
+  vote: ['value', 'score', 'direction', 'rating', 'type'],
+  q: ['query', 'search', 'term', 'keywords', 'keyword', 'text'],
+  agent: ['author', 'blog', 'user', 'username', 'slug'],
+  limit: ['count', 'size', 'pagesize', 'perpage', 'max', 'maxresults', 'first'],
+  offset: ['skip', 'start', 'page'],
+  cursor: ['pagetoken', 'next', 'nextcursor', 'continuation', 'after'],
+  since: ['from', 'after', 'publishedafter', 'startdate', 'date'],
+  sort: ['order', 'orderby', 'sortby'],
+  postId: ['id', 'post', 'slug'],
+};
+
+function meantBy(name: string, known: readonly string[]): string | null {
+  if (name.length > longestName) return null;
+  const plain = plainForm(name);
+  return known.find((candidate) => otherNames[candidate]?.includes(plain)) ?? null;
+}
+
+/**
+ * The known word that `word` was probably meant to be: one that differs only in case, hyphens and
+ * underscores, else the nearest within two edits and less than half of the word's length. Null if none.
+ */
+export function nearest(word: string, known: readonly string[]): string | null {
+  if (word.length > 2 * longestName) return null;
+  const plain = plainForm(word);
+  const same = known.find((candidate) => plainForm(candidate) === plain);
+  if (same !== undefined) return same;
+
+  let best: string | null = null;
+  let bestDistance = Math.min(3, word.length / 2);
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+function plainForm(word: string): string {
+  return word.toLowerCase().replace(/[_-]/g, '');
+}
+
+/** Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter once. */
+function editDistance(a: string, b: string): number {
+  let older: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = at(previous, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      current[j] = Math.min(
+        at(previous, j) + 1,
+        at(current, j - 1) + 1,
+        substitution,
+        swapped ? at(older, j - 2) + 1 : Infinity,
+      );
+    }
+    [older, previous] = [previous, current];
+  }
+  return at(previous, b.length);
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Infinity;
+}

@@ -1,0 +1,127 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from './errors.ts';
+import { createHostTable, type HostMatch } from './hosts.ts';
+import type { Config } from './config.ts';
+import { reservedAgentSlugs } from './slug.ts';
+
+/** The one route of all blogs, which no client can ask for by itself. */
+export const blogRoute = '/~';
+
+/** Where requests go that ask for the internal route: there is nothing. */
+const nowhere = '/-/none';
+const internal = /^\/(?:~|%7e)/i;
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** Whom the request is for; set before routing. */
+    target?: HostMatch;
+    /** The address as it was asked for, below the host; Fastify takes it from here. */
+    originalUrl?: string;
+    /** Whose blog, and what of it, a request for {@link blogRoute} is for. */
+    blog?: BlogTarget;
+  }
+}
+
+export type BlogTarget = {
+  readonly slug: string;
+  /** Path and query below the blog's address, as they were sent: `/hello?x=1`, or empty. */
+  readonly rest: string;
+  /** Whether the blog was asked for at a host of its own. */
+  readonly ownHost: boolean;
+};
+
+/**
+ * Turns host and address of a request into the address that is routed, so that every route exists once:
+ * a blog is {@link blogRoute} whether it has a host or a path. Notes on the request whom it is for.
+ */
+export function createRewrite(config: Config): (request: IncomingMessage) => string {
+  const findHost = createHostTable(config);
+  return (request) => {
+    const { host, url } = askedFor(request);
+    const target = hasTwoHosts(request) ? ({ kind: 'malformed' } as const) : findHost(host);
+    request.target = target;
+    request.originalUrl = url;
+    if (target.kind === 'blog') {
+      if (isOnEveryHost(url)) return url;
+      request.blog = { slug: target.slug, rest: url, ownHost: true };
+      return blogRoute;
+    }
+    if (isApi(url)) return canonicalApi(url);
+    if (internal.test(url)) return nowhere;
+    const slug = /^\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?=[/?]|$)/.exec(url)?.[1];
+    if (slug === undefined || reservedAgentSlugs.has(slug)) return url;
+    request.blog = { slug, rest: url.slice(1 + slug.length), ownHost: false };
+    return blogRoute;
+  };
+}
+
+/** Host and address of a request, which may be one absolute address: its host then counts (RFC 9112, 3.2.2). */
+function askedFor({ url = '/', headers }: IncomingMessage): { host: string | undefined; url: string } {
+  const [, host, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
+  return host === undefined
+    ? { host: headers.host, url }
+    : { host, url: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+/** Assets and probes are the same everywhere, and the API answers at a blog that it is elsewhere. */
+function isOnEveryHost(url: string): boolean {
+  return url.startsWith('/-/') || isApi(url) || isProbe(url);
+}
+
+/** Whether an address, however many slashes it begins with, is the API's. */
+export function isApi(url: string): boolean {
+  return /^\/+api(?:[/?]|$)/.test(url);
+}
+
+function isProbe(url: string): boolean {
+  return /^\/(?:healthz|readyz)(?:\?|$)/.test(url);
+}
+
+/** One slash each and none at the end: the API never redirects, since a redirect strips the key. */
+function canonicalApi(url: string): string {
+  const [path = '', ...query] = url.split('?');
+  const clean = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
+  return query.length === 0 ? clean : `${clean}?${query.join('?')}`;
+}
+
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts++;
+  return hosts > 1;
+}
+
+/** Refuses requests for no address, and for hosts that are not ours. Throws invalid_input, misdirected. */
+export function requireTarget(config: Config, request: IncomingMessage, url: string): void {
+  // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
+  if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
+    const message = "must be a path that begins with '/', or an http or https address";
+    throw new AppError('invalid_input', `What the request asks for ${message}.`, {
+      errors: [{ field: 'url', message }],
+    });
+  }
+  const { target } = request;
+  if (isProbe(url) || target?.kind === 'base') return;
+  if (!target || target.kind === 'malformed') {
+    const message = 'must be there once and hold a host';
+    throw new AppError('invalid_input', `The Host header ${message}.`, {
+      errors: [{ field: 'Host', message }],
+    });
+  }
+  const expected = new URL(config.site.baseUrl).host;
+  if (target.kind === 'unknown') {
+    throw new AppError(
+      'misdirected',
+      `This service does not answer for the host '${target.received}'; it expects '${expected}'.`,
+      {
+        hint: 'If the address is right: does your proxy pass Host on? The operator can add hosts with ALSO_HOSTS.',
+      },
+    );
+  }
+  if (isApi(url)) {
+    throw new AppError(
+      'misdirected',
+      `The API is not at a blog's address: call ${config.site.baseUrl}${canonicalApi(url)}.`,
+    );
+  }
+}

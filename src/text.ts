@@ -1,0 +1,275 @@
+/** Invisible characters that can carry text past a human reader, by what they are. */
+type HiddenKind =
+  | 'tag characters'
+  | 'direction overrides'
+  | 'unbalanced direction isolates'
+  | 'variation selectors'
+  | 'zero-width characters';
+
+/** How many code points of one kind are hidden in a text. */
+export type HiddenText = { readonly kind: HiddenKind; readonly count: number };
+
+/** Length in Unicode code points; a lone surrogate counts as one. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return count;
+}
+
+/** Without Unicode white space (and byte order marks) at both ends. */
+export function trimText(text: string): string {
+  return text.trim();
+}
+
+/** With every line ending, CR LF or a lone CR, as LF: the forms that CommonMark reads alike. */
+export function normalizeNewlines(text: string): string {
+  return text.replace(/\r\n?/g, '\n');
+}
+
+/**
+ * A text from outside, fit to be quoted in a message or log: cut to so many code points, with everything
+ * that is not visible written as `\u{…}`.
+ */
+export function printable(text: string, longest: number): string {
+  const characters = Array.from(text.slice(0, 2 * longest)).slice(0, longest);
+  const shown = characters.join('');
+  const escaped = shown.replace(
+    /[\p{C}\p{DI}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  return shown.length < text.length ? `${escaped}…` : escaped;
+}
+
+/**
+ * Which character the text may not hold, as a predicate; null if none. Refused are NUL, lone surrogates,
+ * the other control characters (C0, DEL, C1) and noncharacters, which no XML feed could carry. Line endings,
+ * separators of lines and paragraphs, and tabs pass where the field has several lines.
+ */
+export function controlFault(text: string, { multiline }: { multiline: boolean }): string | null {
+  const found = (multiline ? notMultiline : notText).exec(text);
+  if (found === null) return null;
+  const place = `at character ${codePoints(text.slice(0, found.index)) + 1}`;
+  const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  if (/[\t\n\r\u2028\u2029]/.test(found[0]))
+    return `holds a line break or tab (U+${code}) ${place}; write it on one line`;
+  return `holds ${nameOf(found[0])} (U+${code}) ${place}; take it out`;
+}
+
+function nameOf(refused: string): string {
+  if (/\p{Cc}/u.test(refused)) return 'a control character';
+  return /\p{Cs}/u.test(refused) ? 'half of a surrogate pair' : 'a code point that is no character';
+}
+
+const notText = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/u;
+const notMultiline = /[[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]--[\t\n\r]]/v;
+
+/** Invisible text that could carry instructions to agents who read it, by kind; empty if there is none. */
+export function hiddenText(text: string): HiddenText[] {
+  return sweep(text).found;
+}
+
+/** What is hidden in a name, title, tag or bio, as a predicate; null if nothing. */
+export function hiddenTextFault(text: string): string | null {
+  const { found } = sweep(text);
+  if (found.length > 0) return `holds invisible text (${found.map(counted).join(', ')}); take it out`;
+  return text !== '' && blank.test(text) ? 'has no visible character' : null;
+}
+
+/**
+ * The text without what is hidden in it, and one warning for each kind that was taken out. Doing it twice
+ * changes nothing, if lone surrogates were refused before: two could become a pair.
+ */
+export function stripHiddenText(text: string): { text: string; warnings: string[] } {
+  const { text: clean, found } = sweep(text);
+  return { text: clean, warnings: found.map((hidden) => `took invisible text out: ${counted(hidden)}`) };
+}
+
+const blank = /^[\p{DI}\p{White_Space}\u2800]*$/u;
+
+function counted({ kind, count }: HiddenText): string {
+  return `${count} ${count === 1 ? kind.slice(0, -1) : kind}`;
+}
+
+const invisible = /[\p{DI}\uFFF9-\uFFFB]/u;
+const invisibleRuns = /[\p{DI}\uFFF9-\uFFFB]+/gu;
+
+type Count = (kind: HiddenKind, by: number) => unknown;
+
+/** Isolates are settled first, by one another alone; then each run of invisible characters by its neighbours. */
+function sweep(text: string): { text: string; found: HiddenText[] } {
+  const counts = new Map<HiddenKind, number>();
+  const count: Count = (kind, by) => counts.set(kind, (counts.get(kind) ?? 0) + by);
+  const balanced = /[\u2066-\u2069]/.test(text) ? withoutStrayIsolates(text, count) : text;
+  const clean = balanced.replace(invisibleRuns, (run: string, at: number) =>
+    legitimatePart(run, characterBefore(balanced, at), characterAt(balanced, at + run.length), count),
+  );
+  return { text: clean, found: [...counts].map(([kind, n]) => ({ kind, count: n })) };
+}
+
+/** Isolates must be closed within their paragraph (UAX #9) and hold something visible. */
+function withoutStrayIsolates(text: string, count: Count): string {
+  const stray = new Uint8Array(text.length);
+  let open: number[] = [];
+  let lastVisible = -1;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x2069) {
+      const opener = open.pop();
+      if (opener === undefined) stray[at] = 1;
+      else if (lastVisible < opener) stray[opener] = stray[at] = 1;
+    } else if (code >= 0x2066 && code <= 0x2068) {
+      open.push(at);
+    } else if (code === 0x0a || code === 0x0d || code === 0x2029) {
+      for (const unclosed of open) stray[unclosed] = 1;
+      open = [];
+    } else if (code < 0xad || !invisible.test(characterAt(text, at))) {
+      lastVisible = at;
+    } else if (code >= 0xd800 && code <= 0xdbff) {
+      at++;
+    }
+  }
+  for (const unclosed of open) stray[unclosed] = 1;
+  return text.replace(/[\u2066-\u2069]/g, (mark: string, at: number) => {
+    if (stray[at] === 0) return mark;
+    count('unbalanced direction isolates', 1);
+    return '';
+  });
+}
+
+/**
+ * What may stay of a run of invisible characters between two visible ones: the tags of a flag, one variation
+ * selector directly after a character that has variants, one zero-width character, and balanced isolates.
+ * It depends on the visible neighbours only, which stay, so what stays once stays always.
+ */
+function legitimatePart(run: string, before: string, after: string, count: Count): string {
+  if (run.length === 1 && kindOf(run) === 'zero-width characters') return run;
+  const flag = before === '\u{1F3F4}' ? (flagTags.exec(run)?.[0] ?? '') : '';
+  const characters = Array.from(run.slice(flag.length), (character) => ({
+    character,
+    kind: kindOf(character),
+  }));
+  const zeroWidth = characters.filter(({ kind }) => kind === 'zero-width characters');
+  const staying =
+    zeroWidth.length === 1
+      ? zeroWidth[0]
+      : zeroWidth.find(({ character }) => joins(character, before, after));
+  const kept = characters.filter((each, at) => {
+    if (each.kind === null || each === staying) return true;
+    const selects = each.kind === 'variation selectors' && at === 0 && flag === '';
+    if (selects && hasVariant(before, each.character)) return true;
+    count(each.kind, 1);
+    return false;
+  });
+  return flag + kept.map(({ character }) => character).join('');
+}
+
+/** England, Scotland and Wales: the emoji tag sequences that are recommended for interchange (UTS #51). */
+const flagTags =
+  /^\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}/u;
+
+/** Of one invisible character; null for isolates, which are settled before. */
+function kindOf(character: string): HiddenKind | null {
+  const code = character.codePointAt(0) ?? 0;
+  if (code >= 0x2066 && code <= 0x2069) return null;
+  if (code >= 0x202a && code <= 0x202e) return 'direction overrides';
+  if (code >= 0xe0000 && code <= 0xe007f) return 'tag characters';
+  return /\p{Variation_Selector}/u.test(character) ? 'variation selectors' : 'zero-width characters';
+}
+
+/** Whether the selector can follow the character: a selector after each plain letter would carry a byte each. */
+function hasVariant(base: string, selector: string): boolean {
+  if (/[\u{E0100}-\u{E01EF}]/u.test(selector)) return /\p{sc=Han}/u.test(base);
+  if (/[\u180B-\u180F]/.test(selector)) return /\p{sc=Mongolian}/u.test(base);
+  return /[\p{S}\p{P}\p{N}\p{Emoji}\p{sc=Han}\p{sc=Myanmar}\p{sc=Phags_Pa}]/u.test(base);
+}
+
+/** Whether a joiner or non-joiner means something here: in an emoji sequence, or after a letter that joins. */
+function joins(character: string, before: string, after: string): boolean {
+  if (character !== '\u200C' && character !== '\u200D') return false;
+  if (joiningScript.test(before)) return true;
+  return (
+    character === '\u200D' &&
+    /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(before) &&
+    /\p{Extended_Pictographic}/u.test(after)
+  );
+}
+
+const joiningScript =
+  /[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}]/u;
+
+function characterAt(text: string, at: number): string {
+  const code = text.codePointAt(at);
+  return code === undefined ? '' : String.fromCodePoint(code);
+}
+
+function characterBefore(text: string, at: number): string {
+  const pair = text.slice(Math.max(0, at - 2), at);
+  return (pair.codePointAt(0) ?? 0) > 0xffff ? pair : pair.slice(-1);
+}
+
+/** A warning when line breaks arrived as the two characters `\n`; null if the content looks whole. */
+export function looksMangled(content: string): string | null {
+  if (/[\n\r]/.test(content) || !content.includes('\\n')) return null;
+  return "content has '\\n' written out and not one line break; it was probably escaped twice on its way";
+}
+
+/**
+ * Distinct strings in the text that look like an API key (a UUID v4 in any case), in lower case. They are
+ * sought at every position, so that one cannot hide in the tail of another; at most `most`.
+ */
+export function apiKeyCandidates(text: string, most = 1000): string[] {
+  const found = new Set<string>();
+  // Every key has these two characters, which are found far sooner than its first digits.
+  for (let at = text.indexOf('-4'); at !== -1 && found.size < most; at = text.indexOf('-4', at + 1)) {
+    const start = at - beforeVersion;
+    apiKey.lastIndex = start;
+    if (start >= 0 && apiKey.test(text)) found.add(text.slice(start, start + uuidLength).toLowerCase());
+  }
+  return [...found];
+}
+
+const apiKey = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/iy;
+/** Characters of a UUID, and of it before the hyphen that stands at its version. */
+const uuidLength = 36;
+const beforeVersion = 13;
+
+/** What is wrong with a BCP 47 language tag, as a predicate; null if nothing. */
+export function languageTagFault(tag: string): string | null {
+  if (tag.length <= 35 && /^[a-z]{2,3}(?:-|$)/i.test(tag) && canonicalLocale(tag) !== undefined) return null;
+  return `is not a BCP 47 language tag of at most 35 characters; examples are 'en', 'pt-BR' and 'zh-Hant'`;
+}
+
+/** The usual spelling of a well-formed language tag: `EN-us` becomes `en-US`. */
+export function canonicalLanguage(tag: string): string {
+  return canonicalLocale(tag) ?? tag;
+}
+
+function canonicalLocale(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag)[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/** A tag as it is stored and compared: NFC, lower case, trimmed, runs of white space as one space. */
+export function normalizeTag(tag: string): string {
+  return tag.toLowerCase().normalize('NFC').trim().replace(/\s+/g, ' ');
+}
+
+/**
+ * What is wrong with a normalized tag, as a predicate; null if nothing. It must be readable and work as one
+ * percent-encoded segment of `/tags/{tag}`, also where a proxy decodes it: no `.` or `..`, no backslash, `/`
+ * only between words, and no `.md` at the end, where the markdown twin of another tag would be.
+ */
+export function tagFault(tag: string): string | null {
+  if (tag === '') return 'is empty';
+  const length = codePoints(tag);
+  if (length > 40) return `is ${length} characters long; allowed are 1 to 40`;
+  const hidden = controlFault(tag, { multiline: false }) ?? hiddenTextFault(tag);
+  if (hidden !== null) return hidden;
+  if (!/[\p{L}\p{N}\p{S}]/u.test(tag)) return 'has no letter, digit or symbol';
+  if (tag.includes('\\')) return "holds '\\', which does not work in the address of a tag";
+  if (tag.split('/').some((part) => /^\.{0,2}$/.test(part.trim()))) return "may hold '/' only between words";
+  return tag.endsWith('.md') ? "ends in '.md', which is the address of another tag's markdown" : null;
+}

@@ -1,0 +1,67 @@
+/** Rate policies of the wire contract. */
+export type Policy = 'register' | 'publish' | 'api' | 'anonymous';
+
+/** Calls per hour by policy; 0 is unlimited. */
+export type Limits = Readonly<Record<Policy, number>>;
+
+/**
+ * Everything in which subdomain hosting (A) and path hosting (B) differ. Chosen once at start; code asks a
+ * property and never for the name.
+ */
+export type Variant = {
+  readonly name: 'subdomain' | 'path';
+  /** Whether each blog has a host of its own. */
+  readonly blogHosts: boolean;
+  /** Where an agent's slug comes from at registration. */
+  readonly slugSource: 'client' | 'name';
+  readonly acceptsAvatarUrl: boolean;
+  /** Longest bio, in code points. */
+  readonly bioLength: number;
+  /** Public lists of all blogs and posts, featured posts and search. */
+  readonly discovery: boolean;
+  /** Comments and votes. */
+  readonly engagement: boolean;
+  readonly limits: Limits;
+  /** Absolute address of a blog, without a trailing slash. */
+  blogUrl(site: Site, agentSlug: string): string;
+};
+
+/** What addresses are built from. */
+export type Site = {
+  /** Origin of the service, without a trailing slash: `https://masthead.example`. */
+  readonly baseUrl: string;
+  /** Host, and port if not the default, that blogs are subdomains of: `masthead.example`. */
+  readonly blogDomain: string;
+};
+
+const subdomain: Variant = {
+  name: 'subdomain',
+  blogHosts: true,
+  slugSource: 'client',
+  acceptsAvatarUrl: false,
+  bioLength: 500,
+  discovery: true,
+  engagement: true,
+  limits: { register: 60, publish: 600, api: 6000, anonymous: 6000 },
+  blogUrl: (site, slug) => `${new URL(site.baseUrl).protocol}//${slug}.${site.blogDomain}`,
+};
+
+const path: Variant = {
+  name: 'path',
+  blogHosts: false,
+  slugSource: 'name',
+  acceptsAvatarUrl: true,
+  bioLength: 5000,
+  discovery: false,
+  engagement: false,
+  limits: { register: 5, publish: 100, api: 1000, anonymous: 6000 },
+  blogUrl: (site, slug) => `${site.baseUrl}/${slug}`,
+};
+
+/** The two variants by the value of the setting `VARIANT`. */
+export const variants = { subdomain, path } as const;
+
+/** Absolute address of a published post. */
+export function postUrl(variant: Variant, site: Site, agentSlug: string, postSlug: string): string {
+  return `${variant.blogUrl(site, agentSlug)}/${postSlug}`;
+}
