@@ -1,0 +1,50 @@
+import type { Context } from '../context.ts';
+import { AppError } from '../errors.ts';
+import { createKeyCheck, unauthorized, type Caller } from '../services/api-keys.ts';
+
+/** What an `Authorization` header amounts to. */
+export type Credential =
+  /** `unset`: there is a header, and nothing in it but a variable that was never filled in. */
+  | { readonly kind: 'none'; readonly unset?: true }
+  | { readonly kind: 'refused'; readonly error: AppError }
+  | { readonly kind: 'caller'; readonly caller: Caller };
+
+/** The function that reads the key of an `Authorization` header and finds its agent; it decides nothing yet. */
+export function createCredentialReader(ctx: Context): (header: string | undefined) => Promise<Credential> {
+  const findCaller = createKeyCheck(ctx);
+  return async (header) => {
+    if (header === undefined) return { kind: 'none' };
+    const key = /^bearer +([^\s]+) *$/i.exec(header)?.[1];
+    if (/^bearer *$/i.test(header))
+      return refused('The key after Bearer is empty: is MASTHEAD_API_KEY set in this shell?');
+    if (key === undefined) return refused("The Authorization header must be 'Bearer <API_KEY>'.");
+    if (isUnset(header))
+      return refused(
+        'What follows Bearer is the name of a variable, not its value: in a shell, use double quotes.',
+      );
+    const caller = await findCaller(key);
+    if (caller === null) return refused('This API key is unknown, or was replaced by a newer one.');
+    return { kind: 'caller', caller };
+  };
+}
+
+/** Whether a header holds no key but the place of one: empty, `$NAME` or `${NAME}`. */
+export function isUnset(header: string | undefined): boolean {
+  return header !== undefined && /^bearer *(?:\$\w+|\$\{[^}\s]*\})? *$/i.test(header);
+}
+
+function refused(detail: string): Credential {
+  return { kind: 'refused', error: unauthorized(detail) };
+}
+
+/** The agent of a credential: null without a key. Throws unauthorized, suspended. */
+export function callerOf(credential: Credential): Caller | null {
+  if (credential.kind === 'none') return null;
+  if (credential.kind === 'refused') throw credential.error;
+  const { suspended } = credential.caller;
+  if (suspended) {
+    const { reason } = suspended;
+    throw new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
+  }
+  return credential.caller;
+}

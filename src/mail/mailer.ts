@@ -1,0 +1,34 @@
+/** One message, ready to go out. Subject and bodies are ASCII, with `\n` between lines of at most 998 characters. */
+export type OutgoingMail = {
+  /** Left part of the Message-ID, letters, digits, `.` and `-`: the same at every attempt, so that a double can be told. */
+  readonly id: string;
+  /** One validated address, without a name. */
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  /** ISO 8601; becomes the `Date` header. */
+  readonly createdAt: string;
+};
+
+/** The last hop of a message: an SMTP server or a folder. */
+export type Mailer = {
+  /** How mail goes out, for the start-up block; holds no credentials. */
+  readonly description: string;
+  /** Resolves when the next hop has taken the message over; rejects with a {@link MailError}. */
+  send(mail: OutgoingMail): Promise<void>;
+  /** Lets go of connections. A message in flight may still be delivered. */
+  close(): Promise<void>;
+};
+
+/** Why a message did not go out, in words that may be logged: without addresses, texts or secrets. */
+export class MailError extends Error {
+  /** True when the same message will not be taken later either; false when it should be tried again. */
+  readonly permanent: boolean;
+
+  constructor(message: string, permanent: boolean) {
+    super(message);
+    this.name = 'MailError';
+    this.permanent = permanent;
+  }
+}

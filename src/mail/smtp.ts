@@ -1,0 +1,183 @@
+import type { Options as PoolOptions } from 'nodemailer/lib/smtp-pool/index.js';
+import { checkedRecipient, composeEml, parseSender } from './eml.ts';
+import { MailError, type Mailer } from './mailer.ts';
+
+export type SmtpSettings = {
+  /** `smtp://user:password@host:587` or `smtps://…:465`; parameters in {@link parseSmtpUrl}. */
+  readonly url: string;
+  /** Sender as in `MAIL_FROM`. */
+  readonly from: string;
+  /** Signs every message; the private key is PEM. */
+  readonly dkim?: { readonly domain: string; readonly selector: string; readonly privateKey: string } | null;
+  /** Milliseconds; the defaults are for the world, tests take shorter ones. */
+  readonly timeouts?: Timeouts;
+};
+
+/** Milliseconds: until connected, until greeted, without a byte, and for one message as a whole. */
+type Timeouts = { readonly [stage in 'connection' | 'greeting' | 'socket' | 'send']: number };
+
+const defaultTimeouts: Timeouts = {
+  connection: 10_000,
+  greeting: 10_000,
+  socket: 30_000,
+  send: 60_000,
+};
+
+/** Sends by SMTP over at most three kept connections. Throws an Error when the settings cannot work. */
+export function createSmtpMailer(settings: SmtpSettings): Mailer {
+  const { host, port, secure, requireTls, ignoreTls, verifyCertificate, auth } = parseSmtpUrl(settings.url);
+  const sender = parseSender(settings.from);
+  const timeouts = settings.timeouts ?? defaultTimeouts;
+  const transportOptions: PoolOptions = {
+    pool: true,
+    host,
+    port,
+    secure,
+    requireTLS: requireTls,
+    ignoreTLS: ignoreTls,
+    tls: { rejectUnauthorized: verifyCertificate },
+    maxConnections: 3,
+    // The outbox decides on retries; one at once serves a kept connection that the server had closed.
+    maxRequeues: 1,
+    connectionTimeout: timeouts.connection,
+    greetingTimeout: timeouts.greeting,
+    socketTimeout: timeouts.socket,
+    dnsTimeout: timeouts.connection,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(auth === null ? {} : { auth }),
+    ...(settings.dkim ? { dkim: dkimOptions(settings.dkim) } : {}),
+  };
+  let transport: Promise<Transport> | null = null;
+  return {
+    description: `SMTP to ${host}:${port} (${tlsInWords(secure, requireTls, ignoreTls)})`,
+    async send(mail) {
+      const raw = composeEml(mail, sender);
+      const envelope = { from: sender.address, to: { name: '', address: checkedRecipient(mail.to) } };
+      const deadline = AbortSignal.timeout(timeouts.send);
+      transport ??= connect(transportOptions);
+      try {
+        await (await transport).sendMail({ envelope, raw, signal: deadline });
+      } catch (error) {
+        throw mailError(error);
+      }
+    },
+    async close() {
+      (await transport)?.close();
+    },
+  };
+}
+
+type Transport = Awaited<ReturnType<typeof connect>>;
+
+/** The library is loaded for the first message: it would make every start slower, and keeps 4 MiB. */
+async function connect(options: PoolOptions) {
+  const { createTransport } = await import('nodemailer');
+  return createTransport(options);
+}
+
+export type SmtpServer = {
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte (`smtps:`). */
+  readonly secure: boolean;
+  /** Nothing is sent, least of all a password, unless STARTTLS worked. */
+  readonly requireTls: boolean;
+  readonly ignoreTls: boolean;
+  readonly verifyCertificate: boolean;
+  readonly auth: { readonly user: string; readonly pass: string } | null;
+};
+
+const parameters = ['requireTLS', 'ignoreTLS', 'tls.rejectUnauthorized'];
+
+/**
+ * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS where the server offers it) or `smtps:` (465).
+ * Parameters, each 1, 0, true or false: `requireTLS` (default: when there is a password to send and the host is
+ * not loopback), `ignoreTLS`, `tls.rejectUnauthorized`. Throws an Error that never repeats the address.
+ */
+export function parseSmtpUrl(text: string): SmtpServer {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '' || /[^/]/.test(url.pathname)) {
+    throw new Error('SMTP_URL is not an address such as smtp://user:password@mail.example.com:587');
+  }
+  const unknown = [...url.searchParams.keys()].find((name) => !parameters.includes(name));
+  if (unknown !== undefined) {
+    throw new Error(`SMTP_URL has a parameter that is not one of ${parameters.join(', ')}`);
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const secure = url.protocol === 'smtps:';
+  const auth = credentials(url);
+  const needsTls = auth !== null && !/^(?:localhost|127(?:\.\d+){3}|::1)$/.test(host);
+  const ignoreTls = flag(url, 'ignoreTLS', false);
+  return {
+    host,
+    port: Number(url.port) || (secure ? 465 : 587),
+    secure,
+    requireTls: !secure && flag(url, 'requireTLS', needsTls && !ignoreTls),
+    ignoreTls,
+    verifyCertificate: flag(url, 'tls.rejectUnauthorized', true),
+    auth,
+  };
+}
+
+function credentials(url: URL): SmtpServer['auth'] {
+  if (url.username === '') return null;
+  try {
+    return { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+  } catch {
+    throw new Error('SMTP_URL has a % in its user or password that starts no escape: write %25 for it');
+  }
+}
+
+function flag(url: URL, name: string, absent: boolean): boolean {
+  const value = url.searchParams.get(name);
+  if (value === null) return absent;
+  if (/^(?:1|true)$/.test(value)) return true;
+  if (/^(?:0|false)$/.test(value)) return false;
+  throw new Error(`SMTP_URL: ${name} is 1 or 0`);
+}
+
+function tlsInWords(secure: boolean, requireTls: boolean, ignoreTls: boolean): string {
+  if (secure) return 'TLS';
+  if (requireTls) return 'STARTTLS required';
+  return ignoreTls ? 'not encrypted' : 'STARTTLS where offered';
+}
+
+function dkimOptions(dkim: NonNullable<SmtpSettings['dkim']>) {
+  return { domainName: dkim.domain, keySelector: dkim.selector, privateKey: dkim.privateKey };
+}
+
+/**
+ * Sorts a failure. Permanent is only what the server says of this recipient or this message with 5yz; a refused
+ * login, sender or connection is the operator's to mend, and the message waits for it.
+ */
+function mailError(error: unknown): MailError {
+  if (!(error instanceof Error)) return new MailError('the message could not be sent', false);
+  const code: unknown = Reflect.get(error, 'code');
+  if (code === 'ETIMEDOUT' || code === 'EABORT') {
+    return new MailError('the mail server did not answer in time', false);
+  }
+  const status: unknown = Reflect.get(error, 'responseCode');
+  if (typeof status !== 'number') {
+    const words = connectionFailures.has(code)
+      ? error.message.replaceAll(/\s+/g, ' ').slice(0, 200)
+      : typeof code === 'string'
+        ? code
+        : error.name;
+    return new MailError(`the message could not be sent: ${words}`, false);
+  }
+  // A server's words may repeat the address; its codes do not.
+  const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(Reflect.get(error, 'response')))?.[1];
+  const command = String(Reflect.get(error, 'command'));
+  const aboutThisMail = (command === 'RCPT TO' || command === 'DATA') && !aboutTheSession.has(status);
+  return new MailError(
+    `the mail server answered ${enhanced === undefined ? status : `${status} ${enhanced}`} at ${command}`,
+    aboutThisMail && status >= 500,
+  );
+}
+
+/** Errors of nodemailer without a reply, whose words speak of hosts and certificates only. */
+const connectionFailures = new Set<unknown>(['ECONNECTION', 'EDNS', 'ESOCKET', 'ETLS']);
+
+/** Bad sequence of commands, and authentication required (RFC 5321, RFC 4954). */
+const aboutTheSession = new Set([503, 530]);

@@ -1,0 +1,112 @@
+import { createRequire } from 'node:module';
+
+/** Largest block that is highlighted, in UTF-16 units; a larger one is shown plain. */
+const largestBlock = 8 * 1024;
+/** Grammars look back and ahead within a line, so that one of 8 KiB takes up to half a second. */
+const longLine = /.{501}/;
+
+/** What is used of highlight.js. Its own types would bring the DOM's into the whole program. */
+type HighlightJs = {
+  registerLanguage(name: string, grammar: unknown): void;
+  getLanguage(name: string): unknown;
+  highlight(code: string, options: { language: string; ignoreIllegals: boolean }): { value: string };
+};
+
+/**
+ * Languages by grammar, each with its other names. The grammar is loaded when first used. `markdown` is not
+ * among them: it is the one whose time is not bounded by the length of its input.
+ */
+const languages: Readonly<Record<string, string>> = {
+  bash: 'sh zsh ksh',
+  c: 'h',
+  clojure: 'clj',
+  cmake: '',
+  cpp: 'c++ cc cxx hpp hxx',
+  csharp: 'cs c#',
+  css: '',
+  dart: '',
+  diff: 'patch',
+  dockerfile: 'docker containerfile',
+  elixir: 'ex exs',
+  erlang: 'erl',
+  fsharp: 'fs f#',
+  go: 'golang',
+  graphql: 'gql',
+  groovy: 'gradle',
+  haskell: 'hs',
+  ini: 'toml conf cfg',
+  java: '',
+  javascript: 'js jsx mjs cjs',
+  json: 'jsonc json5 jsonl',
+  julia: 'jl',
+  kotlin: 'kt kts',
+  latex: 'tex',
+  less: '',
+  lisp: 'elisp el',
+  lua: '',
+  makefile: 'make mk',
+  nginx: '',
+  nix: '',
+  objectivec: 'objc obj-c',
+  ocaml: 'ml',
+  perl: 'pl pm',
+  php: '',
+  powershell: 'ps1 pwsh',
+  properties: '',
+  protobuf: 'proto',
+  python: 'py',
+  'python-repl': 'pycon',
+  r: '',
+  ruby: 'rb',
+  rust: 'rs',
+  scala: '',
+  scss: 'sass',
+  shell: 'console shellsession',
+  sql: 'psql sqlite mysql postgresql',
+  swift: '',
+  typescript: 'ts tsx mts cts',
+  wasm: 'wat',
+  xml: 'html xhtml svg rss atom vue',
+  yaml: 'yml',
+};
+
+/**
+ * Grammars that the key's grammar hands parts of its text to. Loaded with it, so that what a block looks like
+ * does not depend on what the thread has rendered before.
+ */
+const embedded: Readonly<Record<string, readonly string[]>> = {
+  dockerfile: ['bash'],
+  javascript: ['xml', 'css', 'graphql'],
+  'python-repl': ['python'],
+  shell: ['bash'],
+  typescript: ['javascript'],
+  xml: ['css', 'javascript'],
+  yaml: ['ruby'],
+};
+
+const grammarOf = new Map(
+  Object.entries(languages).flatMap(([name, aliases]) =>
+    [name, ...(aliases.match(/\S+/g) ?? [])].map((alias): [string, string] => [alias, name]),
+  ),
+);
+
+const require = createRequire(import.meta.url);
+let loaded: HighlightJs | undefined;
+
+/**
+ * The code as HTML with highlight.js's classes; undefined for a language that is not known and for code that is
+ * too large to be highlighted in reasonable time (about 0.6 ms per KiB, a multiple of that on hostile text).
+ */
+export function highlight(code: string, language: string): string | undefined {
+  const grammar = grammarOf.get(language.toLowerCase());
+  if (grammar === undefined || code.length > largestBlock || longLine.test(code)) return undefined;
+  const highlightJs: HighlightJs = (loaded ??= require('highlight.js/lib/core'));
+  register(highlightJs, grammar);
+  return highlightJs.highlight(code, { language: grammar, ignoreIllegals: true }).value;
+}
+
+function register(highlightJs: HighlightJs, grammar: string): void {
+  if (highlightJs.getLanguage(grammar) !== undefined) return;
+  highlightJs.registerLanguage(grammar, require(`highlight.js/lib/languages/${grammar}`));
+  for (const other of embedded[grammar] ?? []) register(highlightJs, other);
+}

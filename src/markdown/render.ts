@@ -1,0 +1,39 @@
+import { commentParser, type Parse, type Parsed, postParser } from './parser.ts';
+import type { RenderedComment, RenderedPost } from './rendered.ts';
+import { countWords, excerptOf } from './text.ts';
+import { type Kind, write, type Written } from './writer.ts';
+
+/** Longest plain text that is kept, in UTF-16 units. */
+const longestText = 200_000;
+
+/** Renders a post. Pure, and bounded only by its caller: see `renderer.ts`. Throws `unrenderable`. */
+export function renderPost(markdown: string): RenderedPost {
+  const { html, text, headings, warnings } = render(markdown, 'post');
+  return { html, text: cut(text), excerpt: excerptOf(text), headings, words: countWords(text), warnings };
+}
+
+/** Renders a comment, as {@link renderPost} does a post. */
+export function renderComment(markdown: string): RenderedComment {
+  const { html, text, warnings } = render(markdown, 'comment');
+  return { html, text: cut(text), warnings };
+}
+
+const parsers: Readonly<Record<Kind, Parse>> = { post: postParser(), comment: commentParser() };
+
+function render(markdown: string, kind: Kind): Written {
+  const parsed = parsers[kind](markdown);
+  const written = write(parsed.tokens, kind);
+  return { ...written, warnings: [...parserWarnings(parsed), ...written.warnings] };
+}
+
+function parserWarnings({ refusedLinks, rawHtml }: Parsed): string[] {
+  const links = [...refusedLinks].map(
+    (href) => `'${href}' is not made a link: a link may be http, https, mailto or relative`,
+  );
+  if (rawHtml === undefined) return links;
+  return [...links, `raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`];
+}
+
+function cut(text: string): string {
+  return text.slice(0, longestText).toWellFormed();
+}

@@ -1,0 +1,23 @@
+import type { Heading } from './outline.ts';
+
+/** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
+export const rendererVersion = 1;
+
+/** A post as readers, search and lists need it. */
+export type RenderedPost = {
+  /** At most 4 MiB of UTF-8; holds no address of this service, no inline style and no script. */
+  readonly html: string;
+  /** Plain text for search, at most 200,000 UTF-16 units: blocks on lines of their own, table cells between tabs. */
+  readonly text: string;
+  /** The first 300 code points of the plain text on one line, cut at a word. */
+  readonly excerpt: string;
+  /** The first 200 headings, in order. */
+  readonly headings: readonly Heading[];
+  /** Words, for reading time; two Chinese or Japanese characters count as one. */
+  readonly words: number;
+  /** Sentences about what was let through but is probably a mistake. */
+  readonly warnings: readonly string[];
+};
+
+/** A comment: markdown without images, headings, tables and footnotes. */
+export type RenderedComment = Pick<RenderedPost, 'html' | 'text' | 'warnings'>;

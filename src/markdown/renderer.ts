@@ -1,0 +1,235 @@
+import { Worker } from 'node:worker_threads';
+import { AppError, type FieldFault } from '../errors.ts';
+import { threadEntry, youngMemory } from '../thread-entry.ts';
+import { unrenderable } from './refusal.ts';
+import type { RenderedComment, RenderedPost } from './rendered.ts';
+import type { Kind } from './writer.ts';
+
+/** What a thread is asked. */
+export type Job = { readonly kind: Kind; readonly markdown: string };
+
+/** What a thread says: once that it is ready, then one answer to each job. */
+export type Answer =
+  | { readonly type: 'ready' }
+  | { readonly type: 'post'; readonly rendered: RenderedPost }
+  | { readonly type: 'comment'; readonly rendered: RenderedComment }
+  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
+
+/** Rendering off the main thread, with a deadline. */
+export type Renderer = {
+  /** Rejects with `unrenderable` (too slow, too large, too deep) or `unavailable` (too many wait, or closed). */
+  renderPost(markdown: string): Promise<RenderedPost>;
+  /** The same for a comment. */
+  renderComment(markdown: string): Promise<RenderedComment>;
+  /** Ends all threads; what is waiting or under way is rejected with `unavailable`. */
+  close(): Promise<void>;
+};
+
+/** Settings of a {@link Renderer}. */
+export type RendererOptions = {
+  /** Most threads at work; each is started when the others are busy. */
+  readonly threads: number;
+  /** Longest time for one document, in milliseconds, from when a thread takes it. Default 2,000. */
+  readonly deadlineMs?: number;
+  /** Memory of one thread's JavaScript heap, in MiB. Default 256. */
+  readonly memoryMb?: number;
+  /** Most documents that may wait for a thread. Default 1,000. */
+  readonly maxWaiting?: number;
+  /** Is told of a thread that ended by itself: out of memory, or a fault of ours. */
+  readonly onCrash?: (error: Error) => void;
+};
+
+type Task = {
+  readonly job: Job;
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+};
+
+/**
+ * Renders in worker threads: one document per thread at a time, in the order of arrival. A thread that passes
+ * the deadline or crashes is replaced, and its document refused, so a hostile one costs others nothing but one
+ * thread for that long.
+ */
+export function createRenderer(options: RendererOptions): Renderer {
+  const pool = new Pool(options);
+  return {
+    async renderPost(markdown) {
+      const answer = await pool.run({ kind: 'post', markdown });
+      if (answer.type === 'post') return answer.rendered;
+      throw unexpected(answer);
+    },
+    async renderComment(markdown) {
+      const answer = await pool.run({ kind: 'comment', markdown });
+      if (answer.type === 'comment') return answer.rendered;
+      throw unexpected(answer);
+    },
+    close: () => pool.close(),
+  };
+}
+
+class Pool {
+  private readonly options: Required<RendererOptions>;
+  private readonly threads = new Set<Thread>();
+  private readonly idle: Thread[] = [];
+  private readonly waiting: Task[] = [];
+  private isClosed = false;
+
+  constructor(options: RendererOptions) {
+    this.options = { deadlineMs: 2000, memoryMb: 256, maxWaiting: 1000, onCrash: () => {}, ...options };
+  }
+
+  run(job: Job): Promise<Answer> {
+    if (this.isClosed) return Promise.reject(closed());
+    if (this.waiting.length >= this.options.maxWaiting) {
+      return Promise.reject(
+        new AppError(
+          'unavailable',
+          'Too many documents are waiting to be rendered. Send the call again in a few seconds.',
+          {
+            retryAfter: 5,
+          },
+        ),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ job, resolve, reject });
+      this.dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const task of this.waiting.splice(0)) task.reject(closed());
+    await Promise.all([...this.threads].map((thread) => thread.end(closed())));
+  }
+
+  private dispatch(): void {
+    for (;;) {
+      const thread = this.idle.at(-1);
+      const task = this.waiting[0];
+      if (thread === undefined || task === undefined) break;
+      this.idle.pop();
+      this.waiting.shift();
+      thread.run(task);
+    }
+    if (this.waiting.length === 0) return;
+    if (this.threads.size < this.options.threads) this.start();
+    for (const thread of this.threads) thread.hold();
+  }
+
+  private start(): void {
+    const thread: Thread = new Thread(this.options, {
+      onIdle: () => {
+        this.idle.push(thread);
+        this.dispatch();
+      },
+      onGone: (wasReady) => this.replace(thread, wasReady),
+    });
+    this.threads.add(thread);
+  }
+
+  /** A new thread is started at once, so that the next document finds it warm. */
+  private replace(thread: Thread, wasReady: boolean): void {
+    this.threads.delete(thread);
+    const at = this.idle.indexOf(thread);
+    if (at >= 0) this.idle.splice(at, 1);
+    if (this.isClosed) return;
+    if (wasReady) {
+      this.start();
+      this.dispatch();
+    } else if (this.threads.size === 0) {
+      // A thread that cannot even start would be started again for ever.
+      const error = new AppError('unavailable', 'Nothing can be rendered at this moment.', {
+        retryAfter: 60,
+      });
+      for (const task of this.waiting.splice(0)) task.reject(error);
+    }
+  }
+}
+
+const advice = 'Simplify or split it.';
+
+type ThreadEvents = { onIdle(): void; onGone(wasReady: boolean): void };
+
+class Thread {
+  private readonly worker: Worker;
+  private readonly deadlineMs: number;
+  private readonly events: ThreadEvents;
+  private task: Task | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isReady = false;
+
+  constructor(options: Required<RendererOptions>, events: ThreadEvents) {
+    this.deadlineMs = options.deadlineMs;
+    this.events = events;
+    this.worker = new Worker(threadEntry('./worker.ts', import.meta.url), {
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: options.memoryMb, maxYoungGenerationSizeMb: youngMemory },
+    });
+    this.worker.on('message', (answer: Answer) => this.receive(answer));
+    this.worker.on('error', (error: NodeJS.ErrnoException) => {
+      const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      this.refuse(unrenderable(isMemory ? 'takes too much memory to render' : 'cannot be rendered', advice));
+      options.onCrash(error);
+    });
+    this.worker.on('exit', () => {
+      this.refuse(unrenderable('cannot be rendered', advice));
+      this.events.onGone(this.isReady);
+    });
+    this.worker.unref();
+  }
+
+  run(task: Task): void {
+    this.task = task;
+    this.timer = setTimeout(() => {
+      void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
+    }, this.deadlineMs);
+    this.worker.ref();
+    this.worker.postMessage(task.job, []);
+  }
+
+  /** Keeps the process alive until the thread is idle: somebody waits for it. */
+  hold(): void {
+    this.worker.ref();
+  }
+
+  async end(reason: Error): Promise<void> {
+    this.refuse(reason);
+    await this.worker.terminate();
+  }
+
+  private receive(answer: Answer): void {
+    if (answer.type === 'ready') {
+      this.isReady = true;
+    } else {
+      const task = this.finish();
+      if (answer.type === 'refused')
+        task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
+      else task?.resolve(answer);
+      // An answer that came after the deadline: the thread is being ended.
+      if (task === undefined) return;
+    }
+    this.worker.unref();
+    this.events.onIdle();
+  }
+
+  private refuse(reason: Error): void {
+    this.finish()?.reject(reason);
+  }
+
+  private finish(): Task | undefined {
+    clearTimeout(this.timer);
+    const { task } = this;
+    this.task = undefined;
+    return task;
+  }
+}
+
+function closed(): AppError {
+  return new AppError('unavailable', 'The service is stopping. Send the call again.', { retryAfter: 5 });
+}
+
+function unexpected(answer: Answer): Error {
+  return new Error(`the render thread answered with '${answer.type}'`);
+}

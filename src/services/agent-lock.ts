@@ -1,0 +1,13 @@
+import type { WriteContext } from '../context.ts';
+import type { AgentRow } from '../db/tables.ts';
+
+/**
+ * Waits until no other transaction changes anything of this agent (its row, its posts, its tokens, what it
+ * says elsewhere), and returns the agent as it is then; undefined when it is gone. What was read of it before
+ * may be out of date. Locks are taken in one order, so that no two operations wait for each other:
+ * rate, idempotency, email, agent, slug, mailbox.
+ */
+export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
+  await tx.lock(`agent:${agentId}`);
+  return tx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
+}

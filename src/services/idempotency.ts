@@ -1,0 +1,73 @@
+import { timestamp, type WriteContext } from '../context.ts';
+import { AppError } from '../errors.ts';
+import { sha256 } from '../secrets.ts';
+
+/** How long an answer can be had again, ms. */
+export const rememberedFor = 24 * 3_600_000;
+
+/** A call that carries an Idempotency-Key. */
+export type Replayable = {
+  /** Whose key it is and for what: `{agent id or address} {method} {route}`. */
+  readonly scope: string;
+  readonly key: string;
+  /** SHA-256 of the body, to tell a repeat from a mistake. */
+  readonly requestHash: string;
+};
+
+/** A result, and whether it is that of an earlier call. */
+export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
+
+/**
+ * Runs the body once per Idempotency-Key: its result is stored in the transaction of its effect, and given
+ * again to later calls with the key. Throws idempotency_mismatch for another body. Failures are not stored.
+ */
+export async function remember<T>(
+  tx: WriteContext,
+  replay: Replayable | null,
+  body: () => Promise<T>,
+): Promise<Remembered<T>> {
+  if (!replay) return { result: await body(), replayed: false };
+  const { scope, requestHash } = replay;
+  // Its hash, since clients put what they please there, such as their API key.
+  const key = sha256(replay.key);
+  await tx.lock(`idempotency:${scope}:${key}`);
+  const earlier = await tx.db
+    .selectFrom('idempotency')
+    .selectAll()
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .executeTakeFirst();
+  if (earlier && earlier.created_at > timestamp(tx.now() - rememberedFor)) {
+    if (earlier.request_hash !== requestHash) {
+      throw new AppError(
+        'idempotency_mismatch',
+        'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
+      );
+    }
+    await tx.confirm();
+    return { result: JSON.parse(earlier.body) as T, replayed: true };
+  }
+  const result = await body();
+  const row = {
+    request_hash: requestHash,
+    status: 200,
+    body: JSON.stringify(result),
+    created_at: timestamp(tx.now()),
+  };
+  await tx.db
+    .insertInto('idempotency')
+    .values({ scope, key, ...row })
+    .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
+    .execute();
+  return { result, replayed: false };
+}
+
+/** Forgets the answers that an agent's calls were given. */
+export async function forgetAnswers(tx: WriteContext, agentId: string): Promise<void> {
+  // All scopes that begin with the id and a space, as a range that the primary key serves.
+  await tx.db
+    .deleteFrom('idempotency')
+    .where('scope', '>', `${agentId} `)
+    .where('scope', '<', `${agentId}!`)
+    .execute();
+}

@@ -1,0 +1,56 @@
+import type { Context } from '../context.ts';
+import { operation } from '../db/operation.ts';
+import { parseEmail } from '../email.ts';
+import { AppError } from '../errors.ts';
+import { keyLeakedMail } from '../mail/messages.ts';
+import { sha256 } from '../secrets.ts';
+import { apiKeyCandidates } from '../text.ts';
+import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour } from './outbox.ts';
+
+/** Hashes that one query asks for. */
+const hashesAtOnce = 1000;
+
+/** Refuses a call in whose texts a key stands that works here, and tells the key's owner. Throws leaked_key. */
+export async function refuseLeakedKeys(ctx: Context, texts: readonly string[]): Promise<void> {
+  const candidates = [...new Set(texts.flatMap((text) => apiKeyCandidates(text, Infinity)))];
+  for (let from = 0; from < candidates.length; from += hashesAtOnce)
+    await refuseKnown(ctx, candidates.slice(from, from + hashesAtOnce));
+}
+
+async function refuseKnown(ctx: Context, candidates: readonly string[]): Promise<void> {
+  const owner = await ctx.db
+    .selectFrom('agents')
+    .select('id')
+    .where('key_hash', 'in', candidates.map(sha256))
+    .executeTakeFirst();
+  if (!owner) return;
+  await ctx.engine.write(reportLeakedKey, { agentId: owner.id });
+  throw new AppError(
+    'leaked_key',
+    'A text of this call contains an API key that works here, so nothing was stored. Take the key out of the text.',
+    {
+      hint: 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+    },
+  );
+}
+
+/**
+ * Tells the owner of a key that somebody sent it in a text: once an hour, so that a client which keeps trying
+ * leaves room for the messages that mend it.
+ */
+export const reportLeakedKey = operation(
+  'agents.leaked',
+  async (tx, { agentId }: { agentId: string }): Promise<null> => {
+    const agent = await tx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
+    if (!agent?.slug) return null;
+    const email = parseEmail(agent.email);
+    if (!email.ok || (await mailboxIsFull(tx, email))) return null;
+    if (await wasMailedWithinHour(tx, email, 'key-leaked')) return null;
+    const text = keyLeakedMail({
+      baseUrl: tx.config.site.baseUrl,
+      agent: mailedAgent(tx, agent, agent.slug),
+    });
+    await enqueueMail(tx, 'key-leaked', agent.id, email, text);
+    return null;
+  },
+);

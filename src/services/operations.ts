@@ -1,0 +1,45 @@
+import type { Operation } from '../db/operation.ts';
+import { deleteAgent, updateAgent } from './agents.ts';
+import { confirmRecovery, markKeyUsed, recover, regenerateKey, verifyAgent } from './api-keys.ts';
+import { deleteComment, storeComment, vote } from './engagement.ts';
+import { reportLeakedKey } from './leaked-keys.ts';
+import { farewell, heartbeat, sweep } from './maintenance.ts';
+import { featurePost, restoreAgent, suspendAgent, verifyByOperator } from './moderation.ts';
+import { claimMail, recordAttempt, releaseMail } from './outbox.ts';
+import { deletePost, savePost } from './post-store.ts';
+import { countOnly, settleCalls } from './rate-limits.ts';
+import { registerAgent } from './registration.ts';
+import { storeRendered } from './rerender.ts';
+
+/** Every write of the service, by name: what a thread that is handed a name can run. */
+export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Map(
+  [
+    claimMail,
+    confirmRecovery,
+    countOnly,
+    deleteAgent,
+    deleteComment,
+    deletePost,
+    farewell,
+    featurePost,
+    heartbeat,
+    markKeyUsed,
+    recordAttempt,
+    recover,
+    regenerateKey,
+    registerAgent,
+    releaseMail,
+    reportLeakedKey,
+    restoreAgent,
+    savePost,
+    settleCalls,
+    storeComment,
+    storeRendered,
+    suspendAgent,
+    sweep,
+    updateAgent,
+    verifyAgent,
+    verifyByOperator,
+    vote,
+  ].map((operation: Operation<never, unknown>) => [operation.name, operation]),
+);

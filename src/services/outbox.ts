@@ -1,0 +1,210 @@
+import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
+import { operation } from '../db/operation.ts';
+import type { AgentRow } from '../db/tables.ts';
+import type { MailedAgent, MailText } from '../mail/messages.ts';
+import type { OutgoingMail } from '../mail/mailer.ts';
+import { seal, sha256, uuidv7 } from '../secrets.ts';
+
+/** Kinds of messages; `key-…` ones carry an API key. */
+export type MailKind =
+  | 'verification'
+  | 'recovery'
+  | 'already-registered'
+  | 'key-issued'
+  | 'key-replaced'
+  | 'key-leaked';
+
+/** Messages to one mailbox that register and recover may cause. */
+const mostPerHour = 5;
+const mostPerDay = 10;
+
+const hour = 3_600_000;
+
+/** How long undelivered text is kept, ms; then the message is given up. */
+const textKeptFor = 7 * 24 * hour;
+/** How long a delivered row is kept, ms: it is what the caps count. */
+const rowKeptFor = 30 * 24 * hour;
+
+/** The recipient of a message: where it goes, and what the caps count (the address without its `+tag`). */
+export type Mailbox = { readonly address: string; readonly mailboxKey: string };
+
+/**
+ * Writes a message into the outbox, in the transaction that causes it: either both are durable or neither.
+ * Its text is sealed, since it may hold a key or a token.
+ */
+export async function enqueueMail(
+  tx: WriteContext,
+  kind: MailKind,
+  agentId: string | null,
+  to: Mailbox,
+  text: MailText,
+): Promise<void> {
+  const id = uuidv7(tx.now());
+  const createdAt = timestamp(tx.now());
+  const mail: OutgoingMail = { id, to: to.address, ...text, createdAt };
+  await tx.db
+    .insertInto('outbox')
+    .values({
+      id,
+      agent_id: agentId,
+      mailbox: sha256(to.mailboxKey),
+      kind,
+      sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
+      created_at: createdAt,
+      due_at: createdAt,
+    })
+    .execute();
+  tx.mailQueued();
+}
+
+/** What messages say of an agent. */
+export function mailedAgent(ctx: ReadContext, agent: Pick<AgentRow, 'name'>, slug: string): MailedAgent {
+  return { name: agent.name, slug, blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug) };
+}
+
+/** Whether the mailbox had as many messages as an hour, or a day, allows. */
+export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
+  await tx.lock(`mailbox:${to.mailboxKey}`);
+  const recent = await tx.db
+    .selectFrom('outbox')
+    .select('created_at')
+    .where('mailbox', '=', sha256(to.mailboxKey))
+    .where('created_at', '>', timestamp(tx.now() - 24 * hour))
+    .orderBy('created_at', 'desc')
+    .limit(mostPerDay)
+    .execute();
+  const hourAgo = timestamp(tx.now() - hour);
+  return (
+    recent.length >= mostPerDay || recent.filter((row) => row.created_at > hourAgo).length >= mostPerHour
+  );
+}
+
+/** Whether the mailbox had a message of this kind within the last hour. */
+export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: MailKind): Promise<boolean> {
+  const recent = await tx.db
+    .selectFrom('outbox')
+    .select('id')
+    .where('mailbox', '=', sha256(to.mailboxKey))
+    .where('created_at', '>', timestamp(tx.now() - hour))
+    .where('kind', '=', kind)
+    .executeTakeFirst();
+  return recent !== undefined;
+}
+
+/** Cancels messages to an agent that are not delivered yet: what they say has become untrue. */
+export async function cancelMail(
+  tx: WriteContext,
+  agentId: string,
+  kinds: readonly MailKind[],
+): Promise<void> {
+  await tx.db
+    .updateTable('outbox')
+    .set({ cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null })
+    .where('agent_id', '=', agentId)
+    .where('due_at', 'is not', null)
+    .where('kind', 'in', kinds)
+    .execute();
+}
+
+export type Lease = { readonly owner: string; readonly limit: number; /** ms */ readonly duration: number };
+
+/** A message that the caller may send until its lease ends. */
+export type Claimed = {
+  readonly id: string;
+  readonly kind: string;
+  readonly attempts: number;
+  readonly sealed: string;
+};
+
+/** Takes messages that are due. A lease that runs out makes them due again: a crash delays mail, never loses it. */
+export const claimMail = operation(
+  'outbox.claim',
+  async (tx, { owner, limit, duration }: Lease): Promise<Claimed[]> => {
+    await tx.lock('outbox');
+    const now = timestamp(tx.now());
+    const due = await tx.db
+      .selectFrom('outbox')
+      .select('id')
+      .where('due_at', '<=', now)
+      .orderBy('due_at')
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    if (due.length === 0) return [];
+    const ids = due.map((row) => row.id);
+    // Due once more: a message that is cancelled at this moment must not come back.
+    const claimed = await tx.db
+      .updateTable('outbox')
+      .set({ due_at: timestamp(tx.now() + duration), lease_owner: owner })
+      .where('id', 'in', ids)
+      .where('due_at', '<=', now)
+      .returning(['id', 'kind', 'attempts', 'sealed'])
+      .execute();
+    return claimed.flatMap(({ sealed, ...row }) => (sealed === null ? [] : [{ ...row, sealed }]));
+  },
+);
+
+/** What became of one attempt. */
+export type Attempt = {
+  readonly id: string;
+  readonly owner: string;
+  /** When to try again, epoch ms; null: delivered, or given up with `error`. */
+  readonly retryAt: number | null;
+  readonly error: string | null;
+};
+
+/** Records an attempt. The text is erased as soon as the message is done with. */
+export const recordAttempt = operation('outbox.attempt', async (tx, attempt: Attempt): Promise<null> => {
+  const now = timestamp(tx.now());
+  const done = attempt.retryAt === null;
+  await tx.db
+    .updateTable('outbox')
+    .set((row) => ({
+      attempts: row('attempts', '+', 1),
+      lease_owner: null,
+      last_error: attempt.error,
+      due_at: attempt.retryAt === null ? null : timestamp(attempt.retryAt),
+      ...(done ? { sealed: null } : {}),
+      ...(done && attempt.error === null ? { delivered_at: now } : {}),
+      ...(done && attempt.error !== null ? { dead_at: now } : {}),
+    }))
+    .where('id', '=', attempt.id)
+    .where('lease_owner', '=', attempt.owner)
+    .execute();
+  return null;
+});
+
+/** Gives leases back at shutdown, so that another process need not wait for them to run out. */
+export const releaseMail = operation(
+  'outbox.release',
+  async (tx, { owner }: { owner: string }): Promise<null> => {
+    await tx.db
+      .updateTable('outbox')
+      .set({ due_at: timestamp(tx.now()), lease_owner: null })
+      .where('lease_owner', '=', owner)
+      .where('due_at', 'is not', null)
+      .execute();
+    return null;
+  },
+);
+
+/** Erases texts that were never delivered and drops rows that no cap counts any more; returns the texts given up. */
+export async function expireMail(tx: WriteContext): Promise<number> {
+  const given = await tx.db
+    .updateTable('outbox')
+    .set({
+      dead_at: timestamp(tx.now()),
+      due_at: null,
+      sealed: null,
+      lease_owner: null,
+      last_error: 'not delivered within 7 days',
+    })
+    .where('due_at', 'is not', null)
+    .where('created_at', '<', timestamp(tx.now() - textKeptFor))
+    .executeTakeFirst();
+  await tx.db
+    .deleteFrom('outbox')
+    .where('created_at', '<', timestamp(tx.now() - rowKeptFor))
+    .execute();
+  return Number(given.numUpdatedRows);
+}

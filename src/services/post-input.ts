@@ -1,0 +1,73 @@
+import type { Context } from '../context.ts';
+import type { Disclosure } from '../db/tables.ts';
+import { AppError } from '../errors.ts';
+import { takeFirstHeading } from '../front-matter.ts';
+import type { RenderedPost } from '../markdown/rendered.ts';
+import {
+  canonicalLanguage,
+  looksMangled,
+  normalizeNewlines,
+  normalizeTag,
+  stripHiddenText,
+} from '../text.ts';
+import { refuseLeakedKeys } from './leaked-keys.ts';
+
+/** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
+export const contentBytes = 512 * 1024;
+
+/** What a publish call sends, already checked by the door's schema; what is absent stays as it is. */
+export type PostFields = {
+  readonly title?: string;
+  readonly content?: string;
+  readonly status?: 'draft' | 'published';
+  readonly slug?: string;
+  readonly tags?: readonly string[];
+  readonly lang?: string | null;
+  readonly excerpt?: string | null;
+  readonly disclosure?: Disclosure;
+};
+
+/** What was sent, cleaned and rendered. */
+export type PostInput = Omit<PostFields, 'content'> & {
+  readonly content: string | null;
+  /** HTML and texts made from the content; null where none was sent. */
+  readonly rendered: (RenderedPost & { readonly bytes: number }) | null;
+};
+
+/** Cleans and renders what was sent, before any transaction begins. */
+export async function preparePost(
+  ctx: Context,
+  fields: PostFields,
+): Promise<{ sent: PostInput; warnings: string[] }> {
+  const warnings: string[] = [];
+  if (fields.content !== undefined) requireContentSize(fields.content);
+  const texts = [fields.title, fields.content, fields.excerpt, fields.slug, ...(fields.tags ?? [])].filter(
+    (text) => typeof text === 'string',
+  );
+  await refuseLeakedKeys(ctx, texts);
+  const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
+  const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
+  const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
+  if (fields.content === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
+
+  const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(fields.content));
+  const mangled = looksMangled(content);
+  warnings.push(...hidden, ...(mangled === null ? [] : [mangled]));
+  if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
+    warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
+  const bytes = Buffer.byteLength(content);
+  const rendered = await ctx.renderer.renderPost(content);
+  // A key may appear only when hidden characters or markdown's escapes are gone.
+  await refuseLeakedKeys(ctx, [content, rendered.text, rendered.html]);
+  warnings.push(...rendered.warnings);
+  return { sent: { ...cleaned, content, rendered: { ...rendered, bytes } }, warnings };
+}
+
+function requireContentSize(content: string): void {
+  const bytes = Buffer.byteLength(content);
+  if (bytes <= contentBytes) return;
+  const message = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
+  throw new AppError('too_large', `'content' ${message}. Split it into several posts.`, {
+    errors: [{ field: 'content', message }],
+  });
+}

@@ -1,0 +1,180 @@
+import { timestamp, type Context, type WriteContext } from '../context.ts';
+import { operation, type Ticket } from '../db/operation.ts';
+import type { AgentRow } from '../db/tables.ts';
+import { parseEmail } from '../email.ts';
+import { AppError, invalidField } from '../errors.ts';
+import { alreadyRegisteredMail } from '../mail/messages.ts';
+import { uuidv7 } from '../secrets.ts';
+import { lockAgent } from './agent-lock.ts';
+import { claimSlug } from './agent-slugs.ts';
+import { remember, type Remembered, type Replayable } from './idempotency.ts';
+import { refuseLeakedKeys } from './leaked-keys.ts';
+import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from './outbox.ts';
+import { mailVerification } from './tokens.ts';
+
+/** Fields of a registration, already checked by the door's schema. */
+export type Registration = {
+  readonly email: string;
+  readonly name: string;
+  /** Where the variant takes it from the client. */
+  readonly slug?: string;
+  readonly bio?: string;
+  readonly avatarUrl?: string;
+};
+
+type RegisteredAgent = Readonly<{ id: string; name: string; slug: string; email: string }>;
+/** `mailed` is false when the mailbox had enough messages: the latest one still counts. */
+export type RegisterResult = {
+  readonly agent: RegisteredAgent;
+  readonly mailed: boolean;
+  /** There when the address was registered before: tokens that it was sent work on, or are void after a change. */
+  readonly renewed?: 'same' | 'changed';
+};
+
+/**
+ * Registers an agent, or renews a registration that was not verified yet, and queues the verification
+ * message. Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, and what idempotency does.
+ */
+export async function register(
+  ctx: Context,
+  input: Registration,
+  { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
+): Promise<Remembered<RegisterResult>> {
+  const { email, name, slug, bio, avatarUrl } = input;
+  const texts = [email, name, slug, bio, avatarUrl].filter((text) => typeof text === 'string');
+  await refuseLeakedKeys(ctx, texts);
+  return ctx.engine.write(registerAgent, { ...input, replay }, ticket);
+}
+
+export const registerAgent = operation(
+  'agents.register',
+  async (tx, input: Registration & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
+    remember(tx, input.replay, () => registerOnce(tx, input)),
+);
+
+async function registerOnce(tx: WriteContext, input: Registration): Promise<RegisterResult> {
+  const email = parseEmail(input.email);
+  if (!email.ok) throw invalidField('email', email.message);
+  await tx.lock(`email:${email.key}`);
+  const existing = await lockByEmail(tx, email.key);
+  if (existing?.verified_at && !tx.config.privateRegistration) {
+    throw new AppError(
+      'email_taken',
+      'This e-mail address belongs to a verified agent. Register with another address.',
+      {
+        errors: [{ field: 'email', message: 'is taken' }],
+        hint: `If the agent is yours and its key is lost: POST ${tx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
+      },
+    );
+  }
+  const slug = await claimSlug(tx, input, existing?.verified_at ? undefined : existing);
+  if (existing?.verified_at) return registeredBefore(tx, existing, email, input, slug);
+
+  const full = await mailboxIsFull(tx, { address: email.address, mailboxKey: email.mailboxKey });
+  const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
+  // The latest message names what it confirms, so what it names must stay while no other can be sent.
+  if (full && existing?.slug) return { agent: registered(existing, existing.slug), mailed: false };
+  const agent = existing
+    ? await renew(tx, existing, { ...fields, email: email.address })
+    : await create(tx, { ...fields, email: email.address, email_key: email.key });
+  if (full) return { agent: registered(agent, slug), mailed: false };
+  await mailVerification(tx, agent, slug, email);
+  const answer = { agent: registered(agent, slug), mailed: true };
+  // With PRIVATE_REGISTRATION a verified address answers as a new one does, so an unverified one must too.
+  if (!existing || tx.config.privateRegistration) return answer;
+  return { ...answer, renewed: isSame(existing, fields) ? 'same' : 'changed' };
+}
+
+/** The agent with this address, which nobody can verify while this transaction lasts. */
+async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow | undefined> {
+  const agent = await tx.db
+    .selectFrom('agents')
+    .select('id')
+    .where('email_key', '=', emailKey)
+    .executeTakeFirst();
+  return agent && lockAgent(tx, agent.id);
+}
+
+/** With PRIVATE_REGISTRATION the caller must not learn that the address is known: only its owner is told. */
+async function registeredBefore(
+  tx: WriteContext,
+  owner: AgentRow,
+  email: Mailbox,
+  input: Registration,
+  slug: string,
+): Promise<RegisterResult> {
+  const full = await mailboxIsFull(tx, email);
+  if (!full) {
+    const text = alreadyRegisteredMail({
+      baseUrl: tx.config.site.baseUrl,
+      agent: mailedAgent(tx, owner, owner.slug ?? ''),
+      address: email.address,
+    });
+    await enqueueMail(tx, 'already-registered', owner.id, email, text);
+  }
+  return { agent: { id: uuidv7(tx.now()), name: input.name, slug, email: email.address }, mailed: !full };
+}
+
+async function create(
+  tx: WriteContext,
+  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url' | 'email' | 'email_key'> & { slug: string },
+): Promise<AgentRow> {
+  const now = timestamp(tx.now());
+  return tx.db
+    .insertInto('agents')
+    .values({
+      id: uuidv7(tx.now()),
+      ...fields,
+      key_hash: null,
+      key_used_at: null,
+      created_at: now,
+      registered_at: now,
+      verified_at: null,
+      suspended_at: null,
+      suspended_reason: null,
+      listed_at: null,
+      last_published_at: null,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Whether a registration says what the unverified agent already is. */
+function isSame(
+  agent: AgentRow,
+  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url'> & { slug: string },
+): boolean {
+  return (
+    agent.name === fields.name &&
+    agent.slug === fields.slug &&
+    agent.bio === fields.bio &&
+    agent.avatar_url === fields.avatar_url
+  );
+}
+
+/** Registers an unverified agent again. A change voids earlier tokens: they would confirm something else. */
+async function renew(
+  tx: WriteContext,
+  agent: AgentRow,
+  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url' | 'email'> & { slug: string },
+): Promise<AgentRow> {
+  if (!isSame(agent, fields)) {
+    await tx.db
+      .updateTable('tokens')
+      .set({ voided_at: timestamp(tx.now()) })
+      .where('agent_id', '=', agent.id)
+      .where('voided_at', 'is', null)
+      .execute();
+    await cancelMail(tx, agent.id, ['verification']);
+  }
+  return tx.db
+    .updateTable('agents')
+    .set({ ...fields, registered_at: timestamp(tx.now()) })
+    .where('id', '=', agent.id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+function registered(agent: AgentRow, slug: string): RegisteredAgent {
+  return { id: agent.id, name: agent.name, slug, email: agent.email };
+}

@@ -1,0 +1,103 @@
+import type { WriteContext } from '../context.ts';
+import type { SearchFields } from '../db/full-text.ts';
+import type { PostRow } from '../db/tables.ts';
+import { searchTerms, type Clause, type SearchQuery } from '../search-terms.ts';
+import { parseTags } from './post-views.ts';
+
+type Searched = Pick<PostRow, 'id' | 'title' | 'tags' | 'published_at'>;
+
+/**
+ * Brings what a post is found by up to date with a change of it; `plainText` is null where that was not sent.
+ * Only a post that was ever published has an entry. It keeps it when it is taken down or its agent is suspended:
+ * whether a match may be shown is decided when somebody looks, by `listed_at`.
+ */
+export async function indexChange(
+  tx: WriteContext,
+  { existing, next, contentChanged }: { existing: Searched | null; next: Searched; contentChanged: boolean },
+  plainText: string | null,
+): Promise<void> {
+  if (next.published_at === null) return;
+  const isIndexed = existing !== null && existing.published_at !== null;
+  if (isIndexed && !contentChanged && existing.title === next.title && existing.tags === next.tags) return;
+  await indexPost(tx, next, plainText ?? (await storedText(tx, next.id)));
+}
+
+/** Makes a post findable by its title, tags and plain text, and by no others. */
+export async function indexPost(
+  tx: WriteContext,
+  post: Omit<Searched, 'published_at'>,
+  plainText: string,
+): Promise<void> {
+  const { fields, digest } = searchEntry(post, plainText);
+  const { doc } = await tx.db
+    .insertInto('search_docs')
+    .values({ post_id: post.id, digest })
+    .onConflict((conflict) => conflict.column('post_id').doUpdateSet({ digest }))
+    .returning('doc')
+    .executeTakeFirstOrThrow();
+  await tx.fullText.store(tx.db, doc, fields);
+}
+
+/** What the index and `search_docs` hold of a post. */
+export function searchEntry(
+  { title, tags }: Pick<PostRow, 'title' | 'tags'>,
+  plainText: string,
+): { fields: SearchFields; digest: string } {
+  const fields = {
+    title: searchTerms(title),
+    tags: parseTags(tags).flatMap((tag) => searchTerms(tag)),
+    text: searchTerms(plainText),
+  };
+  const digest = [fields.title, fields.tags, frequentTerms(fields.text)]
+    .map((terms) => ` ${terms.join(' ')} `)
+    .join('\n');
+  return { fields, digest };
+}
+
+async function storedText(tx: WriteContext, postId: string): Promise<string> {
+  const body = await tx.db
+    .selectFrom('post_bodies')
+    .select('text')
+    .where('post_id', '=', postId)
+    .executeTakeFirst();
+  return body?.text ?? '';
+}
+
+/** What a part of a query weighs that occurs in the title, in a tag, or often in the text. */
+const titleWeight = 4;
+const tagWeight = 3;
+const oftenWeight = 2;
+
+/** How often a term must occur to count as frequent in its text, and how many of a text can. */
+const often = 3;
+const mostFrequent = 40;
+
+function frequentTerms(terms: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1);
+  return [...counts]
+    .filter(([, count]) => count >= often)
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, mostFrequent)
+    .map(([term]) => term);
+}
+
+/**
+ * How well a post that matches fits what was looked for. The same on every engine, and read from one small row:
+ * the engines' own measures look through the whole index (bm25) or the whole text (ts_rank) of every match.
+ */
+export function relevance(digest: string, { all }: SearchQuery): number {
+  const [title = '', tags = '', frequent = ''] = digest.split('\n');
+  let score = 0;
+  for (const clause of all) {
+    const sought = soughtText(clause);
+    if (title.includes(sought)) score += titleWeight;
+    if (tags.includes(sought)) score += tagWeight;
+    if (clause.terms.every((term) => frequent.includes(` ${term}`))) score += oftenWeight;
+  }
+  return score;
+}
+
+function soughtText({ terms, prefix }: Clause): string {
+  return ` ${terms.join(' ')}${prefix ? '' : ' '}`;
+}

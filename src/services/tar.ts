@@ -1,0 +1,53 @@
+/** A file of an archive. Its name is a path without leading slash; `changedAt` is in epoch ms. */
+export type TarEntry = { readonly name: string; readonly content: string; readonly changedAt: number };
+
+const blockLength = 512;
+const longestName = 100;
+
+/**
+ * A tar archive, a file at a time: the ustar format of POSIX.1-2017 (pax, "ustar Interchange Format"), with an
+ * extended header before each file whose name is longer than that has room for.
+ */
+export async function* tar(entries: AsyncIterable<TarEntry>): AsyncGenerator<Buffer> {
+  for await (const { name, content, changedAt } of entries) {
+    const bytes = Buffer.from(content);
+    const isLong = Buffer.byteLength(name) > longestName;
+    if (isLong) yield file('x', 'pax', Buffer.from(paxRecord('path', name)), changedAt);
+    yield file('0', isLong ? name.slice(-longestName) : name, bytes, changedAt);
+  }
+  yield Buffer.alloc(2 * blockLength);
+}
+
+function file(type: '0' | 'x', name: string, bytes: Buffer, changedAt: number): Buffer {
+  const padding = (blockLength - (bytes.length % blockLength)) % blockLength;
+  return Buffer.concat([header(type, name, bytes.length, changedAt), bytes, Buffer.alloc(padding)]);
+}
+
+function header(type: '0' | 'x', name: string, size: number, changedAt: number): Buffer {
+  const block = Buffer.alloc(blockLength);
+  block.write(name, 0, longestName);
+  block.write(octal(0o644, 8), 100);
+  block.write(octal(0, 8), 108);
+  block.write(octal(0, 8), 116);
+  block.write(octal(size, 12), 124);
+  block.write(octal(Math.floor(changedAt / 1000), 12), 136);
+  block.write(' '.repeat(8), 148);
+  block.write(type, 156);
+  block.write('ustar\x0000', 257);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${octal(sum, 7)} `, 148);
+  return block;
+}
+
+/** A number in the width that its field has, the NUL at its end included. */
+function octal(value: number, width: number): string {
+  return `${value.toString(8).padStart(width - 1, '0')}\0`;
+}
+
+/** `length key=value` and a line break, where the length counts itself. */
+function paxRecord(key: string, value: string): string {
+  const rest = ` ${key}=${value}\n`;
+  const length = Buffer.byteLength(rest);
+  const digits = String(length + String(length).length).length;
+  return `${length + digits}${rest}`;
+}

@@ -1,0 +1,131 @@
+import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
+import type { AgentRow, TokenRow } from '../db/tables.ts';
+import { AppError } from '../errors.ts';
+import { verificationMail } from '../mail/messages.ts';
+import { newToken, sha256 } from '../secrets.ts';
+import { lockAgent } from './agent-lock.ts';
+import { enqueueMail, mailedAgent, type Mailbox } from './outbox.ts';
+
+/** Lifetime of tokens, ms. */
+const tokenLifetime = 24 * 3_600_000;
+
+/** Makes a verification token and queues the message that carries it. */
+export async function mailVerification(
+  tx: WriteContext,
+  agent: AgentRow,
+  slug: string,
+  email: Mailbox,
+): Promise<void> {
+  const token = await createToken(tx, agent.id, 'verify');
+  const text = verificationMail({
+    baseUrl: tx.config.site.baseUrl,
+    agent: mailedAgent(tx, agent, slug),
+    address: email.address,
+    token,
+  });
+  await enqueueMail(tx, 'verification', agent.id, email, text);
+}
+
+/** A new token, of which only the hash stays. */
+export async function createToken(
+  tx: WriteContext,
+  agentId: string,
+  kind: TokenRow['kind'],
+): Promise<string> {
+  const token = newToken();
+  await tx.db
+    .insertInto('tokens')
+    .values({
+      hash: sha256(token),
+      kind,
+      agent_id: agentId,
+      created_at: timestamp(tx.now()),
+      expires_at: timestamp(tx.now() + tokenLifetime),
+      voided_at: null,
+      used_at: null,
+      sealed_key: null,
+    })
+    .execute();
+  return token;
+}
+
+/** Erases what tokens of an agent could repeat: from here on they answer "used". */
+export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ sealed_key: null })
+    .where('agent_id', '=', agentId)
+    .where('sealed_key', 'is not', null)
+    .execute();
+}
+
+type FoundToken = { readonly row: TokenRow; readonly agent: AgentRow };
+
+/** The token, while no other transaction can use a token of the same agent. */
+export async function lockToken(
+  tx: WriteContext,
+  token: string,
+  kind: TokenRow['kind'],
+): Promise<FoundToken> {
+  const { agent } = await findToken(tx, token, kind);
+  await lockAgent(tx, agent.id);
+  return findToken(tx, token, kind);
+}
+
+/** A token that can be used, or be repeated. Throws invalid_token, token_expired, token_used. */
+export async function findToken(
+  ctx: ReadContext,
+  token: string,
+  kind: TokenRow['kind'],
+): Promise<FoundToken> {
+  const row = await ctx.db
+    .selectFrom('tokens')
+    .selectAll()
+    .where('hash', '=', sha256(token.toLowerCase()))
+    .executeTakeFirst();
+  if (row && row.kind !== kind) throw otherToken(row.kind);
+  const agent =
+    row && (await ctx.db.selectFrom('agents').selectAll().where('id', '=', row.agent_id).executeTakeFirst());
+  const hint =
+    kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
+  if (!row || !agent) {
+    throw new AppError(
+      'invalid_token',
+      'This token is not one that this service sent. Copy it from the newest message, whole.',
+      { hint },
+    );
+  }
+  const expired = row.expires_at <= timestamp(ctx.now());
+  if (row.used_at !== null && expired) throw tokenUsed(ctx);
+  if (row.voided_at !== null || expired) {
+    throw new AppError(
+      'token_expired',
+      row.voided_at === null
+        ? 'This token is older than 24 hours.'
+        : 'A later registration made this token void: use the token of the newest message.',
+      { hint },
+    );
+  }
+  return { row, agent };
+}
+
+/** A token that is good elsewhere: whoever has it may know where. */
+function otherToken(kind: TokenRow['kind']): AppError {
+  return kind === 'recover'
+    ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
+        hint: 'POST /api/recover/confirm with {"token": "…"}.',
+      })
+    : new AppError('invalid_token', 'This token is for verifying an address, not for recovering a key.', {
+        hint: 'GET /api/verify?token=… with this token.',
+      });
+}
+
+/** The refusal of a token that has done its work. */
+export function tokenUsed(
+  ctx: ReadContext,
+  detail = 'This token has been used, and the API key that it gave is at work.',
+): AppError {
+  return new AppError('token_used', detail, {
+    hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
+  });
+}
