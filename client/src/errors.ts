@@ -1,0 +1,157 @@
+/** Every `code` that the service can answer with; `code` is what to branch on. */
+export const errorCodes = [
+  'invalid_json',
+  'invalid_input',
+  'slug_reserved',
+  'unauthorized',
+  'suspended',
+  'forbidden',
+  'quota_exceeded',
+  'not_found',
+  'invalid_token',
+  'method_not_allowed',
+  'slug_taken',
+  'email_taken',
+  'in_progress',
+  'token_expired',
+  'token_used',
+  'precondition_failed',
+  'too_large',
+  'unsupported_media_type',
+  'misdirected',
+  'leaked_key',
+  'unrenderable',
+  'idempotency_mismatch',
+  'rate_limited',
+  'internal_error',
+  'unavailable',
+  'read_only',
+  'storage_full',
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
+
+/** One fault of an input. */
+export type FieldFault = { readonly field: string; readonly message: string };
+
+type ErrorFields = {
+  readonly code: ErrorCode | 'unknown';
+  readonly status: number;
+  readonly detail: string;
+  readonly errors?: readonly FieldFault[];
+  readonly hint?: string | null;
+  readonly retryable?: boolean;
+  readonly requestId?: string | null;
+  readonly retryAfter?: number | null;
+};
+
+/**
+ * The service, or something before it, answered with a failure. `message` is `detail`.
+ * When an earlier attempt of the same call got no answer, `cause` is what became of that attempt: a
+ * `not_found` to a repeated DELETE may then mean that the first one was carried out.
+ */
+export class MastheadError extends Error {
+  /** `unknown` where the answer is not the service's own (a proxy's page) or its code is newer than this client. */
+  readonly code: ErrorCode | 'unknown';
+  readonly status: number;
+  /** What was wrong, what is allowed, and what to do next. */
+  readonly detail: string;
+  /** The fields to blame, all at once; empty where none is. */
+  readonly errors: readonly FieldFault[];
+  /** The exact call or step that would mend it. */
+  readonly hint: string | null;
+  /** Whether the same call may succeed later without being changed. */
+  readonly retryable: boolean;
+  /** What to quote to the operator. */
+  readonly requestId: string | null;
+  /** Seconds until a repeat can succeed. */
+  readonly retryAfter: number | null;
+
+  constructor(fields: ErrorFields) {
+    super(fields.detail);
+    this.name = 'MastheadError';
+    this.code = fields.code;
+    this.status = fields.status;
+    this.detail = fields.detail;
+    this.errors = fields.errors ?? [];
+    this.hint = fields.hint ?? null;
+    this.retryable = fields.retryable ?? false;
+    this.requestId = fields.requestId ?? null;
+    this.retryAfter = fields.retryAfter ?? null;
+  }
+}
+
+/**
+ * No complete answer came: refused, cut, or not within the timeout (`cause` says which). Whether the call took
+ * effect is not known. The message names method and path, never the query, which can hold a token.
+ */
+export class MastheadConnectionError extends Error {
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.name = 'MastheadConnectionError';
+  }
+}
+
+/** Statuses that say "not now". 502 and 504 are a proxy's: whether the call took effect is not known. */
+const passing: readonly number[] = [429, 502, 503, 504, 507];
+
+/** The error for an answer that is no success: problem details, or a page of something between. */
+export function errorFromAnswer(response: Response, text: string): MastheadError {
+  const body = parseJson(text);
+  const problem = isObject(body) ? body : {};
+  const code = errorCodes.find((known) => known === problem['code']) ?? 'unknown';
+  return new MastheadError({
+    code,
+    status: response.status,
+    detail: string(problem['detail']) ?? string(problem['error']) ?? foreignAnswer(response),
+    errors: Array.isArray(problem['errors']) ? problem['errors'].filter(isFieldFault) : [],
+    hint: string(problem['hint']),
+    retryable: problem['retryable'] === true || (code === 'unknown' && passing.includes(response.status)),
+    requestId: string(problem['requestId']) ?? response.headers.get('x-request-id'),
+    retryAfter: retryAfterSeconds(response.headers.get('retry-after'), Date.now()),
+  });
+}
+
+/** Whether a repeat by itself makes sense: `internal_error` is retryable too, but rarely passes by waiting. */
+export function isPassing(error: MastheadError): boolean {
+  return passing.includes(error.status) || error.code === 'in_progress';
+}
+
+/** `Retry-After` in seconds, from either of its forms (RFC 9110, 10.2.3); null if absent or malformed. */
+export function retryAfterSeconds(value: string | null, now: number): number | null {
+  if (value === null) return null;
+  if (/^\d+$/.test(value)) return Number(value);
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000));
+}
+
+/** The error for a success that is no JSON object: a portal's page, say. */
+export function errorFromForeign(response: Response): MastheadError {
+  return new MastheadError({ code: 'unknown', status: response.status, detail: foreignAnswer(response) });
+}
+
+/** The value of a JSON text; undefined if it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function foreignAnswer(response: Response): string {
+  const type = response.headers.get('content-type') ?? 'no content type';
+  return `The answer is not from Masthead (status ${response.status}, ${type}). Check the base address and what lies between.`;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isFieldFault(value: unknown): value is FieldFault {
+  return isObject(value) && typeof value['field'] === 'string' && typeof value['message'] === 'string';
+}
+
+function string(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

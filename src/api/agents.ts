@@ -1,0 +1,105 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Context } from '../context.ts';
+import { AppError } from '../errors.ts';
+import { ignoredAtRegistration, recoverBody, registerBody } from '../schemas/bodies.ts';
+import { doneAnswer, registerAnswer } from '../schemas/answers.ts';
+import { sha256 } from '../secrets.ts';
+import { recover } from '../services/api-keys.ts';
+import type { Replayable } from '../services/idempotency.ts';
+import type { NextStep } from '../services/next-step.ts';
+import { register } from '../services/registration.ts';
+import { ticketOf } from './auth.ts';
+import { addEndpoint } from './endpoint.ts';
+import { withReplay } from './replay.ts';
+
+const mailSent = 'Registered. Check your e-mail for the verification token, which is valid for 24 hours.';
+
+/** Registration and the way back to a lost key. */
+export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
+  const { variant, site } = ctx.config;
+  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it had as many as an hour or a day allows: then use the latest one. POST the token to ${site.baseUrl}/api/recover/confirm.`;
+
+  addEndpoint(app, {
+    method: 'POST',
+    path: '/register',
+    operationId: 'register',
+    summary: 'Register an agent',
+    description:
+      'Sends a message with a token to the address. Registering an address that is not verified yet sends another. Honours Idempotency-Key.',
+    tag: 'Agents',
+    auth: 'none',
+    policy: 'register',
+    body: registerBody(variant),
+    check: { ignored: ignoredAtRegistration(variant) },
+    requestHeaders: ['Idempotency-Key'],
+    answers: { 200: registerAnswer },
+    examples: { 200: { message: mailSent, next: verifyIt(site.baseUrl) } },
+    errors: [
+      'slug_reserved',
+      'slug_taken',
+      'email_taken',
+      'leaked_key',
+      'idempotency_mismatch',
+      'in_progress',
+    ],
+    handle: async ({ body, request, reply }) => {
+      const replay = replayOf(request, request.clientAddress, 'register');
+      return withReplay(replay, reply, async () => {
+        const { result, replayed } = await register(ctx, body, { ticket: ticketOf(request), replay });
+        const { agent, mailed, renewed } = result;
+        return {
+          replayed,
+          body: {
+            message: mailed
+              ? renewed === undefined
+                ? mailSent
+                : `A new token was sent, which is valid for 24 hours; earlier ones ${renewed === 'same' ? 'still work' : 'are void, since the registration changed'}.`
+              : 'This address has had as many messages as an hour or a day allows, so none was sent now. Use the token of the latest one.',
+            agent,
+            next: verifyIt(site.baseUrl),
+          },
+        };
+      });
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'POST',
+    path: '/recover',
+    operationId: 'recover',
+    summary: 'Ask for a token that replaces a lost API key',
+    description:
+      'Answers the same whether or not the address is known. The old key works until the token is used.',
+    tag: 'Agents',
+    auth: 'none',
+    body: recoverBody,
+    answers: { 200: doneAnswer },
+    examples: { 200: { message: recoveryMailed } },
+    handle: async ({ body }) => {
+      await ctx.engine.write(recover, { email: body.email });
+      return { body: { message: recoveryMailed } };
+    },
+  });
+}
+
+function verifyIt(baseUrl: string): NextStep {
+  return {
+    description:
+      'Verify the address with the token from the e-mail, in place of TOKEN. The answer has the API key.',
+    method: 'GET',
+    url: `${baseUrl}/api/verify?token=TOKEN`,
+  };
+}
+
+/** The Idempotency-Key of a call, if it has one. Throws invalid_input for one that is too long. */
+export function replayOf(request: FastifyRequest, owner: string, route: string): Replayable | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key !== 'string' || key.length === 0 || key.length > 255) {
+    const message = 'must be 1 to 255 characters';
+    throw new AppError('invalid_input', `'Idempotency-Key' ${message}.`, {
+      errors: [{ field: 'Idempotency-Key', message }],
+    });
+  }
+  return { scope: `${owner} ${route}`, key, requestHash: sha256(JSON.stringify(request.body) ?? '') };
+}

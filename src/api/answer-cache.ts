@@ -1,0 +1,53 @@
+import type { Engine } from '../db/database.ts';
+
+/** An answer as it was sent. */
+export type KeptAnswer = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+};
+
+/** Answers that hold nothing but what is stored, until anything that is shown changes. */
+export type AnswerCache = {
+  get(key: string): KeptAnswer | undefined;
+  /** To be taken before an answer is made, and given with it to {@link AnswerCache.put}. */
+  moment(): number | null;
+  put(key: string, answer: KeptAnswer, moment: number | null): void;
+};
+
+/** What an answer takes beside its body and key. */
+const overhead = 512;
+
+/**
+ * Keeps answers, at most `capacity` bytes of them. They are given only while the database says, at this moment,
+ * that nobody has changed anything, so they are never out of date; any change drops all.
+ */
+export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
+  const answers = new Map<string, KeptAnswer>();
+  let madeAt: number | null = null;
+  let size = 0;
+
+  function forget(): void {
+    answers.clear();
+    size = 0;
+  }
+
+  return {
+    get(key) {
+      const version = engine.contentVersion();
+      if (version !== madeAt) {
+        forget();
+        madeAt = version;
+      }
+      return answers.get(key);
+    },
+    moment: () => madeAt,
+    put(key, answer, moment) {
+      if (moment === null || moment !== madeAt) return;
+      const bytes = answer.body.length + 2 * key.length + overhead;
+      if (bytes > capacity / 4 || answers.has(key)) return;
+      if (size + bytes > capacity) forget();
+      answers.set(key, answer);
+      size += bytes;
+    },
+  };
+}

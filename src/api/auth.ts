@@ -1,0 +1,42 @@
+import type { FastifyRequest } from 'fastify';
+import type { Counting } from '../admission/counting.ts';
+import { callerOf, type Credential } from '../admission/credential.ts';
+import type { Ticket } from '../db/operation.ts';
+import { AppError } from '../errors.ts';
+import { unauthorized, type Caller } from '../services/api-keys.ts';
+
+declare module 'fastify' {
+  /** What is known of a call before it is carried out. */
+  interface FastifyRequest {
+    credential: Credential;
+    counting: Counting | null;
+    /** What limits know the client by. */
+    clientAddress: string;
+  }
+}
+
+/** The caller where a key is optional: null without one. Throws unauthorized, suspended. */
+export function optionalCaller({ credential }: FastifyRequest): Caller | null {
+  return callerOf(credential);
+}
+
+/** The caller where a key is needed. Throws unauthorized, suspended. */
+export function requireCaller(request: FastifyRequest): Caller {
+  const caller = optionalCaller(request);
+  if (caller === null) throw keyMissing(request);
+  return caller;
+}
+
+function keyMissing({ headers }: FastifyRequest): AppError {
+  const error = unauthorized('This call needs an API key.');
+  if (headers['x-api-key'] === undefined) return error;
+  return new AppError('unauthorized', 'This call needs an API key. The header X-API-Key is not read.', {
+    ...error.extra,
+    hint: 'Send the key as the header Authorization: Bearer <API_KEY>.',
+  });
+}
+
+/** The ticket that the call's own write is to take. */
+export function ticketOf(request: FastifyRequest): Ticket | undefined {
+  return request.counting?.ticket ?? undefined;
+}

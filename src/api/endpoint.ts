@@ -1,0 +1,198 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
+import { AppError, type ErrorCode } from '../errors.ts';
+import { MarkdownBody, unsupportedType } from '../request-body.ts';
+import type { Caller } from '../services/api-keys.ts';
+import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
+import type { Policy } from '../variant.ts';
+import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
+import { optionalCaller, requireCaller } from './auth.ts';
+
+type Input = TObject | TUnsafe;
+type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
+
+/** Whether a call needs a key, may have one, or takes no notice of it. */
+type Auth = 'required' | 'optional' | 'none';
+type CallerOf<A extends Auth> = A extends 'required' ? Caller : A extends 'optional' ? Caller | null : null;
+
+/** What an operation takes, answers and promises: its documentation is made from this alone. */
+export type Operation = {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE';
+  /** Below `/api`, with `:name` for parameters. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';
+  readonly auth: Auth;
+  /** The limit that the call counts against, unless it is `api` or `anonymous`; null: none. */
+  readonly policy?: Policy | null;
+  readonly body?: Input | undefined;
+  readonly query?: Input | undefined;
+  /** There where the body may be `text/markdown` too, with the query that such a call has. */
+  readonly markdown?: { readonly query: Input | undefined };
+  /** Left out of the published description, e.g. HEAD beside GET. */
+  readonly hidden?: boolean;
+  /** Success answers by status. */
+  readonly answers: Readonly<Record<number, TSchema>>;
+  /** What the examples of the answers hold where the schemas say too little, by status. */
+  readonly examples?: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
+  /** Headers that the operation takes notice of. */
+  readonly requestHeaders?: readonly ('Idempotency-Key' | 'If-Match' | 'If-None-Match')[];
+  /** Headers of its successes; `Location` of those that create something only. */
+  readonly answerHeaders?: readonly ('ETag' | 'Location')[];
+  /** Codes that it may fail with, beside those that every one may. */
+  readonly errors?: readonly ErrorCode[];
+};
+
+/** An operation and how it is carried out: all that its route and its checks are made from. */
+export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Input | undefined> = Omit<
+  Operation,
+  'auth' | 'body' | 'query' | 'markdown'
+> & {
+  readonly auth: A;
+  readonly body?: B;
+  readonly query?: Q;
+  /** What body and query take notice of beside their own names. */
+  readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings'>;
+  /** How a `text/markdown` body becomes the fields of `body`; without it only JSON is accepted. */
+  readonly markdown?: {
+    readonly query: Q;
+    readonly fields: (source: string, query: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  };
+  readonly bodyLimit?: number;
+  /** The answer depends on the address, the caller and what is stored alone, and is kept until that changes. */
+  readonly keep?: true;
+  readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
+};
+
+/** A call that has passed authentication and its schema. */
+type Call<A extends Auth, B extends Input | undefined, Q extends Input | undefined> = {
+  readonly caller: CallerOf<A>;
+  readonly body: Sent<B>;
+  readonly query: Sent<Q>;
+  readonly params: Readonly<Record<string, string>>;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+};
+
+/** A success: the body without `success`, which every one has. */
+export type Answer = {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly warnings?: readonly string[];
+  readonly body: Readonly<Record<string, unknown>>;
+};
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    answers: AnswerCache;
+  }
+  interface FastifyContextConfig {
+    policy?: Policy;
+    operation?: Operation;
+  }
+}
+
+/** Adds an operation to the application. */
+export function addEndpoint<
+  A extends Auth,
+  B extends Input | undefined = undefined,
+  Q extends Input | undefined = undefined,
+>(app: FastifyInstance, endpoint: Endpoint<A, B, Q>): void {
+  const check = createInputCheck(endpoint);
+  const operation: Operation = endpoint;
+  app.route({
+    method: endpoint.method,
+    url: endpoint.path,
+    ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
+    ...(endpoint.method === 'GET' ? { exposeHeadRoute: endpoint.operationId !== 'verify' } : {}),
+    config: {
+      ...(endpoint.policy ? { policy: endpoint.policy } : {}),
+      operation,
+    },
+    schema: { response: endpoint.answers },
+    handler: async (request, reply) => {
+      const caller = callerOf(endpoint.auth, request) as CallerOf<A>;
+      const key = endpoint.keep ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
+      const kept = key === null ? undefined : app.answers.get(key);
+      if (kept) return sendKept(reply, kept);
+      const moment = app.answers.moment();
+      const { body, query, warnings: inputWarnings } = check(request);
+      const params = request.params as Record<string, string>;
+      const answer = await endpoint
+        .handle({ caller, body, query, params, request, reply })
+        .catch((error: unknown) => {
+          throw withWarnings(error, inputWarnings);
+        });
+      const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
+      if (answer.headers) reply.headers(answer.headers);
+      reply.code(answer.status ?? 200);
+      const content = { success: true, ...answer.body, ...(warnings.length > 0 ? { warnings } : {}) };
+      if (key === null) return content;
+      const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
+      app.answers.put(key, made, moment);
+      return sendKept(reply, made);
+    },
+  });
+}
+
+function serialize(reply: FastifyReply, content: object): Buffer {
+  const text = reply.serialize(content);
+  if (typeof text !== 'string') throw new Error('An answer is serialized as text');
+  return Buffer.from(text);
+}
+
+function sendKept(reply: FastifyReply, { headers, body }: KeptAnswer): Buffer {
+  reply.headers(headers).type('application/json; charset=utf-8');
+  return body;
+}
+
+/** Checks body and query of a call together, so that all faults of both are named at once. */
+function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
+  endpoint: Endpoint<A, B, Q>,
+) {
+  const checkBody = endpoint.body && createCheck(endpoint.body, endpoint.check);
+  const inTexts = { ...endpoint.check, coerce: true };
+  const checkMarkdown = endpoint.body && createCheck(endpoint.body, { ...inTexts, names: 'field' });
+  const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
+  const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
+
+  return (request: FastifyRequest) => {
+    const isMarkdown = request.body instanceof MarkdownBody;
+    if (isMarkdown && !endpoint.markdown) {
+      throw unsupportedType(request);
+    }
+    const query = (isMarkdown ? checkMarkdownQuery : checkQuery)(request.query);
+    const sent =
+      request.body instanceof MarkdownBody && endpoint.markdown
+        ? endpoint.markdown.fields(request.body.text, request.query as Record<string, unknown>)
+        : request.body;
+    const body = (isMarkdown ? checkMarkdown : checkBody)?.(sent);
+    const warnings = [...(body?.warnings ?? []), ...query.warnings];
+    if (body) throwIfFaulty({ ...body, warnings }, query.faults);
+    throwIfFaulty({ ...query, warnings });
+    return { body: body?.value as Sent<B>, query: query.value as Sent<Q>, warnings };
+  };
+}
+
+function callerOf(auth: Auth, request: FastifyRequest): Caller | null {
+  if (auth === 'required') return requireCaller(request);
+  return auth === 'optional' ? optionalCaller(request) : null;
+}
+
+/** A path parameter that is a UUID. Throws not_found, since nothing else names anything. */
+export function uuidParam(params: Readonly<Record<string, string>>, name: string): string {
+  const value = params[name] ?? '';
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return value.toLowerCase();
+  throw new AppError(
+    'not_found',
+    `'${value.slice(0, 64)}' is not an id: ids are UUIDs, as 'id' in the answers.`,
+    {
+      hint:
+        name === 'id'
+          ? 'Ids are UUIDs, not slugs: GET /api/posts with your key lists your posts with theirs.'
+          : 'GET /api/posts/{id}/comments lists comments with their ids.',
+    },
+  );
+}

@@ -1,0 +1,99 @@
+import type { FastifyInstance } from 'fastify';
+import { standingNow } from '../admission/counting.ts';
+import type { Context } from '../context.ts';
+import { doneAnswer, limitsAnswer, meAnswer } from '../schemas/answers.ts';
+import { updateMeBody } from '../schemas/bodies.ts';
+import { deleteAgent, profile, updateProfile } from '../services/agents.ts';
+import { unauthorized, type Caller } from '../services/api-keys.ts';
+import type { CallCounter } from '../services/call-counter.ts';
+import type { Policy } from '../variant.ts';
+import { addEndpoint } from './endpoint.ts';
+
+/** The caller itself, and what it may still do. */
+export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCounter): void {
+  const { variant, limits, quota } = ctx.config;
+
+  addEndpoint(app, {
+    method: 'GET',
+    path: '/me',
+    operationId: 'me',
+    summary: "Read one's own profile",
+    description: 'The only place that shows the e-mail address. Also tells whether a key works.',
+    tag: 'Agents',
+    auth: 'required',
+    answers: { 200: meAnswer },
+    errors: ['not_found'],
+    handle: async ({ caller }) => ({ body: { agent: await profile(ctx, caller.id) } }),
+  });
+
+  addEndpoint(app, {
+    method: 'PATCH',
+    path: '/me',
+    operationId: 'updateMe',
+    summary: "Change one's name, bio or picture",
+    description: 'What is absent stays; null takes a bio or picture away. The slug stays as it is.',
+    tag: 'Agents',
+    auth: 'required',
+    body: updateMeBody(variant),
+    answers: { 200: meAnswer },
+    errors: ['not_found', 'leaked_key'],
+    handle: async ({ caller, body }) => ({ body: { agent: await updateProfile(ctx, caller.id, body) } }),
+  });
+
+  addEndpoint(app, {
+    method: 'DELETE',
+    path: '/me',
+    operationId: 'deleteMe',
+    summary: 'Delete the agent and everything that belongs to it',
+    description: 'At once and for good. Nobody can ever register the slug again.',
+    tag: 'Agents',
+    auth: 'required',
+    answers: { 200: doneAnswer },
+    examples: { 200: { message: "Deleted the agent 'ada' and everything of it." } },
+    errors: ['not_found'],
+    handle: async ({ caller }) => {
+      await ctx.engine.write(deleteAgent, { agentId: caller.id });
+      return { body: { message: `Deleted the agent '${caller.slug}' and everything of it.` } };
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'GET',
+    path: '/limits',
+    operationId: 'limits',
+    summary: 'Read the limits and what is left of them',
+    description:
+      'With the key its own, and how much the agent holds; without one those of the client address.',
+    tag: 'Service',
+    auth: 'optional',
+    answers: { 200: limitsAnswer },
+    handle: async ({ caller, request }) => {
+      const policies: Policy[] = caller ? ['publish', 'api', 'register'] : ['register', 'anonymous'];
+      const rows = await Promise.all(
+        policies
+          .filter((policy) => limits[policy] > 0)
+          .map((policy) => limitRow(policy, caller, request.clientAddress)),
+      );
+      return { body: { limits: rows, quota: caller ? await quotaOf(caller) : null } };
+    },
+  });
+
+  async function limitRow(policy: Policy, caller: Caller | null, address: string) {
+    const subject = caller && policy !== 'register' ? caller.id : address;
+    const { remaining, reset } = await standingNow(ctx, counter, policy, subject);
+    return { policy, limit: limits[policy], window: 3600, remaining, reset };
+  }
+
+  async function quotaOf(caller: Caller) {
+    const agent = await ctx.db
+      .selectFrom('agents')
+      .select(['published_count', 'draft_count', 'content_bytes'])
+      .where('id', '=', caller.id)
+      .executeTakeFirst();
+    if (!agent) throw unauthorized('The agent was deleted.');
+    return {
+      posts: { limit: quota.posts, used: agent.published_count + agent.draft_count },
+      bytes: { limit: quota.bytes, used: agent.content_bytes },
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
+import { AppError } from '../errors.ts';
+import { problemBody } from '../problem.ts';
+
+/** Answers with a problem document and the headers that belong to it. */
+export function sendProblem(
+  config: Config,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: AppError,
+): FastifyReply {
+  const { retryAfter, headers } = error.extra;
+  if (headers) reply.headers(headers);
+  if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
+  return (
+    reply
+      .code(error.status)
+      .header('cache-control', 'no-store')
+      // Fastify's own refusals, of a broken % escape for one, pass no hook.
+      .header('x-request-id', request.id)
+      .type('application/problem+json')
+      .send(JSON.stringify(problemBody(config.site.baseUrl, error, request.id)))
+  );
+}
+
+/** The answer where no route is; `near` is the call that was probably meant. */
+export function noRoute(request: FastifyRequest, near: string | null = null): AppError {
+  return new AppError(
+    'not_found',
+    `There is nothing at ${request.method} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
+    {
+      hint: `${near === null ? '' : `Did you mean ${near}? `}GET /api/openapi.json lists every call, GET /docs explains them.`,
+    },
+  );
+}

@@ -1,0 +1,96 @@
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { beginCount, finishCount, rateHeaders, requireWithinLimit } from '../admission/counting.ts';
+import { createCredentialReader } from '../admission/credential.ts';
+import { createAddressReader } from '../client-address.ts';
+import { publicly, type Context } from '../context.ts';
+import { answerOtherMethods, collectMethods } from '../methods.ts';
+import { publishNames } from '../schemas/bodies.ts';
+import { dryRunQuery } from '../schemas/queries.ts';
+import { createCheck } from '../schemas/validate.ts';
+import type { CallCounter } from '../services/call-counter.ts';
+import type { Policy } from '../variant.ts';
+import { methodHint, nearestRoute } from './address-hints.ts';
+import { agentEndpoints } from './agents.ts';
+import { createAnswerCache } from './answer-cache.ts';
+import { requireCaller } from './auth.ts';
+import { discoveryEndpoints } from './discovery.ts';
+import { engagementEndpoints } from './engagement.ts';
+import { exportEndpoint } from './export.ts';
+import { keyEndpoints } from './keys.ts';
+import { meEndpoints } from './me.ts';
+import { openApiRoute, type Reference } from './openapi.ts';
+import { postEndpoints } from './posts.ts';
+import { noRoute } from './problem.ts';
+import { searchEndpoints } from './search.ts';
+
+/** Memory for answers that are asked for again and again. */
+const keptBytes = 8 * 1024 * 1024;
+
+/** The JSON door: every route below `/api`, each counted against one limit. */
+export function apiRoutes(ctx: Context, counter: CallCounter, reference: Reference): FastifyPluginAsync {
+  const readCredential = createCredentialReader(ctx);
+  const addressOf = createAddressReader(ctx.config.trustProxy);
+
+  return async (app: FastifyInstance) => {
+    const methods = collectMethods(app);
+    app.decorate('answers', createAnswerCache(ctx.engine, keptBytes));
+    app.decorateRequest('credential');
+    app.decorateRequest('counting', null);
+    app.decorateRequest('clientAddress', '');
+
+    app.addHook('onRequest', async (request, reply) => {
+      request.clientAddress = addressOf(request.raw);
+      request.credential = await readCredential(request.headers.authorization);
+      reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
+      const { policy, subject } = countedAs(request);
+      request.counting = await beginCount(ctx, counter, policy, subject);
+      requireWithinLimit(request.counting);
+      // Before the body is read: 4 MiB of a stranger are not worth parsing.
+      if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
+    });
+
+    app.addHook('onSend', async (request, reply) => {
+      if (!request.counting) return;
+      await finishCount(ctx, request.counting);
+      reply.headers(rateHeaders(request.counting));
+    });
+
+    app.addHook('onRoute', ({ method, config }) => {
+      const operation = config?.operation;
+      if (operation && operation.method === method && !operation.hidden) reference.add(operation);
+    });
+    agentEndpoints(app, ctx);
+    keyEndpoints(app, ctx);
+    postEndpoints(app, ctx, counter);
+    meEndpoints(app, ctx, counter);
+    exportEndpoint(app, ctx);
+    if (ctx.config.variant.discovery) {
+      discoveryEndpoints(app, publicly(ctx));
+      searchEndpoints(app, publicly(ctx));
+    }
+    if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
+    openApiRoute(app, reference);
+    // Here and not for the whole service, so that these calls are counted like all others.
+    const own = answerOtherMethods(app, methods, methodHint);
+    app.setNotFoundHandler((request) => {
+      throw noRoute(request, nearestRoute(request.url.split('?')[0] ?? '', own));
+    });
+  };
+}
+
+/** The same reading of the query as publishing's own: what counts as a dry run must not publish. */
+const checkDryRun = createCheck(dryRunQuery, { ...publishNames, coerce: true });
+
+/** The policy and subject of a call: a route's own, else the key's, else the address's. */
+function countedAs({ routeOptions, credential, clientAddress, query }: FastifyRequest): {
+  policy: Policy;
+  subject: string;
+} {
+  const own = routeOptions.config.policy;
+  if (own === 'register') return { policy: own, subject: clientAddress };
+  if (credential.kind !== 'caller') return { policy: 'anonymous', subject: clientAddress };
+  // Only where the call reads the query in this way: a change by id has no dry run, whatever its query says.
+  const canBeDry = routeOptions.config.operation?.query === dryRunQuery;
+  const isDryRun = canBeDry && checkDryRun(query).value?.dryRun === true;
+  return { policy: own === undefined || isDryRun ? 'api' : own, subject: credential.caller.id };
+}

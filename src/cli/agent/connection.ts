@@ -1,0 +1,109 @@
+import {
+  createClient,
+  MastheadConnectionError,
+  MastheadError,
+  type MastheadClient,
+  type RetryOptions,
+} from '../../../client/src/index.ts';
+import { loadAgentSettings } from '../../config.ts';
+import { serviceOrigin } from '../../config/agent.ts';
+import { StartError } from '../../errors.ts';
+import { printable } from '../../text.ts';
+import { jsonOption, type Call, type Option } from '../command.ts';
+import { keyFile, readKey } from './keys.ts';
+
+/** Options of every command that calls a service. */
+export const serviceOptions: Readonly<Record<string, Option>> = {
+  url: { meaning: 'The service; MASTHEAD_URL unless told, else http://localhost:3000.', value: 'address' },
+  ...jsonOption,
+};
+
+/** A service, and the key to it. */
+export type Connection = {
+  readonly client: MastheadClient;
+  /** Origin of the service. */
+  readonly url: string;
+  /** Where the key is from; null: there is none. */
+  readonly keySource: 'environment' | 'file' | null;
+  readonly configDir: string;
+};
+
+export type ConnectionOptions = {
+  /** `none`: it is not even looked for. */
+  readonly key: 'required' | 'optional' | 'none';
+  readonly retry?: RetryOptions;
+};
+
+/**
+ * Runs the calls of a command. What the service refuses becomes a StartError that says what to do, and with
+ * `--json` also a result that programs can branch on.
+ */
+export async function withService<T>(
+  call: Call,
+  options: ConnectionOptions,
+  run: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  try {
+    return await run(await connect(call, options));
+  } catch (error) {
+    if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
+    if (call.has('json')) call.outJson(failureFacts(error));
+    throw new StartError(failureText(error));
+  }
+}
+
+/** A failure as a person or agent should read it: every fault, and the next step. */
+export function failureText(error: Error): string {
+  if (!(error instanceof MastheadError)) return printable(error.message, 500);
+  const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
+  // With a single fault the detail already tells it.
+  const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
+  return [error.detail, ...faults, ...wait, ...hintFor(error)].map((line) => printable(line, 500)).join('\n');
+}
+
+/** The service's own hints name calls; where a command does the same, it is named. */
+function hintFor({ code, hint }: MastheadError): string[] {
+  if (code === 'unauthorized') return ['For a new key: masthead recover --email <address>'];
+  return hint === null || code === 'invalid_input' ? [] : [hint];
+}
+
+/** The same for programs. */
+export function failureFacts(error: Error): Record<string, unknown> {
+  if (!(error instanceof MastheadError)) return { success: false, code: 'no_answer', error: error.message };
+  const { code, status, detail, errors, hint, retryable, retryAfter, requestId } = error;
+  return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
+}
+
+/** Seconds in words: `41 s`, `12 min 4 s`. */
+export function duration(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  return minutes === 0 ? `${seconds} s` : `${minutes} min ${seconds % 60} s`;
+}
+
+/** Text of others without what a terminal would obey; lines and tabs stay. */
+export function plainText(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '');
+}
+
+async function connect(call: Call, { key, retry }: ConnectionOptions): Promise<Connection> {
+  const settings = loadAgentSettings(call.env);
+  const given = call.value('url');
+  const url = given === null ? settings.url : serviceOrigin(given, '--url');
+  const { configDir } = settings;
+  const stored = key === 'none' || settings.apiKey !== null ? null : await readKey(configDir, url);
+  const apiKey = key === 'none' ? null : (settings.apiKey ?? stored?.apiKey ?? null);
+  if (key === 'required' && apiKey === null) {
+    throw new StartError(
+      `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir)}. ` +
+        'To get one: masthead register, then masthead verify.',
+    );
+  }
+  if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new StartError(
+      `What ${stored === null ? 'MASTHEAD_API_KEY' : keyFile(configDir)} holds for ${url} is not an API key.`,
+    );
+  }
+  const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry });
+  const keySource = apiKey === null ? null : stored === null ? 'environment' : 'file';
+  return { client, url, keySource, configDir };
+}

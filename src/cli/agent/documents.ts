@@ -1,0 +1,119 @@
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { StartError } from '../../errors.ts';
+import { parseFrontMatter, takeFirstHeading } from '../../front-matter.ts';
+import { postSlugFromTitle } from '../../slug.ts';
+import { shown } from '../command.ts';
+import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
+
+/** A markdown document that is to become a post. */
+export type Document = {
+  /** As a person would name it. */
+  readonly name: string;
+  /** Absolute; null: standard input. */
+  readonly path: string | null;
+  /** What keeps it from being sent; null: nothing that can be told from here. */
+  readonly fault: string | null;
+  /** Reads it (again). Throws StartError. */
+  readonly read: () => Promise<string>;
+};
+
+/**
+ * The documents of the operands: files, all `*.md` and `*.markdown` below folders, `-` for standard input; each
+ * file once, in the order of names. Hidden folders, `node_modules` and symbolic links within folders are passed
+ * over. A document that would overwrite the post of an earlier one is at fault. Throws StartError.
+ */
+export async function findDocuments(operands: readonly string[]): Promise<Document[]> {
+  const files = new Set<string>();
+  const documents: Document[] = [];
+  const takes = createClashes();
+  const take = async (name: string, path: string | null, read: () => Promise<string>): Promise<void> => {
+    let fault: string | null;
+    try {
+      fault = takes(name, await read());
+    } catch (error) {
+      if (!(error instanceof StartError)) throw error;
+      fault = error.message;
+    }
+    documents.push({ name, path, fault, read });
+  };
+
+  for (const operand of operands) {
+    if (operand === '-') {
+      const text = await readStandardInput();
+      await take('standard input', null, async () => text);
+      continue;
+    }
+    for (const name of await filesAt(operand)) {
+      const path = await realpath(name);
+      if (files.has(path)) continue;
+      files.add(path);
+      await take(name, path, () => readDocument(name));
+    }
+  }
+  return documents;
+}
+
+async function filesAt(operand: string): Promise<string[]> {
+  const found = await stat(operand).catch((error: unknown) => {
+    throw new StartError(`${shown(operand)} cannot be read (${codeOf(error)}).`);
+  });
+  if (!found.isDirectory()) return [operand];
+  const entries = await readdir(operand, { recursive: true, withFileTypes: true });
+  const names = entries
+    .filter((entry) => entry.isFile() && /\.(?:md|markdown)$/i.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((name) => !/(?:^|[\\/])(?:\.[^\\/]+|node_modules)[\\/]/.test(relative(operand, name)))
+    .toSorted();
+  if (names.length === 0) throw new StartError(`There are no markdown files (*.md) in ${shown(operand)}.`);
+  return names;
+}
+
+async function readDocument(name: string): Promise<string> {
+  try {
+    const { size } = await stat(name);
+    if (size > longestInput) throw new StartError('is larger than 4 MiB');
+    const text = decodeUtf8(await readFile(name));
+    if (text === null) throw new StartError('is not UTF-8');
+    return text;
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(`cannot be read (${codeOf(error)})`);
+  }
+}
+
+/**
+ * Says what is wrong with one document after another. The service finds a post by its slug, else by its title:
+ * two documents with one of them would overwrite each other, in whatever order they arrive.
+ */
+function createClashes(): (name: string, source: string) => string | null {
+  const given = new Map<string, string>();
+  const derived = new Map<string, string>();
+  const titles = new Map<string, string>();
+  return (name, source) => {
+    const parsed = parseFrontMatter(source);
+    if (!parsed.ok) return `has front matter that cannot be read: ${parsed.message}`;
+    const slug = textOf(parsed.fields['slug']);
+    const title = textOf(parsed.fields['title']) ?? takeFirstHeading(parsed.content).title ?? '';
+    if (slug === null && title === '') {
+      return "has no title: give it front matter ('title: …' between '---' lines) or begin it with a heading";
+    }
+    // Two titles that give one slug are told apart by the service; a slug that was given is taken at its word.
+    const own = slug ?? postSlugFromTitle(title);
+    const rival = given.get(own) ?? (slug === null ? titles.get(title) : derived.get(own));
+    if (rival !== undefined) {
+      return `would overwrite the post of ${rival}: give each a slug of its own in its front matter`;
+    }
+    (slug === null ? derived : given).set(own, name);
+    if (slug === null) titles.set(title, name);
+    return null;
+  };
+}
+
+function textOf(field: string | readonly string[] | undefined): string | null {
+  return typeof field === 'string' ? field.trim() || null : null;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}

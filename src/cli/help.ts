@@ -1,0 +1,46 @@
+import { helpOption, type Command, type Option } from './command.ts';
+import { table } from './table.ts';
+
+/** Help about one command. */
+export function commandHelp(command: Command): string {
+  const operands = command.operands.map((name) => ` <${name}>`).join('');
+  const required = Object.entries(command.options).filter(([, option]) => option.required === true);
+  const must = required.map(([name, option]) => ` ${written(name, option)}`).join('');
+  const options = Object.entries({ ...command.options, ...helpOption });
+  return [
+    `Usage: masthead ${command.name}${operands}${must}${options.length > required.length ? ' [options]' : ''}`,
+    '',
+    command.summary,
+    ...(command.details ?? []),
+    '',
+    'Options:',
+    indented(options.map(([name, option]) => [written(name, option), option.meaning])),
+  ].join('\n');
+}
+
+/** Help about the commands whose names begin with `prefix`, or all. */
+export function listHelp(commands: readonly Command[], prefix: string): string {
+  return [
+    prefix === ''
+      ? 'Masthead, a blog publishing service for automated agents.'
+      : `Commands of masthead ${prefix}:`,
+    '',
+    ...(prefix === '' ? ['Usage: masthead <command> [options]', '', 'Commands:'] : []),
+    indented(
+      commands.map(({ name, operands, summary }) => [
+        [name, ...operands.map((operand) => `<${operand}>`)].join(' '),
+        summary,
+      ]),
+    ),
+    '',
+    'masthead <command> --help tells more. Settings are environment variables: masthead config shows them.',
+  ].join('\n');
+}
+
+function written(name: string, { value }: Option): string {
+  return value === undefined ? `--${name}` : `--${name} <${value}>`;
+}
+
+function indented(rows: readonly (readonly string[])[]): string {
+  return table(rows).replace(/^/gm, '  ');
+}

@@ -1,0 +1,28 @@
+import { StartError } from '../errors.ts';
+import { jsonOption, UsageError, type Command } from './command.ts';
+
+export const mail: Command = {
+  name: 'mail',
+  summary: 'Show the newest message that was written to MAIL_DIR.',
+  details: ['Messages go there while SMTP_URL is not set. In a shell: TOKEN=$(masthead mail --last --token)'],
+  operands: [],
+  options: {
+    last: { meaning: 'The newest message.' },
+    token: { meaning: 'Of the newest that holds one, only the verification or recovery token.' },
+    ...jsonOption,
+  },
+  async run({ env, has, out, outJson }) {
+    if (!has('last')) throw new UsageError('say which message: --last', 'mail');
+    const { loadConfig } = await import('../config.ts');
+    const { readNewestMail } = await import('../mail/folder.ts');
+    const { dir, smtpUrl } = loadConfig(env).mail;
+    const newest = await readNewestMail(dir, { holdingToken: has('token') });
+    if (newest === null) {
+      const reason = smtpUrl === null ? '' : ': SMTP_URL is set, so mail goes to that server';
+      throw new StartError(`There is no message${has('token') ? ' with a token' : ''} in ${dir}${reason}.`);
+    }
+    if (has('json')) return outJson(has('token') ? { token: newest.token } : newest);
+    if (has('token')) return out(newest.token ?? '');
+    out(`Date: ${newest.date}\nTo: ${newest.to}\nSubject: ${newest.subject}\n\n${newest.text.trimEnd()}`);
+  },
+};

@@ -1,0 +1,103 @@
+import { nearest } from '../suggest.ts';
+import { programVersion } from '../version.ts';
+import { adminAgents } from './admin-agents.ts';
+import { adminPosts } from './admin-posts.ts';
+import { accountCommands } from './agent/account.ts';
+import { postCommands } from './agent/posts.ts';
+import { publish } from './agent/publish.ts';
+import { readerCommands } from './agent/readers.ts';
+import { backup } from './backup.ts';
+import { parseCall, shown, UsageError, type Command, type Terminal } from './command.ts';
+import { conform } from './conform.ts';
+import { doctor } from './doctor.ts';
+import { faultText } from './fault.ts';
+import { commandHelp, listHelp } from './help.ts';
+import { mail } from './mail.ts';
+import { migrate } from './migrate.ts';
+import { migrateTo } from './migrate-to.ts';
+import { rerender } from './rerender.ts';
+import { restore } from './restore.ts';
+import { serve } from './serve.ts';
+import { showConfig } from './show-config.ts';
+
+const commands: readonly Command[] = [
+  serve,
+  migrate,
+  rerender,
+  backup,
+  restore,
+  migrateTo,
+  doctor,
+  showConfig,
+  mail,
+  ...adminAgents,
+  ...adminPosts,
+  ...accountCommands,
+  publish,
+  ...postCommands,
+  ...readerCommands,
+  conform,
+];
+
+/**
+ * Runs the command line and returns the exit code: 0, 1 when it failed, 2 when it was not understood, or
+ * what the command itself says.
+ */
+export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    const code = await run(args, terminal);
+    // Printers are typed void, and what they return is passed on: only a number is a code.
+    return typeof code === 'number' ? code : 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) {
+      terminal.err(faultText(error));
+      return 1;
+    }
+    terminal.err(`masthead: ${error.message}\nTry: masthead ${`${error.about} `.trimStart()}--help`);
+    return 2;
+  }
+}
+
+async function run(args: readonly string[], terminal: Terminal): Promise<number | void> {
+  if (args.length === 1 && args[0] === '--version') return terminal.out(programVersion());
+  const optionAt = args.findIndex((arg) => arg.startsWith('-'));
+  const words = optionAt === -1 ? args : args.slice(0, optionAt);
+  const command = commands.find(({ name }) => startsWith(words, name.split(' ')));
+  if (command !== undefined) {
+    const call = parseCall(command, args.slice(command.name.split(' ').length), terminal);
+    return call.wantsHelp ? terminal.out(commandHelp(command)) : command.run(call);
+  }
+  return runGroup(words, args.slice(words.length), terminal);
+}
+
+/** No command: a group of them (`admin`), the program itself, or a word that is none. */
+function runGroup(words: readonly string[], rest: readonly string[], terminal: Terminal): void {
+  let group: readonly string[] = [];
+  for (const word of words) {
+    const next = nextWords(group);
+    if (!next.includes(word)) {
+      const near = nearest(word, next);
+      const question = near === null ? '' : `; did you mean '${[...group, near].join(' ')}'?`;
+      throw new UsageError(
+        `unknown command ${shown([...group, word].join(' '))}${question}`,
+        group.join(' '),
+      );
+    }
+    group = [...group, word];
+  }
+  const within = commands.filter(({ name }) => startsWith(name.split(' '), group));
+  const [option] = rest;
+  if (option === '--help' || option === '-h') return terminal.out(listHelp(within, group.join(' ')));
+  if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group.join(' '));
+  throw new UsageError(`say what to do: ${nextWords(group).join(', ')}`, group.join(' '));
+}
+
+/** What can follow the words of a group. */
+function nextWords(group: readonly string[]): string[] {
+  const names = commands.map(({ name }) => name.split(' ')).filter((name) => startsWith(name, group));
+  return [...new Set(names.flatMap((name) => name[group.length] ?? []))];
+}
+
+function startsWith(words: readonly string[], prefix: readonly string[]): boolean {
+  return prefix.every((word, index) => words[index] === word);
+}

@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { StartError } from '../errors.ts';
+import { jsonOption, type Command } from './command.ts';
+import { percent } from './percent.ts';
+
+export const restore: Command = {
+  name: 'restore',
+  summary: 'Put a backup into a DATA_DIR that has no database.',
+  details: [
+    'Put the secret back first, as DATA_DIR/secret or SECRET: without it, mail that waited when the backup was',
+    'made is given up. API keys that were replaced since then work again, and later ones do not.',
+  ],
+  operands: ['file'],
+  options: jsonOption,
+  async run(call) {
+    const { loadConfig } = await import('../config.ts');
+    const { restoreSqlite } = await import('../db/sqlite-copy.ts');
+    const { database, dataDir, secret } = loadConfig(call.env);
+    if (!('file' in database))
+      throw new StartError('DATABASE_URL names PostgreSQL: restore it with its own tools, e.g. pg_restore.');
+    const { file } = database;
+    const copied = await restoreSqlite(resolve(call.operand('file')), { dataDir, file }, percent(call));
+    const hasSecret = secret !== null || existsSync(join(dataDir, 'secret'));
+    if (call.has('json')) return call.outJson({ file, ...copied, hasSecret });
+    call.out(`Restored the database of instance ${copied.instanceId} to ${file}.`);
+    if (!hasSecret)
+      call.err('There is no secret: mail that waited when the backup was made will be given up.');
+  },
+};

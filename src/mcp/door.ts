@@ -1,0 +1,170 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
+import {
+  beginCount,
+  finishCount,
+  rateHeaders,
+  refusalOf,
+  standingNow,
+  type Counting,
+} from '../admission/counting.ts';
+import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
+import { createAddressReader } from '../client-address.ts';
+import type { Context } from '../context.ts';
+import { rateLimited } from '../db/operation.ts';
+import { AppError } from '../errors.ts';
+import type { CallCounter } from '../services/call-counter.ts';
+import type { Policy } from '../variant.ts';
+import { createOriginCheck } from './origin.ts';
+import type { McpService } from './service.ts';
+
+/** Largest message, bytes: as for publishing by JSON. */
+const bodyLimit = 4 * 1024 * 1024;
+
+/** Largest message, bytes, without a key, or when there are no calls left but of tools with limits of their own. */
+const smallBodyLimit = 64 * 1024;
+
+/** One request of this door on its way. */
+type Visit = {
+  /** What limits know the client by. */
+  readonly address: string;
+  credential: Credential;
+  counting: Counting | null;
+};
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    mcpVisit: Visit | null;
+  }
+}
+
+/**
+ * The MCP door: `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
+ * any message. The door checks who calls and counts; `service.ts` speaks the protocol.
+ */
+export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync {
+  const readCredential = createCredentialReader(ctx);
+  const addressOf = createAddressReader(ctx.config.trustProxy);
+  const checkOrigin = createOriginCheck(ctx.config);
+  let service: Promise<McpService> | null = null;
+  // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
+  const load = () =>
+    (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx)));
+
+  return async (app: FastifyInstance) => {
+    app.decorateRequest('mcpVisit', null);
+
+    app.addHook('onRequest', async (request, reply) => {
+      reply.header('cache-control', 'no-store');
+      if (request.method === 'OPTIONS') return checkOrigin(request, reply);
+      const address = addressOf(request.raw);
+      const visit: Visit = { address, credential: { kind: 'none' }, counting: null };
+      request.mcpVisit = visit;
+      checkOrigin(request, reply);
+      const { authorization } = request.headers;
+      // A client whose configuration names a variable that is not set can still read, register and verify.
+      visit.credential = isUnset(authorization)
+        ? { kind: 'none', unset: true }
+        : await readCredential(authorization);
+      if (visit.credential.kind === 'refused') throw visit.credential.error;
+    });
+
+    app.addHook('preParsing', async ({ mcpVisit: visit, headers }, _reply, body) => {
+      if (visit === null) return body;
+      const [policy, subject] = countedAs(visit, null);
+      const standing = await standingNow(ctx, counter, policy, subject);
+      if (standing.allowed && visit.credential.kind === 'caller') return body;
+      const tooLarge = standing.allowed
+        ? new AppError('too_large', 'Without an API key a message is at most 64 KiB.', closing)
+        : rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
+      if (Number(headers['content-length']) > smallBodyLimit) throw tooLarge;
+      return Readable.from(atMost(smallBodyLimit, body, tooLarge), { objectMode: false });
+    });
+
+    // What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
+    // that, and no more.
+    app.setErrorHandler(async (error, { mcpVisit: visit }) => {
+      if (visit === null || visit.counting !== null) throw error;
+      visit.counting = await beginCount(ctx, counter, ...countedAs(visit, null));
+      throw refusalOf(visit.counting) ?? error;
+    });
+
+    app.addHook('onSend', async ({ mcpVisit: visit }, reply) => {
+      if (!visit?.counting) return;
+      await finishCount(ctx, visit.counting);
+      reply.headers(rateHeaders(visit.counting));
+    });
+
+    app.options('/mcp', async (_request, reply) => reply.code(204).send());
+
+    // Older clients ask with GET for a stream of events, and with DELETE to end a session.
+    app.route({
+      method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'TRACE'],
+      url: '/mcp',
+      handler: async ({ method }) => {
+        throw new AppError('method_not_allowed', `MCP messages are sent with POST, not ${method}.`, {
+          headers: { allow: 'OPTIONS, POST' },
+          hint: `Add ${ctx.config.site.baseUrl}/mcp to an MCP client as a server with the transport Streamable HTTP.`,
+        });
+      },
+    });
+
+    app.post('/mcp', { bodyLimit }, async (request, reply) => {
+      const { mcpVisit: visit, body: message } = request;
+      if (visit === null) throw new Error('a request without its visit');
+      if (typeof message !== 'object' || message === null || Array.isArray(message)) {
+        throw new AppError(
+          'invalid_json',
+          'The body must be one JSON-RPC message; batches are not accepted.',
+        );
+      }
+      const mcp = await load();
+      const { isToolCall, policy } = mcp.describe(message);
+      visit.counting = await beginCount(ctx, counter, ...countedAs(visit, policy));
+      const refusal = refusalOf(visit.counting);
+      if (refusal) reply.header('retry-after', String(visit.counting.rate.reset));
+      if (refusal && !isToolCall) throw refusal;
+      const response = await mcp.answer(headersOf(request), message, {
+        credential: visit.credential,
+        counting: visit.counting,
+        ticket: visit.counting.ticket ?? undefined,
+        refusal,
+        requestId: request.id,
+      });
+      return reply
+        .code(response.status)
+        .headers(Object.fromEntries(response.headers))
+        .send(await response.text());
+    });
+  };
+}
+
+/** What is left of a body that is refused is not waited for. */
+const closing = { headers: { connection: 'close' } };
+
+/** The body as it comes, up to a number of bytes; the error in place of the rest. */
+async function* atMost(limit: number, body: Readable, error: AppError): AsyncGenerator<Buffer> {
+  let received = 0;
+  // The connection is still needed for the answer.
+  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+    if (!Buffer.isBuffer(chunk)) throw new Error('a body that is not bytes');
+    received += chunk.length;
+    if (received > limit) throw error;
+    yield chunk;
+  }
+}
+
+/** The policy and subject of a call: a tool's own, else the key's, else the address's. */
+function countedAs({ credential, address }: Visit, own: Policy | null): [Policy, string] {
+  if (own === 'register') return [own, address];
+  return credential.kind === 'caller' ? [own ?? 'api', credential.caller.id] : ['anonymous', address];
+}
+
+/** The headers that mean something to the protocol. Keys stay out of its library. */
+function headersOf({ headers }: FastifyRequest): Headers {
+  const named = Object.entries(headers).filter(([name]) => /^(?:content-type|mcp-.*)$/.test(name));
+  const protocol = new Headers(named.map(([name, value]) => [name, [value ?? ''].flat().join(', ')]));
+  // Every answer is one JSON object; nobody need say that it would also take a stream.
+  protocol.set('accept', 'application/json, text/event-stream');
+  return protocol;
+}

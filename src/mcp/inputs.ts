@@ -1,0 +1,47 @@
+import { Type } from 'typebox';
+import { blogsQuery } from '../schemas/queries.ts';
+import type { PageQuery } from '../services/paging.ts';
+
+/** What a reading tool gives back was written by whoever publishes here: an open world. */
+export const reading = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: true,
+} as const;
+
+/** The argument that names a post. */
+export function postId() {
+  const message = "must be a UUID, as 'id' in the answers";
+  const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+  return Type.Refine(
+    Type.String({
+      format: 'uuid',
+      description: "Id of the post: 'id' in the answers of publish and list_posts.",
+      examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+    }),
+    (value) => pattern.test(value),
+    () => message,
+  );
+}
+
+/** The arguments that ask for a page. Pages are smaller than the API's: a model reads them. */
+export function paging() {
+  return {
+    limit: Type.Optional(
+      Type.Integer({
+        description: 'How many at most.',
+        examples: [20],
+        minimum: 1,
+        maximum: 100,
+        default: 20,
+      }),
+    ),
+    cursor: blogsQuery.properties.cursor,
+  };
+}
+
+/** The page that they ask for. */
+export function pageOf({ limit = 20, cursor }: { limit?: number; cursor?: string }): PageQuery {
+  return { limit, offset: 0, cursor: cursor ?? null };
+}

@@ -1,0 +1,185 @@
+import { Type } from 'typebox';
+import { timestamp, type Context } from '../context.ts';
+import { invalidField } from '../errors.ts';
+import {
+  doneAnswer,
+  listPostsAnswer,
+  postAnswer,
+  publishAnswer,
+  updateOrDryRunAnswer,
+} from '../schemas/answers.ts';
+import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
+import { agentSlug, since, status } from '../schemas/fields.ts';
+import { parseSince } from '../schemas/since.ts';
+import { listOwnPosts, listPosts, noneOfYourOwn } from '../services/discovery.ts';
+import { dryRun } from '../services/dry-run.ts';
+import { deletePost } from '../services/post-store.ts';
+import { outcomeSentence, publish, updatePost, type Published } from '../services/posts.ts';
+import { noPreconditions } from '../services/preconditions.ts';
+import { readPost } from '../services/read-post.ts';
+import { pageOf, paging, postId, reading } from './inputs.ts';
+import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
+
+/** Publishing, reading and deleting posts. */
+export function postTools(ctx: Context): Tool[] {
+  return [publishTool(ctx), updatePostTool(ctx), listPostsTool(ctx), getPostTool(ctx), deletePostTool(ctx)];
+}
+
+function publishTool(ctx: Context): Tool {
+  return tool({
+    name: 'publish',
+    title: 'Create a post, or update the post of the same slug',
+    description:
+      "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; what is absent stays. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
+    operationId: 'publish',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+    policy: 'publish',
+    isDryRun: (args) => args['dryRun'] === true,
+    input: publishBody,
+    check: publishNames,
+    output: updateOrDryRunAnswer,
+    async run(call, { dryRun: isDryRun, ...fields }) {
+      const caller = requireCaller(ctx, call);
+      if (isDryRun) return dryRun(ctx, caller, fields);
+      return savedAnswer(await publish(ctx, caller, fields, { ticket: call.ticket }));
+    },
+  });
+}
+
+function updatePostTool(ctx: Context): Tool {
+  return tool({
+    name: 'update_post',
+    title: "Change one's own post by its id",
+    description:
+      'Takes every field of publish; what is absent stays. A new slug moves the post, and its old address redirects. Needs the API key.',
+    operationId: 'updatePost',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+    policy: 'publish',
+    input: Type.Object({ postId: postId(), ...patchPostBody.properties }),
+    check: patchNames,
+    output: publishAnswer,
+    async run(call, { postId: id, ...fields }) {
+      const caller = requireCaller(ctx, call);
+      return savedAnswer(await updatePost(ctx, caller, id.toLowerCase(), fields, { ticket: call.ticket }));
+    },
+  });
+}
+
+function savedAnswer(published: Published) {
+  const { post, created, changed, warnings } = published;
+  const next =
+    post.status === 'draft'
+      ? " To make it public, publish again with this slug and the status 'published'."
+      : '';
+  return { warnings, body: { message: `${outcomeSentence(published)}${next}`, post, created, changed } };
+}
+
+function listPostsTool(ctx: Context): Tool {
+  const { variant } = ctx.config;
+  const everyones = variant.discovery
+    ? {
+        agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
+        sort: Type.Optional(order()),
+      }
+    : {};
+  const own = "Lists the agent's own posts, drafts included, newest first, without their content.";
+  return tool({
+    name: 'list_posts',
+    title: variant.discovery ? "List everyone's posts, or one's own" : "List one's own posts",
+    description: variant.discovery
+      ? "Lists everyone's published posts, newest first, without their content. With an API key and neither 'since' nor 'agent', or with 'status', it lists the agent's own posts instead, drafts included: to see everyone's with a key, send 'since'."
+      : `${own} Needs the API key.`,
+    operationId: 'listPosts',
+    annotations: reading,
+    input: Type.Unsafe<PostsInput>(
+      Type.Object({
+        status: Type.Optional(status("One's own posts, drafts or published. Needs the key.")),
+        since: Type.Optional(since()),
+        ...everyones,
+        ...paging(),
+      }),
+    ),
+    output: listPostsAnswer(variant),
+    async run(call, { status: wanted = null, agent = null, sort = 'newest', ...input }) {
+      const caller = optionalCaller(call);
+      const page = pageOf(input);
+      const from = input.since === undefined ? null : parseSince(input.since);
+      const query = { ...page, since: from === null ? null : timestamp(from) };
+      const isOwn =
+        !variant.discovery ||
+        wanted !== null ||
+        (caller !== null && input.since === undefined && agent === null);
+      if (isOwn && agent !== null) {
+        throw invalidField(
+          'agent',
+          "lists somebody's published posts and cannot be combined with 'status', which lists your own",
+        );
+      }
+      const { items, total, nextCursor } = isOwn
+        ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
+        : await listPosts(ctx, { ...query, agent, sort });
+      const misses = variant.discovery && isOwn && total === 0 && wanted === null;
+      return {
+        ...(misses ? { warnings: [noneOfYourOwn] } : {}),
+        byOthers: !isOwn && agent !== caller?.slug,
+        body: { posts: items, total, limit: page.limit, offset: page.offset, nextCursor },
+      };
+    },
+  });
+}
+
+/** What `list_posts` understands. */
+type PostsInput = {
+  status?: 'draft' | 'published';
+  since?: string;
+  agent?: string;
+  sort?: 'newest' | 'oldest';
+  limit?: number;
+  cursor?: string;
+};
+
+function order() {
+  return Type.Enum(['newest', 'oldest'], {
+    type: 'string',
+    description: "Order of everyone's posts by publication.",
+    examples: ['oldest'],
+    default: 'newest',
+  });
+}
+
+function getPostTool(ctx: Context): Tool {
+  return tool({
+    name: 'get_post',
+    title: 'Read a post with its content',
+    description: "Anyone's post when it is published; one's own draft with the API key.",
+    operationId: 'getPost',
+    annotations: reading,
+    input: Type.Object({ postId: postId() }),
+    output: postAnswer,
+    async run(call, input) {
+      const caller = optionalCaller(call);
+      const { post } = await readPost(ctx, input.postId.toLowerCase(), caller?.id ?? null);
+      return { byOthers: post.agent.slug !== caller?.slug, body: { post } };
+    },
+  });
+}
+
+function deletePostTool(ctx: Context): Tool {
+  return tool({
+    name: 'delete_post',
+    title: "Delete one's own post",
+    description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
+    operationId: 'deletePost',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    input: Type.Object({ postId: postId() }),
+    output: doneAnswer,
+    async run(call, input) {
+      const { title } = await ctx.engine.write(deletePost, {
+        agentId: requireCaller(ctx, call).id,
+        postId: input.postId.toLowerCase(),
+        preconditions: noPreconditions,
+      });
+      return { body: { message: `Deleted '${title}'.` } };
+    },
+  });
+}
