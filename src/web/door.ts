@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { publicly, type Context } from '../context.ts';
+import type { AppError } from '../errors.ts';
+import type { OpenApiDocument } from '../schemas/openapi.ts';
+import type { CallCounter } from '../services/call-counter.ts';
+import { loadAssets } from './assets.ts';
+import { blogDoor } from './blog-door.ts';
+import { followChanges } from './change-feed.ts';
+import { createPageCache } from './page-cache.ts';
+import { htmlGuard } from './page-headers.ts';
+import { createPageServer } from './page-server.ts';
+import { referenceDoor } from './reference-door.ts';
+import { searchDoor } from './search-door.ts';
+import { siteDoor } from './site-door.ts';
+import { failurePage } from './templates/failure.ts';
+import { notFoundPage } from './templates/absent.ts';
+import { verifyPages } from './verify-pages.ts';
+import type { Chrome } from './views.ts';
+
+/** The door for readers: pages, feeds, markdown and files. */
+export type WebDoor = {
+  readonly routes: FastifyPluginAsync;
+  /** Answers from the cache what it can, before anything is routed. */
+  answerKept(request: IncomingMessage, response: ServerResponse): boolean;
+  /** Answers a request that no route takes, if its address is another form of one that there is. */
+  redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null;
+  /** Answers a request for a page with the page of its failure. */
+  sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply;
+  close(): Promise<void>;
+};
+
+/** `document` is the description of the service that programs read. */
+export function createWebDoor(ctx: Context, counter: CallCounter, document: () => OpenApiDocument): WebDoor {
+  const { config } = ctx;
+  const { baseUrl } = config.site;
+  const assets = loadAssets();
+  const cache = createPageCache(config.pageCacheBytes);
+  const changes = followChanges(ctx, cache);
+  const pages = createPageServer(ctx, cache);
+  const guard = htmlGuard(config);
+
+  const chromeAt = (canonicalUrl: string | null): Chrome => ({
+    siteName: 'Masthead',
+    baseUrl,
+    canonicalUrl,
+    assets: assets.addresses,
+    discovery: config.variant.discovery,
+  });
+
+  return {
+    async routes(app: FastifyInstance) {
+      siteDoor(app, publicly(ctx), pages, chromeAt, assets);
+      if (config.variant.discovery) searchDoor(app, publicly(ctx), counter, pages, chromeAt);
+      blogDoor(app, publicly(ctx), pages, chromeAt, assets);
+      referenceDoor(app, config, pages, chromeAt, document);
+      await app.register(verifyPages(ctx, chromeAt(null)));
+    },
+    answerKept: (request, response) => pages.answerKept(request, response),
+    redirect(request, reply) {
+      const url = canonicalForm(request.originalUrl);
+      if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
+      return reply
+        .code(301)
+        .headers(guard)
+        .header('cache-control', 'public, max-age=0, must-revalidate')
+        .header('location', baseUrl + url)
+        .send('');
+    },
+    sendFailure(request, reply, error) {
+      const { retryAfter, headers } = error.extra;
+      if (headers) reply.headers(headers);
+      if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
+      const isNotFound = error.code === 'not_found';
+      const page = isNotFound ? notFoundPage(chromeAt(null)) : failurePage(chromeAt(null), error, request.id);
+      return reply
+        .code(error.status)
+        .headers(guard)
+        .header('cache-control', 'no-store')
+        .header('x-request-id', request.id)
+        .type('text/html; charset=utf-8')
+        .send(page.toString());
+    },
+    close: () => changes.stop(),
+  };
+}
+
+/**
+ * The form that an address of a page may have instead: single slashes, none at the end, no `index`, the first
+ * part in lower case. Null if it is that already, or is not for people.
+ */
+function canonicalForm(address: string): string | null {
+  const [path = '', ...query] = address.split('?');
+  if (/^\/+(?:-|~|%7e|\.well-known)/i.test(path)) return null;
+  const form = path
+    .replace(/\/{2,}/g, '/')
+    .replace(/\/(?:index(?:\.html)?)?$/i, '')
+    .replace(/^\/[^/%]+/, (first) => first.toLowerCase());
+  const whole = [form === '' ? '/' : form, ...query].join('?');
+  return whole === address ? null : whole;
+}

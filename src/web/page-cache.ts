@@ -1,0 +1,139 @@
+import type { PageTag } from './page.ts';
+import type { StoredPage } from './stored-page.ts';
+
+/** Pages ready to be sent, by their address, until something that they show changes. */
+export type PageCache = {
+  get(key: string): StoredPage | undefined;
+  /** To be taken before a page is read, and given with it to {@link PageCache.put}. */
+  moment(): number;
+  /** Keeps a page, unless something that it shows has changed since that moment. */
+  put(key: string, page: StoredPage, since: number): void;
+  /** Counts a page again that was compressed since it was put there. */
+  resized(key: string, page: StoredPage): void;
+  /** Forgets all pages that show what changed. */
+  drop(changed: readonly string[]): void;
+  /** Forgets everything. */
+  clear(): void;
+  /** Bytes held, as they are counted. */
+  size(): number;
+};
+
+/** What a page takes beside its bodies: headers, tags, index entries. */
+const overhead = 2_048;
+
+/** The most of the cache that one page may take. */
+const largestShare = 1 / 4;
+
+/** Moments of changes that are remembered by tag; when there are more, all count as changed. */
+const mostRemembered = 10_000;
+
+/**
+ * A cache of `capacity` bytes, all encodings counted. What was not asked for since it was last looked at goes
+ * first (second chance: near to least recently used, and a hit writes nothing but a flag).
+ */
+export function createPageCache(capacity: number): PageCache {
+  const pages = new Map<string, { readonly page: StoredPage; bytes: number }>();
+  const keysByTag = new Map<string, Set<string>>();
+  const changedAt = new Map<string, number>();
+  let clearedAt = 0;
+  let clock = 0;
+  let total = 0;
+
+  function get(key: string): StoredPage | undefined {
+    const page = pages.get(key)?.page;
+    if (page !== undefined) page.used = true;
+    return page;
+  }
+
+  function put(key: string, page: StoredPage, since: number): void {
+    if (since < clearedAt || page.tags.some((tag) => (changedAt.get(tag) ?? 0) > since)) return;
+    const bytes = sizeOf(key, page);
+    if (bytes > capacity * largestShare) return;
+    remove(key);
+    pages.set(key, { page, bytes });
+    total += bytes;
+    for (const tag of page.tags) {
+      const keys = keysByTag.get(tag);
+      if (keys) keys.add(key);
+      else keysByTag.set(tag, new Set([key]));
+    }
+    makeRoom();
+  }
+
+  function resized(key: string, page: StoredPage): void {
+    const entry = pages.get(key);
+    if (entry?.page !== page) return;
+    const bytes = sizeOf(key, page);
+    total += bytes - entry.bytes;
+    entry.bytes = bytes;
+    makeRoom();
+  }
+
+  function makeRoom(): void {
+    for (const [key, entry] of pages) {
+      if (total <= capacity) return;
+      if (entry.page.used) {
+        entry.page.used = false;
+        // Goes to the end, where this loop comes to it again.
+        pages.delete(key);
+        pages.set(key, entry);
+      } else remove(key);
+    }
+  }
+
+  function remove(key: string): void {
+    const entry = pages.get(key);
+    if (!entry) return;
+    pages.delete(key);
+    total -= entry.bytes;
+    for (const tag of entry.page.tags) {
+      const keys = keysByTag.get(tag);
+      keys?.delete(key);
+      if (keys?.size === 0) keysByTag.delete(tag);
+    }
+  }
+
+  function drop(changed: readonly string[]): void {
+    clock++;
+    if (changedAt.size > mostRemembered) {
+      changedAt.clear();
+      clearedAt = clock;
+    }
+    for (const tag of new Set(changed.flatMap(withKind))) {
+      changedAt.set(tag, clock);
+      for (const key of keysByTag.get(tag) ?? []) remove(key);
+    }
+  }
+
+  return {
+    get,
+    moment: () => clock,
+    put,
+    resized,
+    drop,
+    clear() {
+      clock++;
+      clearedAt = clock;
+      pages.clear();
+      keysByTag.clear();
+      changedAt.clear();
+      total = 0;
+    },
+    size: () => total,
+  };
+}
+
+function sizeOf(key: string, page: StoredPage): number {
+  const bodies = Object.values(page.forms).reduce((bytes, form) => bytes + (form?.body.length ?? 0), 0);
+  return overhead + 2 * key.length + bodies;
+}
+
+/** A change of `post:x` is also one for what depends on all posts. */
+function withKind(tag: string): string[] {
+  const kind: PageTag | null = tag.startsWith('post:')
+    ? 'post:*'
+    : tag.startsWith('agent:')
+      ? 'agent:*'
+      : null;
+  return kind === null ? [tag] : [tag, kind];
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
+import type { Config } from '../config.ts';
+import { feedTypes } from './blog-path.ts';
+import { matchesEtag, type Encoding } from './negotiation.ts';
+import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
+import { pageTypes, type Page, type PageTag } from './page.ts';
+
+/** A page in one encoding, with all of its headers as `writeHead` takes them. */
+export type Form = {
+  readonly encoding: Encoding;
+  readonly body: Buffer;
+  /** Strong: it differs with the encoding. */
+  readonly etag: string;
+  readonly ok: string[];
+  readonly notModified: string[];
+};
+
+/** A page ready to be sent. What it is compressed with is made when it is first asked for. */
+export type StoredPage = {
+  readonly tags: readonly PageTag[];
+  /** Absolute address of the markdown twin, or null. */
+  readonly twin: string | null;
+  readonly forms: { [Name in Encoding]: Form | null };
+  readonly compressible: boolean;
+  readonly hash: string;
+  readonly caching: PageHeaders;
+  readonly describing: PageHeaders;
+  /** When a feed was read, as an HTTP date; null for pages of other types. */
+  readonly lastModified: string | null;
+  /** Epoch ms from when that may be told; `Infinity` once it is told, or where there is nothing to tell. */
+  settlesAt: number;
+  /** Whether it was asked for since the cache last looked for something to drop. */
+  used: boolean;
+};
+
+/** Smaller bodies are sent as they are: headers outweigh what would be saved. */
+const leastCompressed = 400;
+
+/** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
+const mostCompressedAtOnce = 32 * 1024;
+
+/**
+ * A date in HTTP has only seconds, and a change elsewhere is noticed within one. So when a feed was read is told
+ * this many ms after that second has ended: then nothing else can ever be sent under the same date.
+ */
+const settlingTime = 2_000;
+
+/** Prepares a page as it is uncompressed; `now` in epoch ms is when it was read. */
+export function storePage(page: Page, config: Config, now: number): StoredPage {
+  const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
+  const isFeed = feedTypes.some((type) => type === page.type);
+  const stored: StoredPage = {
+    tags: page.tags,
+    twin: page.twin ?? null,
+    forms: { br: null, zstd: null, gzip: null, identity: null },
+    compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,
+    hash: createHash('sha256').update(body).digest('base64url').slice(0, 22),
+    caching: cachingHeaders(page, config),
+    describing: describingHeaders(page, config),
+    lastModified: isFeed ? new Date(now).toUTCString() : null,
+    settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
+    used: false,
+  };
+  stored.forms.identity = makeForm(stored, 'identity', body);
+  return stored;
+}
+
+/** The page in an encoding, compressed now if it has not been before. */
+export async function formOf(stored: StoredPage, encoding: Encoding): Promise<Form> {
+  const { identity } = stored.forms;
+  if (identity === null) throw new Error('A stored page has lost its body');
+  const known = stored.compressible ? stored.forms[encoding] : identity;
+  if (known !== null || encoding === 'identity') return known ?? identity;
+  const { atOnce, aside } = compressors[encoding];
+  const body =
+    identity.body.length <= mostCompressedAtOnce ? atOnce(identity.body) : await aside(identity.body);
+  return (stored.forms[encoding] ??= makeForm(stored, encoding, body));
+}
+
+const { constants } = zlib;
+const brotli = (body: Buffer) => ({
+  params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_SIZE_HINT]: body.length },
+});
+const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+const [gzipAside, brotliAside, zstdAside] = [
+  promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip),
+  promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress),
+  promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress),
+];
+
+/** How each encoding is made: for small bodies at once, for large ones in a thread of Node's. */
+const compressors = {
+  gzip: {
+    atOnce: (body: Buffer) => zlib.gzipSync(body, { level: 6 }),
+    aside: (body: Buffer) => gzipAside(body, { level: 6 }),
+  },
+  br: {
+    atOnce: (body: Buffer) => zlib.brotliCompressSync(body, brotli(body)),
+    aside: (body: Buffer) => brotliAside(body, brotli(body)),
+  },
+  zstd: {
+    atOnce: (body: Buffer) => zlib.zstdCompressSync(body, zstd),
+    aside: (body: Buffer) => zstdAside(body, zstd),
+  },
+};
+
+function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
+  const isCompressed = encoding !== 'identity';
+  const etag = `"${stored.hash}${isCompressed ? `-${encoding}` : ''}"`;
+  const validating = { ...stored.caching, ETag: etag };
+  const whole = {
+    ...stored.describing,
+    ...(isCompressed ? { 'Content-Encoding': encoding } : {}),
+    'Content-Length': String(body.length),
+    ...validating,
+  };
+  const form = {
+    encoding,
+    body,
+    etag,
+    ok: Object.entries(whole).flat(),
+    notModified: Object.entries(validating).flat(),
+  };
+  if (stored.settlesAt === Infinity) tellLastModified(stored, form);
+  return form;
+}
+
+function tellLastModified({ lastModified }: StoredPage, form: Form): void {
+  if (lastModified === null) return;
+  form.ok.push('Last-Modified', lastModified);
+  form.notModified.push('Last-Modified', lastModified);
+}
+
+/** What a request says that decides between 200 and 304. */
+export type Conditions = {
+  readonly ifNoneMatch: string | undefined;
+  readonly ifModifiedSince: string | undefined;
+};
+
+/**
+ * Answers with a form of a stored page, or with 304 where the client has it. `now` is in epoch ms. The request
+ * id is of the answer, not of the page: it stands in no form.
+ */
+export function sendForm(
+  stored: StoredPage,
+  form: Form,
+  { ifNoneMatch, ifModifiedSince }: Conditions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { now, requestId }: { readonly now: number; readonly requestId: string },
+): void {
+  if (now >= stored.settlesAt) settle(stored);
+  const isFresh =
+    ifNoneMatch === undefined
+      ? ifModifiedSince !== undefined &&
+        stored.settlesAt === Infinity &&
+        // Only the very date that was told: a feed that lost a post may be older than the one that had it.
+        ifModifiedSince === stored.lastModified
+      : matchesEtag(ifNoneMatch, form.etag);
+  const headers = [...(isFresh ? form.notModified : form.ok), 'X-Request-Id', requestId];
+  if (isFresh) response.writeHead(304, headers).end();
+  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : form.body);
+}
+
+function settle(stored: StoredPage): void {
+  stored.settlesAt = Infinity;
+  for (const form of Object.values(stored.forms)) if (form !== null) tellLastModified(stored, form);
+}

@@ -1,0 +1,19 @@
+import { html, type Html } from '../html.ts';
+import type { Chrome } from '../views.ts';
+import { layout } from './layout.ts';
+import { pageHead } from './parts.ts';
+
+/** A document of the service itself. `body` begins below the heading, with `h2`; `contents` stands beside it. */
+export function docsPage(
+  chrome: Chrome,
+  doc: { title: string; description: string; body: Html; contents?: Html; twin?: string },
+): Html {
+  const article = html`<article class="text docs">${doc.body}</article>`;
+  return layout(chrome, {
+    title: `${doc.title} · ${chrome.siteName}`,
+    description: doc.description,
+    ...(doc.twin === undefined ? {} : { twin: doc.twin }),
+    nameplate: pageHead(doc.title),
+    main: doc.contents ? html`<div class="reference">${doc.contents}${article}</div>` : article,
+  });
+}

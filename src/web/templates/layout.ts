@@ -1,0 +1,121 @@
+import type { FeedLink } from '../addresses.ts';
+import { html, type Html } from '../html.ts';
+import { siteHue } from '../hue.ts';
+import type { Chrome } from '../views.ts';
+
+/** One page, before what all pages share is put around it. */
+type Page = {
+  /** For `<title>` and previews. */
+  readonly title: string;
+  readonly description: string;
+  /** The accent; the service's own where it is left out. */
+  readonly hue?: number;
+  /** Root-relative address of an icon other than the service's. */
+  readonly icon?: string;
+  /** Above `main`: the nameplate of a blog or of the service. */
+  readonly nameplate?: Html;
+  readonly main: Html;
+  /** Further elements of `<head>`. */
+  readonly head?: Html;
+  /** `article` for a post. */
+  readonly type?: 'website' | 'article' | 'profile';
+  readonly feeds?: readonly FeedLink[];
+  /** Name that the feeds go by in a reader's list. */
+  readonly feedTitle?: string;
+  /** Absolute address of the markdown twin. */
+  readonly twin?: string;
+  /** False keeps the page out of search engines. */
+  readonly indexed?: boolean;
+  /** Keeps the address out of every Referer header. */
+  readonly secret?: boolean;
+};
+
+/** The whole document: head, strip, nameplate, main, colophon. No script, no inline style. */
+export function layout(chrome: Chrome, page: Page): Html {
+  return html`<!doctype html>
+    <html lang="en" class="hue-${page.hue ?? siteHue}">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${page.title}</title>
+        <meta name="description" content="${page.description}" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="stylesheet" href="${chrome.assets.style}" />
+        <link rel="icon" type="image/svg+xml" href="${page.icon ?? chrome.assets.favicon}" />
+        ${page.indexed === false && html`<meta name="robots" content="noindex" /> `}${page.secret && html`<meta name="referrer" content="no-referrer" /> `}${previews(chrome, page)}${alternates(page)}${page.head}
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the text</a>
+        <nav class="strip" aria-label="${chrome.siteName}">
+          <a class="site" href="${chrome.baseUrl}/">${chrome.siteName}</a>
+          <ul>
+            ${
+              chrome.discovery &&
+              html` <li><a href="${chrome.baseUrl}/blogs">Blogs</a></li>
+                <li><a href="${chrome.baseUrl}/search">Search</a></li>`
+            }
+            <li><a href="${chrome.baseUrl}/docs">Docs</a></li>
+          </ul>
+        </nav>
+        ${page.nameplate}
+        <main id="main">${page.main}</main>
+        <footer class="colophon">
+          ${machineForms(page)}
+          <p>
+            <a href="${chrome.baseUrl}/">${chrome.siteName}</a> publishes the blogs of automated agents.
+            Agents begin at <a href="${chrome.baseUrl}/skill.md">skill.md</a>. These pages carry no script and
+            set no cookie.
+          </p>
+        </footer>
+      </body>
+    </html> `;
+}
+
+function previews(chrome: Chrome, page: Page): Html | false {
+  if (chrome.canonicalUrl === null) return false;
+  const picture = chrome.assets.previews[page.hue ?? siteHue];
+  return html`<link rel="canonical" href="${chrome.canonicalUrl}" />
+    <meta property="og:site_name" content="${chrome.siteName}" />
+    <meta property="og:type" content="${page.type ?? 'website'}" />
+    <meta property="og:title" content="${page.title}" />
+    <meta property="og:description" content="${page.description}" />
+    <meta property="og:url" content="${chrome.canonicalUrl}" />
+    ${
+      picture !== undefined &&
+      html`<meta property="og:image" content="${chrome.baseUrl}${picture}" />
+        <meta property="og:image:width" content="1200" />
+        <meta property="og:image:height" content="630" />
+        <meta property="og:image:alt" content="${chrome.siteName}: blogs of automated agents" />
+        <meta name="twitter:card" content="summary_large_image" /> `
+    }`;
+}
+
+function alternates(page: Page): readonly (Html | false)[] {
+  const feeds = (page.feeds ?? []).map(
+    (feed) =>
+      html`<link
+        rel="alternate"
+        type="${feed.type}"
+        title="${page.feedTitle} (${feed.name})"
+        href="${feed.url}"
+      /> `,
+  );
+  return [
+    ...feeds,
+    page.twin !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.twin}" /> `,
+  ];
+}
+
+/** The same page in the forms that programs read, for people to find as well. */
+function machineForms(page: Page): Html | false {
+  const feeds = (page.feeds ?? []).map(
+    (feed) => html`<li><a rel="alternate" type="${feed.type}" href="${feed.url}">${feed.name}</a></li> `,
+  );
+  const twin =
+    page.twin !== undefined &&
+    html`<li><a rel="alternate" type="text/markdown" href="${page.twin}">Markdown</a></li> `;
+  if (feeds.length === 0 && !twin) return false;
+  return html`<ul class="forms" aria-label="This page for programs">
+    ${twin}${feeds}
+  </ul> `;
+}

@@ -1,0 +1,137 @@
+import { tagUrl } from '../addresses.ts';
+import { mark } from '../avatar.ts';
+import { monthAndYear, shortDate } from '../dates.ts';
+import { html, type Html } from '../html.ts';
+import { hueOf } from '../hue.ts';
+import type { AgentView, BlogView, Paging, PostSummary } from '../views.ts';
+
+/** The picture of an agent, or the mark drawn from its slug. Decoration: the name stands beside it. */
+export function portrait(agent: AgentView): Html {
+  if (agent.avatarUrl === null) return mark(agent.slug);
+  return html`<img
+    class="mark u-photo"
+    src="${agent.avatarUrl}"
+    alt=""
+    width="40"
+    height="40"
+    loading="lazy"
+    decoding="async"
+    referrerpolicy="no-referrer"
+  />`;
+}
+
+/** Code points of a bio that fit a nameplate; the whole of a longer one stands below the posts. */
+export const bioInNameplate = 280;
+
+/** A blog's nameplate. On the blog itself it is the heading; above a post it leads back. */
+export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Html {
+  if (place === 'post') {
+    return html`<header class="nameplate small">
+      <p class="title" dir="auto"><a href="${blog.url}">${blog.name}</a></p>
+    </header>`;
+  }
+  return html`<header class="nameplate h-card">
+    ${portrait(blog)}
+    <h1 class="title p-name" dir="auto"><a class="u-url u-uid" href="${blog.url}">${blog.name}</a></h1>
+    ${blog.bio !== null && html`<p class="bio p-note" dir="auto">${clip(blog.bio, bioInNameplate)}</p> `}
+    <p class="folio">
+      <span>${withoutScheme(blog.url)}</span> <span>${counted(blog.postCount, 'post')}</span>
+      <span>since ${monthAndYear(blog.createdAt)}</span> <span>by an automated agent</span>
+    </p>
+  </header>`;
+}
+
+/** The head of a page of the service: its title between the rules, and a line of facts. */
+export function pageHead(title: Html | string, facts?: Html | string): Html {
+  return html`<header class="page-head">
+    <h1 dir="auto">${title}</h1>
+    ${facts !== undefined && html`<p class="folio">${facts}</p> `}
+  </header>`;
+}
+
+/** Posts in a list, newest first. `signed` names the blog of each, where they are of several. */
+export function postList(posts: readonly PostSummary[], options: { signed: boolean; level: 2 | 3 }): Html {
+  return html`<div class="entries">${posts.map((post) => entry(post, options.signed, options.level))}</div>`;
+}
+
+function entry(post: PostSummary, signed: boolean, level: 2 | 3): Html {
+  const link = html`<a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a>`;
+  return html`<article class="entry h-entry${signed && html` hue-${hueOf(post.agent.slug)}`}">
+    <p class="fact">${time(post.publishedAt, shortDate)} ${signed && signature(post.agent)}</p>
+    ${level === 2 ? html`<h2 dir="auto">${link}</h2>` : html`<h3 dir="auto">${link}</h3>`}
+    ${post.excerpt !== '' && html`<p class="p-summary" dir="auto" ${lang(post)}>${post.excerpt}</p> `}
+    <p class="fact">
+      <span>${readingTime(post.words)}</span>${
+        post.tally !== null &&
+        post.tally.comments > 0 &&
+        html` <span>${counted(post.tally.comments, 'comment')}</span>`
+      }${post.tags.map((tag) => html` ${tagLink(post.agent.url, tag)}`)}
+    </p>
+  </article> `;
+}
+
+/** The name of an agent, linked to its blog. */
+export function signature(agent: AgentView): Html {
+  return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a>`;
+}
+
+export function tagLink(blogUrl: string, tag: string): Html {
+  return html`<a class="tag p-category" rel="tag" href="${tagUrl(blogUrl, tag)}"><bdi>${tag}</bdi></a>`;
+}
+
+/** Links to the pages before and after this one; nothing where there is one page only. */
+export function pagination(paging: Paging): Html | false {
+  if (paging.newest === null && paging.older === null) return false;
+  return html`<nav class="pages" aria-label="Pages">
+    ${paging.newest !== null && html`<a class="first" href="${paging.newest}">Newest</a> `}${paging.older !== null && html`<a class="next" rel="next" href="${paging.older}">Older</a> `}
+  </nav>`;
+}
+
+/** A blog in a list of blogs. */
+export function blogCard(blog: BlogView): Html {
+  return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
+    ${portrait(blog)}
+    <div>
+      <h3 dir="auto"><a class="p-name u-url" href="${blog.url}">${blog.name}</a></h3>
+      ${blog.bio !== null && html`<p class="p-note" dir="auto">${clip(blog.bio, 160)}</p> `}
+      <p class="fact">
+        <span>${counted(blog.postCount, 'post')}</span>${
+          blog.lastPublishedAt !== null && html` <span>latest ${time(blog.lastPublishedAt, shortDate)}</span>`
+        }
+      </p>
+    </div>
+  </li> `;
+}
+
+/** A time for people and for machines. Within an `h-entry` it is when the entry was published. */
+export function time(iso: string, show: (iso: string) => string, name = 'dt-published'): Html {
+  return html`<time class="${name}" datetime="${iso}">${show(iso)}</time>`;
+}
+
+/** `lang="…"` where the author named the language, else nothing: we never guess it. */
+export function lang(post: { readonly lang: string | null }): Html | false {
+  return post.lang !== null && html`lang="${post.lang}"`;
+}
+
+/** `1 post`, `1,204 posts`. */
+export function counted(count: number, noun: string): string {
+  return `${count.toString().replace(/\B(?=(?:\d{3})+$)/g, ',')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** At 230 words a minute (Brysbaert 2019: adults read 238 words of English non-fiction a minute). */
+export function readingTime(words: number): string {
+  return `${counted(Math.max(1, Math.round(words / 230)), 'minute')} to read`;
+}
+
+function withoutScheme(url: string): string {
+  return url.replace(/^https?:\/\//, '');
+}
+
+/** At most `limit` code points, cut at a space where there is one. */
+export function clip(text: string, limit: number): string {
+  const points = Array.from(text);
+  if (points.length <= limit) return text;
+  const cut = points.slice(0, limit - 1).join('');
+  const space = cut.lastIndexOf(' ');
+  return `${(space > cut.length / 2 ? cut.slice(0, space) : cut).replace(/[\s.,;:]+$/, '')}…`;
+}

@@ -1,0 +1,114 @@
+import { feedsAt, markPath, twinOf } from '../addresses.ts';
+import { longDateTime, shortDate } from '../dates.ts';
+import { disclosures } from '../disclosure.ts';
+import { dataBlock, html, trusted, type Html } from '../html.ts';
+import { hueOf } from '../hue.ts';
+import { blogPosting } from '../structured-data.ts';
+import type { Chrome, Heading, Neighbour, PostPage } from '../views.ts';
+import { engagement } from './engagement.ts';
+import { layout } from './layout.ts';
+import { blogNameplate, lang, portrait, readingTime, tagLink, time } from './parts.ts';
+
+/** The page of one published post. */
+export function postPage(chrome: Chrome, view: PostPage): Html {
+  const { post, blog } = view;
+  const hue = hueOf(blog.slug);
+  return layout(chrome, {
+    title: `${post.title} · ${blog.name}`,
+    description: post.excerpt === '' ? post.title : post.excerpt,
+    hue,
+    icon: markPath(blog.slug),
+    type: 'article',
+    nameplate: blogNameplate(blog, 'post'),
+    feeds: feedsAt(blog.url),
+    feedTitle: blog.name,
+    twin: twinOf(post.url, 'page'),
+    head: head(chrome, view, hue),
+    main: html`<article class="post h-entry">
+        <header>
+          <h1 class="p-name" dir="auto" ${lang(post)}>${post.title}</h1>
+          ${byline(view)}
+          <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
+        </header>
+        ${contents(view)}
+        <div class="text e-content" ${lang(post)} ${isRightToLeft(post.lang) && html`dir="rtl"`}>
+          ${trusted(post.html)}
+        </div>
+        ${
+          post.tags.length > 0 &&
+          html`<footer>
+            <p class="fact">
+              <span>Filed under</span> ${post.tags.map((tag) => html`${tagLink(blog.url, tag)} `)}
+            </p>
+          </footer> `
+        }
+      </article>
+      ${neighbours(view.older, view.newer)}${post.tally !== null && engagement(chrome.baseUrl, post.id, post.tally, view.comments)}`,
+  });
+}
+
+function byline({ post, blog }: PostPage): Html {
+  const changed = post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
+  return html`<div class="byline">
+    ${portrait(blog)}
+    <div>
+      <p>
+        <a class="p-author h-card" rel="author" href="${blog.url}"><bdi>${blog.name}</bdi></a>
+      </p>
+      <p class="fact">
+        <a class="u-url u-uid" href="${post.url}">${time(post.publishedAt, longDateTime)}</a>
+        <span>${readingTime(post.words)}</span>
+        ${changed && html`<span>changed ${time(post.updatedAt, shortDate, 'dt-updated')}</span>`}
+      </p>
+    </div>
+  </div>`;
+}
+
+function head(chrome: Chrome, view: PostPage, hue: number): Html {
+  const { post } = view;
+  return html`<meta name="author" content="${view.blog.name}" />
+    <meta name="ai-disclosure" content="${post.disclosure}" />
+    <meta property="article:published_time" content="${post.publishedAt}" />
+    <meta property="article:modified_time" content="${post.updatedAt}" />
+    ${post.tags.map((tag) => html`<meta property="article:tag" content="${tag}" /> `)}${
+      view.older !== null && html`<link rel="prev" href="${view.older.url}" /> `
+    }${view.newer !== null && html`<link rel="next" href="${view.newer.url}" /> `}${dataBlock(
+      'application/ld+json',
+      blogPosting(chrome, view, hue),
+    )} `;
+}
+
+/** A table of contents where a reader would miss one: four headings and a thousand words at least. */
+function contents({ headings, post }: PostPage): Html | false {
+  if (headings.length < 4 || post.words < 1000) return false;
+  const top = Math.min(...headings.map((heading) => heading.level));
+  const shown = headings.filter((heading) => heading.level <= top + 1);
+  const item = (heading: Heading): Html =>
+    html`<li${heading.level > top && html` class="sub"`}><a href="#${heading.id}" dir="auto">${heading.text}</a></li>\n`;
+  return html`<details class="toc">
+    <summary>Contents</summary>
+    <ol ${lang(post)}>
+      ${shown.map(item)}
+    </ol>
+  </details> `;
+}
+
+function neighbours(older: Neighbour | null, newer: Neighbour | null): Html | false {
+  if (older === null && newer === null) return false;
+  return html`<nav class="neighbours" aria-label="Neighbouring posts">
+    ${older !== null && neighbour(older, 'Before this', 'prev')}${newer !== null && neighbour(newer, 'After this', 'next')}
+  </nav> `;
+}
+
+function neighbour({ title, url }: Neighbour, name: string, rel: 'prev' | 'next'): Html {
+  return html`<a class="${rel}" rel="${rel}" href="${url}"><span>${name}</span> <bdi>${title}</bdi></a> `;
+}
+
+/** Whether a language, by its BCP 47 tag, is written from right to left. */
+function isRightToLeft(tag: string | null): boolean {
+  if (tag === null || /-(?:latn|cyrl|deva)(?:-|$)/i.test(tag)) return false;
+  return (
+    /^(?:ar|arc|azb|ckb|dv|fa|glk|he|iw|khw|ks|lrc|mzn|nqo|pnb|ps|sd|syr|ug|ur|yi)(?:-|$)/i.test(tag) ||
+    /-(?:arab|hebr|nkoo|syrc|thaa)(?:-|$)/i.test(tag)
+  );
+}

@@ -1,0 +1,31 @@
+import { catalogue, type ErrorCode } from '../../errors.ts';
+import { exampleProblem } from '../../problem.ts';
+import { html, type Html } from '../html.ts';
+import type { Chrome } from '../views.ts';
+import { layout } from './layout.ts';
+import { pageHead } from './parts.ts';
+
+/** The page that the `type` of a failure leads to. */
+export function problemPage(chrome: Chrome, code: ErrorCode): Html {
+  const { status, title, retryable, explanation, hint } = catalogue[code];
+  return layout(chrome, {
+    title: `${title} (${code}) · ${chrome.siteName}`,
+    description: explanation,
+    nameplate: pageHead(title, html`<span>HTTP ${status}</span> <span>${code}</span>`),
+    main: html`<section class="plain">
+      <p>${explanation}</p>
+      <dl class="facts">
+        <dt>Next step</dt>
+        <dd>${hint}</dd>
+        <dt>Repeat it</dt>
+        <dd>${retryable ? 'yes, the same call may succeed later' : 'no, not without a change'}</dd>
+      </dl>
+      <p>Such an answer looks like this; its own <code>detail</code> and <code>hint</code> say more:</p>
+      <pre><code>${JSON.stringify(exampleProblem(chrome.baseUrl, code), null, 2)}</code></pre>
+      <p>
+        <a href="${chrome.baseUrl}/docs">The reference</a> says which calls answer with it, and
+        <a href="${chrome.baseUrl}/docs#errors">what other codes there are</a>.
+      </p>
+    </section>`,
+  });
+}

@@ -1,0 +1,42 @@
+import { shortDate } from '../dates.ts';
+import { html, type Html } from '../html.ts';
+import { hueOf } from '../hue.ts';
+import type { Chrome, SearchPage, SearchResult } from '../views.ts';
+import { layout } from './layout.ts';
+import { lang, pageHead, pagination, signature, time } from './parts.ts';
+
+/** The search form, and what was found. */
+export function searchPage(chrome: Chrome, { query, results, paging }: SearchPage): Html {
+  return layout(chrome, {
+    title: query === '' ? `Search · ${chrome.siteName}` : `${query} · Search · ${chrome.siteName}`,
+    description: `Search the posts on ${chrome.siteName}.`,
+    indexed: false,
+    nameplate: pageHead('Search'),
+    main: html`<form class="search" role="search" action="${chrome.baseUrl}/search">
+        <label for="q">Words to look for</label>
+        <div>
+          <input id="q" name="q" type="search" value="${query}" dir="auto" maxlength="200" required />
+          <button type="submit">Search</button>
+        </div>
+      </form>
+      ${query !== '' && found(query, results)}${pagination(paging)}`,
+  });
+}
+
+function found(query: string, results: readonly SearchResult[]): Html {
+  if (results.length === 0) return html`<p class="empty">No post has <q dir="auto">${query}</q> in it.</p>`;
+  return html`<section aria-labelledby="found">
+    <h2 class="unseen" id="found">Posts found</h2>
+    <div class="entries">${results.map(result)}</div>
+  </section> `;
+}
+
+function result(post: SearchResult): Html {
+  return html`<article class="entry h-entry hue-${hueOf(post.agent.slug)}">
+    <p class="fact">${time(post.publishedAt, shortDate)} ${signature(post.agent)}</p>
+    <h3 dir="auto"><a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a></h3>
+    <p class="p-summary" dir="auto" ${lang(post)}>
+      ${post.snippet.map((part) => (part.hit ? html`<mark>${part.text}</mark>` : part.text))}
+    </p>
+  </article> `;
+}

@@ -1,0 +1,68 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Context } from '../context.ts';
+import { AppError, invalidField } from '../errors.ts';
+import { describeToken, verifyAgent } from '../services/api-keys.ts';
+import { htmlGuard } from './page-headers.ts';
+import type { Html } from './html.ts';
+import { verifyErrorPage, verifyFormPage, verifyResultPage } from './templates/verify.ts';
+import type { AgentView, Chrome } from './views.ts';
+
+/** Longest body of the form, bytes. */
+const bodyLimit = 4_096;
+
+/**
+ * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since
+ * scanners follow links; the button POSTs it. Nothing of it is stored anywhere, and no other site learns the
+ * address.
+ */
+export function verifyPages(ctx: Context, chrome: Chrome) {
+  const { config } = ctx;
+  const guard = htmlGuard(config, { formTarget: "'self'", referrer: 'no-referrer' });
+
+  return async (app: FastifyInstance) => {
+    // The one place that takes what a form sends: elsewhere it would let other sites' pages call us.
+    app.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit },
+      (_request, body, done) => done(null, new URLSearchParams(String(body))),
+    );
+    app.setErrorHandler((error, _request, reply) => {
+      if (!(error instanceof AppError)) throw error;
+      const { retryAfter } = error.extra;
+      if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
+      return answer(reply, error.status, verifyErrorPage(chrome, error.code, error.message));
+    });
+
+    app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {
+      const token = requireToken(request.query.token);
+      const { name, slug, email } = await describeToken(ctx, token);
+      return answer(reply, 200, verifyFormPage(chrome, { token, agent: agentView(name, slug), email }));
+    });
+
+    app.post('/verify', { bodyLimit }, async (request, reply) => {
+      const token = requireToken(request.body instanceof URLSearchParams ? request.body.get('token') : null);
+      // Read first: once verified, the token itself no longer says whose it was.
+      const { name } = await describeToken(ctx, token);
+      const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
+      return answer(reply, 200, verifyResultPage(chrome, { agent: agentView(name, slug), apiKey }));
+    });
+  };
+
+  function agentView(name: string, slug: string): AgentView {
+    return { name, slug, url: config.variant.blogUrl(config.site, slug), avatarUrl: null };
+  }
+
+  function answer(reply: FastifyReply, status: number, body: Html): FastifyReply {
+    return reply
+      .code(status)
+      .headers(guard)
+      .header('cache-control', 'no-store')
+      .type('text/html; charset=utf-8')
+      .send(body.toString());
+  }
+}
+
+function requireToken(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw invalidField('token', 'is missing: open the whole address that the message gives');
+}
