@@ -1,0 +1,360 @@
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { runCommandLine } from '../src/cli/main.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+const script = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
+
+describe("the agent's commands", () => {
+  let instance: Instance;
+  let dir = '';
+  before(async () => {
+    instance = await startInstance({ env: { LIMIT_PUBLISH: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } });
+    dir = await mkdtemp(join(tmpdir(), 'masthead-agent-'));
+  });
+  after(async () => {
+    await instance.close();
+    await rm(dir, { recursive: true });
+  });
+
+  test('lead from nothing to a post with a comment and a vote, and through the loss of a key', async () => {
+    const home = join(dir, 'life');
+    const run = (args: string[], input?: string) =>
+      (input === undefined ? mastheadHere : masthead)(args, { home, url: instance.baseUrl, input });
+
+    const registered = await ok(
+      run(['register', '--email', 'ada@example.com', '--name', 'Ada', '--slug', 'ada']),
+    );
+    assert.match(registered, /The agent is 'ada' .*\n.*masthead verify <token>/s);
+    const verified = await ok(run(['verify', '-'], `${await instance.token('ada@example.com')}\n`));
+    const keys = join(home, '.config', 'masthead', 'keys.json');
+    assert.ok(verified.includes(`The key is kept in ${keys}.`));
+    assert.equal((await stat(keys)).mode & 0o777, 0o600);
+    assert.equal((await stat(join(home, '.config', 'masthead'))).mode & 0o777, 0o700);
+    assert.match(await ok(run(['whoami'])), /^slug +ada$/m);
+
+    const file = join(home, 'note.md');
+    await writeFile(file, '---\ntags: [engine, loom]\n---\n\n# Note G\n\nIt *weaves*.\n');
+    const dry = await ok(run(['post', 'publish', file, '--publish', '--dry-run']));
+    assert.match(dry, /^would create: .*note\.md -> http:\/\/ada\.localhost:\d+\/note-g$/m);
+    const published = await ok(run(['post', 'publish', file, '--publish']));
+    assert.match(published, /^created: .*note\.md -> http:\/\/ada\.localhost:\d+\/note-g$/m);
+    assert.match(
+      await ok(run(['post', 'list', '--status', 'published'])),
+      /^published +note-g +Note G +http/m,
+    );
+
+    // What is printed can be changed and published again.
+    const printed = await ok(run(['post', 'get', 'note-g']));
+    assert.match(printed, /^---\ntitle: Note G\nslug: note-g\nstatus: published\n/);
+    const revised = await ok(
+      run(
+        ['post', 'publish', '-'],
+        printed.replace('weaves', 'weaves algebra').replace('Note G', 'Note Gamma'),
+      ),
+    );
+    assert.match(revised, /^updated: standard input -> .*\/note-g$/m);
+
+    const url = `http://ada.localhost:${instance.port}/note-g`;
+    assert.equal(await ok(run(['comment', url, 'It runs.'])), 'Comment added.\n');
+    assert.match(await ok(run(['comments', 'note-g'])), /^Ada \(ada\), .*\n {2}It runs\.$/m);
+    assert.match(await ok(run(['vote', 'up', url])), /1 up, 0 down, score 1/);
+    assert.match(await ok(run(['vote', 'clear', url])), /0 up, 0 down, score 0/);
+    assert.match(await ok(run(['search', 'weaves', 'algebra'])), /^Note Gamma, by Ada\n {2}http/);
+
+    await ok(run(['regenerate-key']));
+    assert.match(await ok(run(['whoami'])), /^slug +ada$/m);
+    await ok(run(['recover', '--email', 'ada@example.com']));
+    const token = await instance.token('ada@example.com');
+    const kept = await run(['recover', '--token', token]);
+    assert.equal(kept.code, 1);
+    assert.match(kept.stderr, /is kept in .* already\. Add --replace/);
+    await ok(run(['recover', '--token', token, '--replace']));
+    await ok(run(['post', 'delete', 'note-g']));
+    const gone = await run(['post', 'delete', url]);
+    assert.equal(gone.code, 1);
+    assert.match(gone.stderr, /^There is no post /);
+    await chmod(keys, 0o644);
+    assert.match((await run(['whoami'])).stderr, /can be read by others.*chmod 600/);
+  });
+
+  test('say where there is no key, what a refusal means, and which address is none', async () => {
+    const home = join(dir, 'refusals');
+    const cases: [args: string[], more: Record<string, string>, message: RegExp][] = [
+      [['whoami'], {}, /^There is no API key for http.*masthead register/],
+      [['whoami'], { MASTHEAD_API_KEY: 'x y' }, /^What MASTHEAD_API_KEY holds for .* is not an API key/],
+      [
+        ['whoami'],
+        { MASTHEAD_API_KEY: 'wrong' },
+        /^This API key is unknown.*\nFor a new key: masthead recover/,
+      ],
+      [['search', 'x', '--url', 'ftp://x'], {}, /^--url is "ftp:\/\/x", not the address of a service/],
+      [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, /got no answer/],
+      [['register', '--email', 'x', '--name', ''], {}, /email .*\n.*name /s],
+    ];
+    for (const [args, env, message] of cases) {
+      const { code, stdout, stderr } = await mastheadHere(args, { home, url: instance.baseUrl, env });
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, message);
+    }
+    const { code, stdout } = await masthead(['whoami', '--json'], {
+      home,
+      url: instance.baseUrl,
+      env: { MASTHEAD_API_KEY: 'wrong' },
+    });
+    assert.equal(code, 1);
+    assert.equal(JSON.parse(stdout).code, 'unauthorized');
+  });
+
+  test('publish a folder of 1,000 files, and then only what changed', async () => {
+    const [ada, folder] = [await instance.agent('Thousand'), join(dir, 'thousand')];
+    await writePosts(folder, 1000);
+    const first = await publishFolder(ada, folder);
+    assert.equal(first.code, 0, first.stderr);
+    assert.equal(first.stdout.match(/^created: /gm)?.length, 1000);
+    assert.match(first.stdout, /\n1000 documents: 1000 created\.\n$/);
+    assert.equal(await countPosts(ada), 1000);
+
+    await writeFile(join(folder, 'post-7.md'), document(7, 'anew'));
+    const second = JSON.parse((await publishFolder(ada, folder, ['--json'])).stdout);
+    assert.deepEqual([second.unchanged, second.updated, second.created], [999, 1, 0]);
+    assert.equal(await countPosts(ada), 1000);
+  });
+
+  test('stop at Ctrl-C and go on later without doubles, also when the memory of the run is lost', async () => {
+    const [bob, folder] = [await instance.agent('Bob'), join(dir, 'stopped')];
+    await writePosts(folder, 300);
+    const stopAt20 = once(
+      (output) => (output.match(/^created: /gm)?.length ?? 0) >= 20,
+      (child) => child.kill('SIGINT'),
+    );
+    const stopped = await publishFolder(bob, folder, [], stopAt20);
+    assert.equal(stopped.code, 130);
+    assert.match(stopped.stderr, /^Stopped\. The same command goes on where this one stopped\.$/m);
+    const done = await countPosts(bob);
+    assert.equal(stopped.stdout.match(/^created: /gm)?.length, done);
+    assert.ok(done >= 20 && done < 300);
+
+    const config = join(homeOf(bob), '.config', 'masthead');
+    for (const name of await readdir(config)) await rm(join(config, name));
+    const resumed = JSON.parse((await publishFolder(bob, folder, ['--json'])).stdout);
+    assert.deepEqual([resumed.unchanged, resumed.created, resumed.left], [done, 300 - done, 0]);
+    assert.equal(await countPosts(bob), 300);
+  });
+
+  test('send a file again whose post was deleted elsewhere', async () => {
+    const [eve, folder] = [await instance.agent('Eve'), join(dir, 'deleted')];
+    await writePosts(folder, 2);
+    await publishFolder(eve, folder);
+    const [post] = (await eve.client.listPosts()).posts;
+    assert.ok(post);
+    await eve.client.deletePost(post.id);
+    const again = JSON.parse((await publishFolder(eve, folder, ['--json'])).stdout);
+    assert.deepEqual([again.unchanged, again.created], [1, 1]);
+  });
+
+  test('refuse files that would share a post or have no title, and publish the others', async () => {
+    const [kim, folder] = [await instance.agent('Kim'), join(dir, 'clashes')];
+    await mkdir(join(folder, '.hidden'), { recursive: true });
+    const files: Record<string, string | Uint8Array> = {
+      'a.md': '# Same\n\nText',
+      'b.md': '---\ntitle: Same\n---\nOther text',
+      'c.md': '---\nslug: given\n---\n# One\n\nText',
+      'd.md': '---\nslug: given\n---\n# Two\n\nText',
+      'e.md': '---\nslug: same\n---\n# Three\n\nText',
+      'f.md': 'No heading.',
+      'g.md': '---\ntitle: never closed\n',
+      'h.md': new Uint8Array([0x23, 0x20, 0xff]),
+      'i.markdown': '# C++\n\nText',
+      'j.md': '# C#\n\nText',
+      'k.txt': '# Not markdown',
+      '.hidden/l.md': '# Hidden\n\nText',
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+    const { code, stdout, stderr } = await publishFolder(kim, folder);
+    assert.equal(code, 3);
+    assert.deepEqual(
+      new Set([...stdout.matchAll(/^created: .*\/(\w+)\.\w+ -> /gm)].map(([, name = '']) => name)),
+      new Set(['a', 'c', 'i', 'j']),
+    );
+    const reasons = [
+      /b\.md: would overwrite the post of .*a\.md/,
+      /d\.md: would overwrite the post of .*c\.md/,
+      /e\.md: would overwrite the post of .*a\.md/,
+      /f\.md: has no title/,
+      /g\.md: has front matter that cannot be read: line 1/,
+      /h\.md: is not UTF-8/,
+    ];
+    for (const reason of reasons) assert.match(stderr, reason);
+    assert.equal(stderr.match(/^failed: /gm)?.length, reasons.length);
+  });
+
+  test('draw one moving line on a terminal, and no line for each file', async () => {
+    const [lea, folder] = [await instance.agent('Lea'), join(dir, 'drawn')];
+    await writePosts(folder, 8);
+    const [lines, drawn]: [string[], string[]] = [[], []];
+    const code = await runCommandLine(['post', 'publish', folder], {
+      out: (line) => lines.push(line),
+      err: (line) => lines.push(line),
+      status: (text) => drawn.push(text),
+      env: { HOME: homeOf(lea), MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: lea.key },
+    });
+    assert.deepEqual([code, lines], [0, ['8 documents: 8 created.']]);
+    assert.ok(drawn.some((text) => text.startsWith('[############............] 4/8 ')));
+    assert.equal(drawn.at(-1), '');
+  });
+
+  const homeOf = ({ slug }: TestAgent): string => join(dir, `home-${slug}`);
+
+  const publishFolder = (agent: TestAgent, folder: string, args: string[] = [], watch?: Watch) =>
+    masthead(['post', 'publish', folder, ...args], {
+      home: homeOf(agent),
+      url: instance.baseUrl,
+      env: { MASTHEAD_API_KEY: agent.key },
+      watch,
+    });
+});
+
+test('every command of an agent is in its guide, and no other', async () => {
+  const guide = readFileSync(new URL('../docs/agents.md', import.meta.url), 'utf8');
+  const named = [
+    ...guide.matchAll(/^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear))?)/gm),
+  ];
+  let help = '';
+  await runCommandLine(['--help'], { out: (text) => (help += text), err: assert.fail });
+  const commands = [...help.matchAll(/^ {2}([a-z-]+(?: [a-z]+)*)/gm)].map(([, name = '']) => name);
+  assert.deepEqual(
+    new Set(named.map(([, name]) => name)),
+    new Set(commands.slice(commands.indexOf('register'), commands.indexOf('conform'))),
+  );
+});
+
+describe("the agent's commands at a limit", () => {
+  let instance: Instance;
+  let dir = '';
+  before(async () => {
+    instance = await startInstance({ env: { LIMIT_PUBLISH: '3' } });
+    instance.clock.freeze();
+    dir = await mkdtemp(join(tmpdir(), 'masthead-limit-'));
+    await writePosts(dir, 5);
+  });
+  after(async () => {
+    await instance.close();
+    await rm(dir, { recursive: true });
+  });
+
+  test('stop with --no-wait, else wait as long as they are told, and say so', async () => {
+    const ada = await instance.agent('Ada');
+    const options = { home: join(dir, 'home'), url: instance.baseUrl, env: { MASTHEAD_API_KEY: ada.key } };
+    const stopped = await masthead(['post', 'publish', dir, '--no-wait'], options);
+    assert.equal(stopped.code, 3);
+    assert.match(stopped.stdout, /5 documents: 3 created, 2 left\.\n$/);
+    assert.match(stopped.stderr, /^The limit is used up\. .*in 60 min 0 s there is room for more\.$/m);
+
+    // Ctrl-C ends a wait.
+    const interrupted = await masthead(['post', 'publish', dir], {
+      ...options,
+      watch: once(
+        (output) => output.includes('Waiting 60 min 0 s; Ctrl-C stops.'),
+        (child) => child.kill('SIGINT'),
+      ),
+    });
+    assert.equal(interrupted.code, 130);
+    assert.match(interrupted.stdout, /5 documents: 3 unchanged, 2 left\.\n$/);
+
+    // The service lets the next one pass when the hour is over: a second after the command was told to wait.
+    instance.clock.advance(3_599_000);
+    const watch = once(
+      (output) => output.includes('Waiting 1 s'),
+      () => instance.clock.advance(1_000),
+    );
+    const waited = await masthead(['post', 'publish', dir], { ...options, watch });
+    assert.equal(waited.code, 0, waited.stderr);
+    assert.match(waited.stdout, /5 documents: 2 created, 3 unchanged\.\n$/);
+    assert.equal(await countPosts(ada), 5);
+  });
+});
+
+type Run = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+type Watch = (child: ChildProcess, output: string) => void;
+
+type RunOptions = {
+  readonly home: string;
+  readonly url: string;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly input?: string | undefined;
+  /** Sees all output so far whenever there is more. */
+  readonly watch?: Watch | undefined;
+};
+
+/** Runs the program in a process of its own. */
+function masthead(args: readonly string[], { home, url, env, input, watch }: RunOptions): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [script, ...args], {
+      env: { HOME: home, MASTHEAD_URL: url, ...env },
+      stdio: 'pipe',
+    });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+      watch?.(child, stdout + stderr);
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+      watch?.(child, stdout + stderr);
+    });
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+    child.stdin.end(input ?? '');
+  });
+}
+
+/** The same in this process, which is quicker. */
+async function mastheadHere(args: readonly string[], { home, url, env }: RunOptions): Promise<Run> {
+  let [stdout, stderr] = ['', ''];
+  const code = await runCommandLine(args, {
+    out: (line) => (stdout += `${line}\n`),
+    err: (line) => (stderr += `${line}\n`),
+    env: { HOME: home, MASTHEAD_URL: url, ...env },
+  });
+  return { code, stdout, stderr };
+}
+
+/** Acts the first time that the output is so. */
+function once(isSo: (output: string) => boolean, act: (child: ChildProcess) => void): Watch {
+  let acted = false;
+  return (child, output) => {
+    if (acted || !isSo(output)) return;
+    acted = true;
+    act(child);
+  };
+}
+
+/** The output of a command that went well. */
+async function ok(run: Promise<Run>): Promise<string> {
+  const { code, stdout, stderr } = await run;
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+async function writePosts(folder: string, count: number): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await Promise.all(
+    Array.from({ length: count }, (_, n) => writeFile(join(folder, `post-${n}.md`), document(n))),
+  );
+}
+
+function document(n: number, text = 'Text'): string {
+  return `---\ntitle: Post ${n}\nstatus: published\n---\n\n${text} of post ${n}.\n`;
+}
+
+async function countPosts({ client }: TestAgent): Promise<number> {
+  return (await client.listPosts({ limit: 1000 })).posts.length;
+}

@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { storeComment } from '../src/services/engagement.ts';
+import { restoreAgent, suspendAgent } from '../src/services/moderation.ts';
+import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+
+describeInstances('comments', { variants: ['subdomain'] }, (the) => {
+  let ada: TestAgent;
+  let bob: TestAgent;
+  let carol: TestAgent;
+  before(async () => {
+    [ada, bob, carol] = await Promise.all([the().agent('Ada'), the().agent('Bob'), the().agent('Carol')]);
+  });
+  let count = 0;
+  const published = async () =>
+    (await ada.client.publish({ title: `Post ${count++}`, content: 'c', status: 'published' })).post.id;
+  const tally = async (id: string) =>
+    (await the().client().discoverPosts()).posts.find((post) => post.id === id)?.comments;
+
+  test('are listed oldest first with their authors, and counted', async () => {
+    const post = await published();
+    const answer = assertOk(
+      await the().call('POST', `/api/posts/${post}/comments`, {
+        key: bob.key,
+        body: { content: ' *First* ' },
+      }),
+      201,
+    );
+    await carol.client.addComment(post, 'Second');
+    const { comments, total } = await the().client().listComments(post);
+    assert.deepEqual(comments[0], answer.at('comment'));
+    assert.deepEqual(comments[0], {
+      id: comments[0]?.id,
+      postId: post,
+      content: '*First*',
+      authorName: 'Bob',
+      authorSlug: 'bob',
+      authorUrl: bob.blogUrl,
+      createdAt: comments[0]?.createdAt,
+    });
+    assert.deepEqual([comments.map((comment) => comment.authorSlug), total], [['bob', 'carol'], 2]);
+    assert.equal(await tally(post), 2);
+  });
+
+  test('are paged by cursor', async () => {
+    const post = await published();
+    for (let i = 0; i < 5; i++) await bob.client.addComment(post, `Comment ${i}`);
+    const all: string[] = [];
+    for await (const { content } of the().client().iterateComments(post, { limit: 2 })) all.push(content);
+    assert.deepEqual(
+      all,
+      [0, 1, 2, 3, 4].map((i) => `Comment ${i}`),
+    );
+    for (const query of ['limit=0', 'limit=1001', 'cursor=x'])
+      assertProblem(await the().call('GET', `/api/posts/${post}/comments?${query}`), 'invalid_input');
+  });
+
+  test('are at most 1,000 in one answer, and the cursor leads to the rest', async () => {
+    const postId = await published();
+    const comment = { agentId: bob.id, postId, content: 'c', html: '<p>c</p>', replay: null };
+    for (let i = 0; i < 11; i++)
+      await Promise.all(Array.from({ length: 91 }, () => the().ctx().engine.write(storeComment, comment)));
+    const first = await the().client().listComments(postId);
+    assert.deepEqual([first.comments.length, first.total], [1000, 1001]);
+    const rest = await the()
+      .client()
+      .listComments(postId, { cursor: first.nextCursor ?? '' });
+    assert.deepEqual([rest.comments.length, rest.nextCursor], [1, null]);
+  });
+
+  test('are deleted by their author and by the owner of the post, and by nobody else', async () => {
+    const post = await published();
+    const one = (await bob.client.addComment(post, 'one')).comment.id;
+    const two = (await bob.client.addComment(post, 'two')).comment.id;
+    await assert.rejects(carol.client.deleteComment(post, one), { code: 'forbidden' });
+    await bob.client.deleteComment(post, one);
+    await ada.client.deleteComment(post, two);
+    await assert.rejects(ada.client.deleteComment(post, two), { code: 'not_found' });
+    assert.equal(await tally(post), 0);
+    const other = await published();
+    const three = (await bob.client.addComment(other, 'three')).comment.id;
+    await assert.rejects(bob.client.deleteComment(post, three), { code: 'not_found' });
+  });
+
+  test('need a published post and a text of 1 to 2,000 characters', async () => {
+    const draft = (await ada.client.publish({ title: 'Draft', content: 'c' })).post.id;
+    const post = await published();
+    for (const id of [draft, '00000000-0000-7000-8000-000000000000']) {
+      await assert.rejects(ada.client.addComment(id, 'x'), { code: 'not_found' });
+      await assert.rejects(ada.client.listComments(id), { code: 'not_found' });
+    }
+    for (const content of ['', ' \n ', '\u200b\u200b', 'x'.repeat(2001), 5, null, 'a\0b'])
+      assertProblem(
+        await the().call('POST', `/api/posts/${post}/comments`, { key: bob.key, body: { content } }),
+        'invalid_input',
+      );
+    await bob.client.addComment(post, '🦊'.repeat(2000));
+    assertProblem(
+      await the().call('POST', `/api/posts/${post}/comments`, { body: { content: 'x' } }),
+      'unauthorized',
+    );
+    await assert.rejects(bob.client.addComment(post, `my key is ${ada.key}`), { code: 'leaked_key' });
+    assert.equal(await tally(post), 1);
+  });
+
+  test('go with the post, with their author, and out of sight while the author is suspended', async () => {
+    const post = await published();
+    const dora = await the().agent('Dora');
+    const eve = await the().agent('Eve');
+    const hidden = (await dora.client.addComment(post, 'hidden')).comment.id;
+    await dora.client.addComment(post, 'hidden too');
+    await eve.client.addComment(post, 'leaves');
+    await eve.client.deleteMe();
+    assert.equal(await tally(post), 2);
+
+    const { engine } = the().ctx();
+    await engine.write(suspendAgent, { slug: 'dora', reason: 'spam' });
+    assert.deepEqual((await the().client().listComments(post)).comments, []);
+    assert.equal(await tally(post), 0);
+    await ada.client.deleteComment(post, hidden);
+    assert.equal(await tally(post), 0);
+    await engine.write(restoreAgent, { slug: 'dora' });
+    const { comments, total } = await the().client().listComments(post);
+    assert.deepEqual([comments.length, total, await tally(post)], [1, 1, 1]);
+    await ada.client.deletePost(post);
+    await assert.rejects(the().client().listComments(post), { code: 'not_found' });
+  });
+
+  test('with an Idempotency-Key are added once, and the stored answer is given again', async () => {
+    const post = await published();
+    const add = (content: string, idempotencyKey: string, key = bob.key) =>
+      the().call('POST', `/api/posts/${post}/comments`, {
+        key,
+        body: { content },
+        headers: { 'idempotency-key': idempotencyKey },
+      });
+    const first = assertOk(await add('once', 'k1'), 201);
+    assert.equal(first.headers['idempotent-replayed'], undefined);
+    await bob.client.updateMe({ name: 'Robert' });
+    const second = assertOk(await add('once', 'k1'), 201);
+    assert.equal(second.headers['idempotent-replayed'], 'true');
+    assert.deepEqual(second.json(), first.json());
+    assertProblem(await add('another', 'k1'), 'idempotency_mismatch');
+    assertOk(await add('once', 'k1', carol.key), 201);
+    assertProblem(await add('x', 'k'.repeat(256)), 'invalid_input');
+    // A failure is not stored: the same key can succeed later.
+    assertProblem(await add('', 'k2'), 'invalid_input');
+    assertOk(await add('now right', 'k2'), 201);
+    assert.equal(await tally(post), 3);
+    the().clock.advance(24 * 3_600_000 + 1);
+    assertOk(await add('another', 'k1'), 201);
+  });
+});
+
+describeInstances('answers kept for an Idempotency-Key', { variants: ['subdomain'] }, (the) => {
+  test('hold a hash of it, and go with the agent that was given them', async () => {
+    const [ada, bob] = await Promise.all([the().agent('Ada'), the().agent('Bob')]);
+    const { post } = await ada.client.publish({ title: 'T', content: 'c', status: 'published' });
+    for (const { key } of [ada, bob]) {
+      const options = { key, body: { content: 'c' }, headers: { 'idempotency-key': 'my own key' } };
+      assertOk(await the().call('POST', `/api/posts/${post.id}/comments`, options), 201);
+    }
+    const kept = () => the().ctx().db.selectFrom('idempotency').select(['scope', 'key']).execute();
+    for (const { key } of await kept()) assert.match(key, /^[0-9a-f]{64}$/);
+    await bob.client.deleteMe();
+    const left = (await kept()).map(({ scope }) => scope).filter((scope) => !scope.endsWith(' register'));
+    assert.deepEqual(left, [`${ada.id} comment ${post.id}`]);
+  });
+});
+
+describeInstances('registering with an Idempotency-Key', {}, (the, variant) => {
+  test('mails once and answers alike', async () => {
+    const register = (name: string) =>
+      the().call('POST', '/api/register', {
+        body: { email: 'once@example.com', name, ...(variant === 'subdomain' ? { slug: 'once' } : {}) },
+        headers: { 'idempotency-key': 'a key' },
+      });
+    const first = assertOk(await register('Once'));
+    const second = assertOk(await register('Once'));
+    assert.equal(second.headers['idempotent-replayed'], 'true');
+    assert.deepEqual(second.json(), first.json());
+    assertProblem(await register('Twice'), 'idempotency_mismatch');
+    assert.equal((await the().mails()).length, 1);
+  });
+});
+
+describeInstances('votes', { variants: ['subdomain'] }, (the) => {
+  test('count once for each agent; a later one replaces, DELETE takes back', async () => {
+    const [ada, bob] = await Promise.all([the().agent('Ada'), the().agent('Bob')]);
+    const { post } = await ada.client.publish({ title: 'T', content: 'c', status: 'published' });
+    const votes = async () => (await the().client().discoverPosts()).posts[0]?.votes;
+    for (const [vote, expected] of [
+      [1, { upvotes: 1, downvotes: 0, score: 1 }],
+      [1, { upvotes: 1, downvotes: 0, score: 1 }],
+      [-1, { upvotes: 0, downvotes: 1, score: -1 }],
+    ] as const) {
+      const answer = await bob.client.vote(post.id, vote);
+      assert.deepEqual([answer.vote, answer.votes], [vote, expected]);
+      assert.deepEqual(await votes(), expected);
+    }
+    await ada.client.vote(post.id, 1);
+    assert.deepEqual(await votes(), { upvotes: 1, downvotes: 1, score: 0 });
+    for (let i = 0; i < 2; i++) {
+      const answer = await bob.client.unvote(post.id);
+      assert.deepEqual([answer.vote, answer.votes], [null, { upvotes: 1, downvotes: 0, score: 1 }]);
+    }
+    // An edit keeps the tally.
+    await ada.client.publish({ slug: 't', content: 'edited' });
+    assert.deepEqual(await votes(), { upvotes: 1, downvotes: 0, score: 1 });
+    await bob.client.vote(post.id, -1);
+    await bob.client.deleteMe();
+    assert.deepEqual(await votes(), { upvotes: 1, downvotes: 0, score: 1 });
+  });
+
+  test('other than 1 or -1, without a key, or on what is not published are refused', async () => {
+    const carl = await the().agent('Carl');
+    const { post } = await carl.client.publish({ title: 'Draft', content: 'c' });
+    await assert.rejects(carl.client.vote(post.id, 1), { code: 'not_found' });
+    await carl.client.publish({ slug: 'draft', status: 'published' });
+    for (const vote of [0, 2, '1', true, null, 1.5]) {
+      const answer = await the().call('POST', `/api/posts/${post.id}/vote`, {
+        key: carl.key,
+        body: { vote },
+      });
+      assert.equal(assertProblem(answer, 'invalid_input').at('errors.0.field'), 'vote');
+    }
+    assertProblem(
+      await the().call('POST', `/api/posts/${post.id}/vote`, { body: { vote: 1 } }),
+      'unauthorized',
+    );
+    assertProblem(await the().call('DELETE', `/api/posts/${post.id}/vote`), 'unauthorized');
+  });
+});

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { errorCodes } from '../client/src/index.ts';
+import { createApp } from '../src/app.ts';
+import type { Context } from '../src/context.ts';
+import type { Engine } from '../src/db/database.ts';
+import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
+import { createCallCounter } from '../src/services/call-counter.ts';
+import { suspendAgent } from '../src/services/moderation.ts';
+import { request, type Answer } from './support/http.ts';
+import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+/** A second door to an instance's database, with parts of the context replaced. */
+async function openDoor(instance: Instance, change: Partial<Context>) {
+  const ctx = { ...instance.ctx(), ...change };
+  const counter = createCallCounter(instance.ctx(), () => 1);
+  const app = await createApp(ctx, { counter, health: { state: () => 'ready', writable: () => true } });
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    call: (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+      request(url, {
+        method,
+        path,
+        host: `localhost:${instance.port}`,
+        headers: { 'content-type': 'application/json', ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    async close() {
+      await app.close();
+      await counter.close();
+    },
+  };
+}
+
+describe('every code of the catalogue', () => {
+  let instance: Instance;
+  let ada: TestAgent;
+  let bob: TestAgent;
+  before(async () => {
+    instance = await startInstance({ env: { LIMIT_REGISTER: '', QUOTA_POSTS: '1' } });
+    [ada, bob] = await Promise.all([instance.agent('Ada'), instance.agent('Bob')]);
+  });
+  after(() => instance.close());
+
+  const call = (method: string, path: string, body?: unknown, key?: string, headers = {}) =>
+    instance.call(method, path, {
+      ...(body === undefined ? {} : { body }),
+      ...(key ? { key } : {}),
+      headers,
+    });
+  const register = (more: object) =>
+    call('POST', '/api/register', { email: 'x@example.com', name: 'X', slug: 'xxx', ...more });
+  const publish = (body: unknown, headers = {}) => call('POST', '/api/publish', body, ada.key, headers);
+  const published = async () =>
+    (await bob.client.publish({ title: 'P', content: 'c', status: 'published' })).post.id;
+
+  /** What a call answers while every write ends so. */
+  const failingWith = async (write: Engine['write'], headers = {}) => {
+    const door = await openDoor(instance, { engine: { ...instance.ctx().engine, write } });
+    try {
+      const registration = { email: 'y@example.com', name: 'Y', slug: 'yyy' };
+      return await door.call('POST', '/api/register', registration, headers);
+    } finally {
+      await door.close();
+    }
+  };
+  const failing = (code: ErrorCode) =>
+    failingWith(() => Promise.reject(new AppError(code, 'Nothing can be written.', { retryAfter: 7 })));
+
+  const produce: Record<ErrorCode, () => Promise<Answer>> = {
+    invalid_json: () => publish('{"title":'),
+    invalid_input: () => publish({ title: 5 }),
+    slug_reserved: () => register({ slug: 'admin' }),
+    unauthorized: () => call('GET', '/api/me'),
+    async suspended() {
+      const carl = await instance.agent('Carl');
+      await instance.ctx().engine.write(suspendAgent, { slug: 'carl', reason: 'Spam.' });
+      return call('GET', '/api/me', undefined, carl.key);
+    },
+    forbidden: async () => call('DELETE', `/api/posts/${await published()}`, undefined, ada.key),
+    async quota_exceeded() {
+      await publish({ title: 'One', content: 'c' });
+      return publish({ title: 'Two', content: 'c' });
+    },
+    not_found: () => call('GET', '/api/nothing'),
+    invalid_token: () => call('GET', '/api/verify?token=3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04'),
+    method_not_allowed: () => call('PUT', '/api/publish'),
+    slug_taken: () => register({ slug: 'ada' }),
+    email_taken: () => register({ email: ada.email }),
+    async in_progress() {
+      const { engine } = instance.ctx();
+      const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+      const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+      const door = await openDoor(instance, {
+        engine: {
+          ...engine,
+          async write(operation, input, ticket) {
+            arrive();
+            await gate;
+            return engine.write(operation, input, ticket);
+          },
+        },
+      });
+      const send = () =>
+        door.call(
+          'POST',
+          '/api/register',
+          { email: 'slow@example.com', name: 'S', slug: 'slow' },
+          { 'idempotency-key': 'k' },
+        );
+      const first = send();
+      await arrived;
+      const second = send();
+      // The second is refused after its own count, which waits at the gate as well.
+      await instance.ctx().engine.probe();
+      open();
+      const answers = await Promise.all([first, second]);
+      const [refused] = answers.filter(({ status }) => status !== 200);
+      await door.close();
+      return refused ?? assert.fail('both calls ran');
+    },
+    async token_expired() {
+      await register({ slug: 'expired', email: 'expired@example.com' });
+      const token = await instance.token('expired@example.com');
+      await register({ slug: 'expired', email: 'expired@example.com', name: 'Other' });
+      return call('GET', `/api/verify?token=${token}`);
+    },
+    async token_used() {
+      await ada.client.me();
+      return call('GET', `/api/verify?token=${await instance.token(ada.email)}`);
+    },
+    precondition_failed: () => publish({ title: 'One', content: 'c' }, { 'if-match': '"0"' }),
+    too_large: () => publish({ title: 'One', content: 'x'.repeat(512 * 1024 + 1) }),
+    unsupported_media_type: () =>
+      publish('title=One', { 'content-type': 'application/x-www-form-urlencoded' }),
+    misdirected: () => instance.call('GET', '/api/posts', { host: 'elsewhere.example' }),
+    leaked_key: () => publish({ title: 'One', content: bob.key }),
+    unrenderable: () => publish({ title: 'One', content: '>'.repeat(60) }),
+    async idempotency_mismatch() {
+      const post = await published();
+      const add = (content: string) =>
+        call('POST', `/api/posts/${post}/comments`, { content }, ada.key, { 'idempotency-key': 'same' });
+      assertOk(await add('one'), 201);
+      return add('two');
+    },
+    async rate_limited() {
+      let answer = await register({ email: '' });
+      for (let i = 0; i < 60 && answer.status !== 429; i++) answer = await register({ email: '' });
+      instance.clock.advance(3_600_000);
+      return answer;
+    },
+    internal_error: () => failingWith(() => Promise.reject(new Error('SQLITE_OOPS at src/x.ts'))),
+    unavailable: () => failing('unavailable'),
+    read_only: () => failing('read_only'),
+    storage_full: () => failing('storage_full'),
+  };
+
+  test('is one that the client knows', () => {
+    assert.deepEqual([...errorCodes].toSorted(), Object.keys(catalogue).toSorted());
+  });
+
+  for (const code of errorCodes) {
+    test(`is answered where it belongs: ${code}`, async () => {
+      const answer = assertProblem(await produce[code](), code);
+      assert.ok(!answer.text.includes(ada.key));
+      if ([429, 503, 507].includes(answer.status))
+        assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/);
+      if (answer.status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer realm="masthead"');
+    });
+  }
+});
+
+describe('a service that cannot write', () => {
+  test('goes on reading: with a key, a new one too, and without', async (t) => {
+    const instance = await startInstance();
+    const { key, client } = await instance.agent('Ada');
+    const { post } = await client.publish({ title: 'T', content: 'c', status: 'published' });
+    const fresh = (await client.regenerateKey()).apiKey;
+    await client.recover('ada@example.com');
+    const { apiKey: unused } = await client.confirmRecovery(await instance.token('ada@example.com'));
+    const door = await openDoor(instance, {
+      engine: {
+        ...instance.ctx().engine,
+        write: () => Promise.reject(new AppError('storage_full', 'The disk is full.', { retryAfter: 5 })),
+      },
+    });
+    t.after(() => door.close().then(() => instance.close()));
+    for (const path of ['/api/posts', `/api/posts/${post.id}`, '/api/blogs', '/healthz', '/readyz'])
+      assert.equal((await door.call('GET', path)).status, 200, path);
+    for (const path of ['/api/me', '/api/posts', '/api/limits'])
+      assertOk(await door.call('GET', path, undefined, { authorization: `Bearer ${unused}` }));
+    for (const old of [key, fresh])
+      assertProblem(
+        await door.call('GET', '/api/me', undefined, { authorization: `Bearer ${old}` }),
+        'unauthorized',
+      );
+    const refused = await door.call(
+      'POST',
+      '/api/publish',
+      { title: 'T' },
+      { authorization: `Bearer ${unused}` },
+    );
+    assert.equal(assertProblem(refused, 'storage_full').headers['retry-after'], '5');
+  });
+
+  test('by the operator’s wish answers 503 read_only to every change', async (t) => {
+    const instance = await startInstance();
+    t.after(() => instance.close());
+    const { key, client } = await instance.agent('Ada');
+    const { post } = await client.publish({ title: 'T', content: 'c', status: 'published' });
+    await instance.restart({ READ_ONLY: 'on' });
+    for (const [method, path, body] of [
+      ['POST', '/api/register', { email: 'b@example.com', name: 'B', slug: 'bob' }],
+      ['POST', '/api/publish', { title: 'T', content: 'new' }],
+      ['PATCH', `/api/posts/${post.id}`, { title: 'N' }],
+      ['DELETE', `/api/posts/${post.id}`, undefined],
+      ['POST', `/api/posts/${post.id}/vote`, { vote: 1 }],
+      ['POST', '/api/regenerate-key', undefined],
+      ['POST', '/api/recover', { email: 'ada@example.com' }],
+      ['DELETE', '/api/me', undefined],
+    ] as const) {
+      const answer = await instance.call(method, path, { key, ...(body ? { body } : {}) });
+      assert.equal(assertProblem(answer, 'read_only').headers['retry-after'], '60');
+    }
+    assert.equal((await instance.client(key).getPost(post.id)).post.content, 'c');
+    assert.equal((await instance.call('GET', '/readyz')).at('writable'), false);
+    assertOk(
+      await instance.call('POST', '/api/publish?dryRun=true', { key, body: { title: 'T', content: 'new' } }),
+    );
+  });
+});
+
+test('a call without a working key is refused before its body is read', async (t) => {
+  const instance = await startInstance();
+  t.after(() => instance.close());
+  const { key } = await instance.agent('Ada');
+  for (const [method, path] of [
+    ['POST', '/api/publish'],
+    ['PATCH', '/api/posts/x'],
+    ['PATCH', '/api/me'],
+    ['POST', '/api/posts/x/comments'],
+  ] as const) {
+    assertProblem(await instance.call(method, path, { body: '{' }), 'unauthorized');
+    assertProblem(await instance.call(method, path, { body: '{', key }), 'invalid_json');
+  }
+});
+
+test('an unforeseen failure is logged under the id that the answer has', async (t) => {
+  const instance = await startInstance();
+  const door = await openDoor(instance, {
+    engine: { ...instance.ctx().engine, write: () => Promise.reject(new Error('unheard of')) },
+  });
+  t.after(() => door.close().then(() => instance.close()));
+  const answer = await door.call('POST', '/api/recover', { email: 'a@example.com' });
+  assertProblem(answer, 'internal_error');
+  const line =
+    instance
+      .log()
+      .split('\n')
+      .find((text) => text.includes('unheard of')) ?? '';
+  assert.ok(line.includes(`"requestId":"${String(answer.at('requestId'))}"`));
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { before, beforeEach, describe, test } from 'node:test';
+import type { Answer } from './support/http.ts';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  engines,
+  startInstance,
+  type TestAgent,
+} from './support/instance.ts';
+
+/** What an answer's headers say of the limit that it counted against; both families must agree. */
+function rate({ headers }: Answer) {
+  const [, policy, quota] = /^"(\w+)";q=(\d+);w=3600$/.exec(String(headers['ratelimit-policy'])) ?? [];
+  const [, same, remaining, reset] = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(String(headers['ratelimit'])) ?? [];
+  assert.equal(policy, same);
+  assert.deepEqual(
+    [headers['x-ratelimit-limit'], headers['x-ratelimit-remaining'], headers['x-ratelimit-reset']],
+    [quota, remaining, reset],
+  );
+  return { policy, quota: Number(quota), remaining: Number(remaining), reset: Number(reset) };
+}
+
+describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the, variant) => {
+  const expected =
+    variant === 'subdomain'
+      ? { register: 60, publish: 600, api: 6000, anonymous: 6000 }
+      : { register: 5, publish: 100, api: 1000, anonymous: 6000 };
+
+  test('stand in the headers of every kind of call', async () => {
+    const { key } = await the().agent('Ada');
+    const call = (method: string, path: string, body?: unknown, apiKey?: string) =>
+      the().call(method, path, {
+        ...(body === undefined ? {} : { body }),
+        ...(apiKey ? { key: apiKey } : {}),
+      });
+    for (const [policy, answer] of [
+      ['register', await call('POST', '/api/register', {})],
+      ['publish', await call('POST', '/api/publish', { title: 'T', content: 'c' }, key)],
+      ['publish', await call('POST', '/api/publish', {}, key)],
+      ['publish', await call('PATCH', '/api/posts/x', {}, key)],
+      ['api', await call('POST', '/api/publish?dryRun=true', { title: 'T', content: 'c' }, key)],
+      ['api', await call('GET', '/api/me', undefined, key)],
+      ['api', await call('DELETE', '/api/posts/x', undefined, key)],
+      ['api', await call('GET', '/api/nothing', undefined, key)],
+      ['api', await call('PUT', '/api/me', {}, key)],
+      ['anonymous', await call('POST', '/api/publish', {})],
+      ['anonymous', await call('GET', '/api/posts', undefined, '3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04')],
+      ['anonymous', await call('GET', '/api/verify?token=x')],
+      ['anonymous', await call('POST', '/api/recover', '{')],
+      ['anonymous', await call('GET', '/api/nothing')],
+    ] as const) {
+      const { policy: counted, quota } = rate(answer);
+      assert.deepEqual([counted, quota], [policy, expected[policy]], answer.text);
+    }
+  });
+});
+
+for (const engine of engines) {
+  describe(`publishing 101 times in an hour (path, ${engine})`, () => {
+    test('passes 100 times, then once after Retry-After, also across a restart', async (t) => {
+      const instance = await startInstance({ engine, variant: 'path' });
+      t.after(() => instance.close());
+      const { clock } = instance;
+      const { key, client } = await instance.agent('Ada');
+      const publish = (content: string) =>
+        instance.call('POST', '/api/publish', { key, body: { slug: 'p', title: 'P', content } });
+      clock.freeze();
+      for (let i = 1; i <= 100; i++) {
+        const answer = await publish(`${i % 3}`);
+        assert.ok(answer.status < 300, `call ${i}: ${answer.text}`);
+        assert.deepEqual(rate(answer), {
+          policy: 'publish',
+          quota: 100,
+          remaining: 100 - i,
+          reset: 3600 - (i - 1),
+        });
+        clock.advance(1000);
+      }
+      const refused = assertProblem(await publish('x'), 'rate_limited');
+      assert.equal(refused.headers['retry-after'], '3500');
+      assert.deepEqual(rate(refused), { policy: 'publish', quota: 100, remaining: 0, reset: 3500 });
+
+      await instance.restart();
+      clock.advance(3500 * 1000 - 1);
+      assert.equal(assertProblem(await publish('x'), 'rate_limited').headers['retry-after'], '1');
+      clock.advance(1);
+      assertOk(await publish('after'));
+      assert.equal(assertProblem(await publish('x'), 'rate_limited').headers['retry-after'], '1');
+      assert.equal(
+        (await client.getPost((await client.listPosts()).posts[0]?.id ?? '')).post.content,
+        'after',
+      );
+    });
+  });
+}
+
+describeInstances(
+  'counting',
+  {
+    env: {
+      LIMIT_PUBLISH: '10',
+      LIMIT_API: '20',
+      LIMIT_ANONYMOUS: '20',
+      LIMIT_REGISTER: '4',
+      TRUST_PROXY: 'loopback',
+    },
+  },
+  (the, variant) => {
+    let ada: TestAgent;
+    before(async () => {
+      ada = await the().agent('Ada');
+    });
+    beforeEach(() => the().clock.advance(3_600_001));
+    const publish = (body: unknown) => the().call('POST', '/api/publish', { key: ada.key, body });
+    const anonymous = (forwarded: string, path = '/api/verify?token=x') =>
+      the().call('GET', path, { headers: { 'x-forwarded-for': forwarded } });
+
+    test('takes in malformed calls, not refused ones', async () => {
+      for (const body of [{}, '{', { title: 'T' }, 'x'.repeat(5 * 1024 * 1024)])
+        assert.ok((await publish(body)).status >= 400);
+      assert.equal(rate(await publish({ title: 'T', content: 'c' })).remaining, 5);
+      for (let i = 0; i < 5; i++) await publish({ slug: 't' });
+      for (let i = 0; i < 3; i++) assertProblem(await publish({ slug: 't' }), 'rate_limited');
+      const limits = (await ada.client.limits()).limits;
+      assert.equal(limits.find(({ policy }) => policy === 'publish')?.remaining, 0);
+    });
+
+    test('is exact when calls come at once', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 25 }, (_, i) => publish({ title: `T ${i}`, content: 'c' })),
+      );
+      const passed = answers.filter(({ status }) => status === 201);
+      assert.equal(passed.length, 10);
+      assert.deepEqual(
+        passed.map((answer) => rate(answer).remaining).toSorted((a, b) => a - b),
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+      );
+      for (const answer of answers) if (answer.status !== 201) assertProblem(answer, 'rate_limited');
+    });
+
+    test('has one count for publishing and changing, and another for dry runs and the rest', async () => {
+      const { post } = await ada.client.publish({ title: 'Counted', content: 'c' });
+      await ada.client.updatePost(post.id, { title: 'Again' });
+      assert.equal(rate(await publish({ slug: 'counted' })).remaining, 7);
+      const dry = await the().call('POST', '/api/publish?dryRun=true', {
+        key: ada.key,
+        body: { slug: 'counted' },
+      });
+      assert.deepEqual([rate(dry).policy, dry.at('limit.remaining')], ['api', 7]);
+    });
+
+    test('passes 20 of 21 calls with a key, and other keys are not in the way', async () => {
+      const bob = await the().agent(`Bob${Math.floor(the().clock.now() / 1000)}`);
+      const me = (key: string) => the().call('GET', '/api/me', { key });
+      for (let i = 0; i < 20; i++) assert.equal(rate(assertOk(await me(ada.key))).remaining, 19 - i);
+      const refused = assertProblem(await me(ada.key), 'rate_limited');
+      assert.equal(Number(refused.headers['retry-after']), rate(refused).reset);
+      assertOk(await me(bob.key));
+      the().clock.advance(3_600_000);
+      assertOk(await me(ada.key));
+    });
+
+    test('counts IPv4 by address, IPv6 by /64, and mapped IPv4 as IPv4', async () => {
+      const left = async (address: string) => rate(await anonymous(address)).remaining;
+      assert.equal(await left('192.0.2.1'), 19);
+      assert.equal(await left('192.0.2.2'), 19);
+      assert.equal(await left('::ffff:192.0.2.1'), 18);
+      assert.equal(await left('2001:db8:1:2:3::4'), 19);
+      assert.equal(await left('2001:db8:1:2:ffff::'), 18);
+      assert.equal(await left('2001:db8:1:3::4'), 19);
+      // What the client itself wrote stands left of what the proxy saw.
+      assert.equal(await left('198.51.100.9, 192.0.2.1'), 17);
+    });
+
+    test('leaves out preflights, probes and other hosts', async () => {
+      const probe = () => anonymous('203.0.113.5');
+      assert.equal(rate(await probe()).remaining, 19);
+      for (const [method, path, host] of [
+        ['OPTIONS', '/api/publish', undefined],
+        ['GET', '/healthz', undefined],
+        ['GET', '/readyz', undefined],
+        ['GET', '/api/posts', 'elsewhere.example'],
+      ] as const) {
+        const answer = await the().call(method, path, {
+          headers: { 'x-forwarded-for': '203.0.113.5' },
+          ...(host ? { host } : {}),
+        });
+        assert.equal(answer.headers['ratelimit'], undefined, path);
+      }
+      assert.equal(rate(await probe()).remaining, 18);
+    });
+
+    test('of registrations goes by client address; a replayed one counts', async () => {
+      const register = (address: string, body: unknown = {}) =>
+        the().call('POST', '/api/register', {
+          body,
+          headers: { 'x-forwarded-for': address, 'idempotency-key': 'same' },
+        });
+      const body = {
+        email: 'reg@example.com',
+        name: 'Reg',
+        ...(variant === 'subdomain' ? { slug: 'reg' } : {}),
+      };
+      assertOk(await register('192.0.2.7', body));
+      assert.equal(assertOk(await register('192.0.2.7', body)).headers['idempotent-replayed'], 'true');
+      assertProblem(await register('192.0.2.7'), 'invalid_input');
+      assertProblem(await register('192.0.2.7', '{'), 'invalid_json');
+      assertProblem(await register('192.0.2.7', body), 'rate_limited');
+      assertProblem(await register('192.0.2.8'), 'invalid_input');
+    });
+  },
+);
+
+describeInstances(
+  'limits that are off',
+  { env: { LIMIT_PUBLISH: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
+  (the) => {
+    test('leave no header and no row', async () => {
+      const { key, client } = await the().agent('Ada');
+      for (const [method, path] of [
+        ['GET', '/api/me'],
+        ['POST', '/api/publish'],
+        ['GET', '/api/verify'],
+      ] as const) {
+        assert.equal((await the().call(method, path, { key })).headers['ratelimit'], undefined);
+      }
+      assert.deepEqual((await client.limits()).limits, []);
+      assert.equal((await client.publish({ title: 'T', content: 'c' }, { dryRun: true })).limit, null);
+    });
+  },
+);
+
+describeInstances('forwarding headers', { env: { LIMIT_ANONYMOUS: '20' } }, (the) => {
+  test('of a peer that is no trusted proxy evade nothing', async () => {
+    for (let i = 0; i < 3; i++) {
+      const answer = await the().call('GET', '/api/verify?token=x', {
+        headers: {
+          'x-forwarded-for': `192.0.2.${i}`,
+          forwarded: `for=192.0.2.${i}`,
+          'x-real-ip': `192.0.2.${i}`,
+        },
+      });
+      assert.equal(rate(answer).remaining, 19 - i);
+    }
+  });
+});

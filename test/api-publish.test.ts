@@ -1,0 +1,438 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { before, test } from 'node:test';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  type CallOptions,
+  type TestAgent,
+} from './support/instance.ts';
+
+describeInstances('publishing', {}, (the, variant) => {
+  let ada: TestAgent;
+  before(async () => {
+    ada = await the().agent('Ada');
+  });
+  const publish = (body: unknown, options: CallOptions = {}, query = '') =>
+    the().call('POST', `/api/publish${query}`, { key: ada.key, body, ...options });
+  const read = async (id: unknown) => (await ada.client.getPost(String(id))).post;
+
+  test('creates a draft unless told, with everything that the answer promises', async () => {
+    const answer = assertOk(await publish({ title: ' A Title ', content: 'Some *text*.' }), 201);
+    assert.equal(answer.headers['location'], `${the().baseUrl}/api/posts/${String(answer.at('post.id'))}`);
+    assert.match(String(answer.headers['etag']), /^"[0-9a-f]{8}-1\.\d+"$/);
+    assert.deepEqual(answer.at('post'), {
+      id: answer.at('post.id'),
+      title: 'A Title',
+      slug: 'a-title',
+      status: 'draft',
+      url:
+        variant === 'subdomain'
+          ? `http://ada.localhost:${the().port}/a-title`
+          : `${the().baseUrl}/ada/a-title`,
+      publishedAt: null,
+    });
+    assert.deepEqual([answer.at('created'), answer.at('changed')], [true, true]);
+    assert.equal(answer.at('next.url'), `${the().baseUrl}/api/publish`);
+    assert.deepEqual(answer.at('next.body'), { slug: 'a-title', status: 'published' });
+    const post = await read(answer.at('post.id'));
+    assert.deepEqual(
+      [post.content, post.excerpt, post.tags, post.lang, post.disclosure],
+      ['Some *text*.', 'Some text.', [], null, 'unspecified'],
+    );
+  });
+
+  test('an update keeps what is absent', async () => {
+    const first = await publish({
+      slug: 'kept',
+      title: 'Kept',
+      content: 'c',
+      tags: ['One', 'one', ' TWO  words '],
+      lang: 'EN-gb',
+      excerpt: 'mine',
+      disclosure: 'ai-assisted',
+    });
+    const second = assertOk(await publish({ slug: 'kept', status: 'published' }));
+    assert.deepEqual([second.at('created'), second.at('changed')], [false, true]);
+    assert.equal(second.headers['location'], undefined);
+    const post = await read(first.at('post.id'));
+    assert.deepEqual(
+      [post.title, post.content, post.tags, post.lang, post.excerpt, post.disclosure, post.status],
+      ['Kept', 'c', ['one', 'two words'], 'en-GB', 'mine', 'ai-assisted', 'published'],
+    );
+    await publish({ slug: 'kept', content: 'new content', excerpt: null, lang: null, tags: [] });
+    const cleared = await read(first.at('post.id'));
+    assert.deepEqual([cleared.excerpt, cleared.lang, cleared.tags], ['new content', null, []]);
+  });
+
+  test('identical content again changes nothing, not even the time', async () => {
+    const body = { slug: 'same', title: 'Same', content: 'c', tags: ['a'], status: 'published' };
+    const first = await publish(body);
+    const { updatedAt } = await read(first.at('post.id'));
+    the().clock.advance(1000);
+    const second = assertOk(await publish(body));
+    assert.deepEqual([second.at('created'), second.at('changed')], [false, false]);
+    assert.equal(second.headers['etag'], first.headers['etag']);
+    assert.equal((await read(first.at('post.id'))).updatedAt, updatedAt);
+  });
+
+  test('publishedAt is that of the first publication, and never changes', async () => {
+    const status = async (value: string) =>
+      (await publish({ slug: 'dated', title: 'D', content: 'c', status: value })).at('post.publishedAt');
+    assert.equal(await status('draft'), null);
+    const publishedAt = await status('published');
+    assert.match(String(publishedAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    the().clock.advance(5000);
+    assert.equal(await status('draft'), publishedAt);
+    assert.equal(await status('published'), publishedAt);
+  });
+
+  test('taking a post down hides it from everybody else', async () => {
+    const answer = await publish({ title: 'Down', content: 'c', status: 'published' });
+    assertOk(await the().call('GET', `/api/posts/${String(answer.at('post.id'))}`));
+    await publish({ slug: 'down', status: 'draft' });
+    assertProblem(await the().call('GET', `/api/posts/${String(answer.at('post.id'))}`), 'not_found');
+  });
+
+  test('a new post needs title and content, and both are named', async () => {
+    const answer = assertProblem(await publish({ slug: 'unknown', status: 'published' }), 'invalid_input');
+    assert.deepEqual([answer.at('errors.0.field'), answer.at('errors.1.field')], ['title', 'content']);
+    assert.equal(
+      assertProblem(await publish({ content: 'c' }), 'invalid_input').at('errors.0.field'),
+      'title',
+    );
+    assertProblem(await publish({ title: 'No content' }), 'invalid_input');
+  });
+
+  for (const [what, body] of [
+    ['an unknown status', { title: 'T', content: 'c', status: 'public' }],
+    ['a title of 201 characters', { title: 't'.repeat(201), content: 'c' }],
+    ['an empty title', { title: ' ', content: 'c' }],
+    ['a title on two lines', { title: 'a\nb', content: 'c' }],
+    ['an empty content', { title: 'T', content: '' }],
+    ['a number for a title', { title: 1, content: 'c' }],
+    ['a slug with a capital', { title: 'T', content: 'c', slug: 'A' }],
+    ['a slug with a hyphen at the end', { title: 'T', content: 'c', slug: 'a-' }],
+    ['the slug index', { title: 'T', content: 'c', slug: 'index' }],
+    ['the slug tags', { title: 'T', content: 'c', slug: 'tags' }],
+    ['11 tags', { title: 'T', content: 'c', tags: Array.from('abcdefghijk') }],
+    ['a tag of 41 characters', { title: 'T', content: 'c', tags: ['t'.repeat(41)] }],
+    ['tags in one string', { title: 'T', content: 'c', tags: 'a,b' }],
+    ['an unknown disclosure', { title: 'T', content: 'c', disclosure: 'human' }],
+    ['a language that is none', { title: 'T', content: 'c', lang: 'klingonese!' }],
+    ['an excerpt of 301 characters', { title: 'T', content: 'c', excerpt: 'e'.repeat(301) }],
+    ['NUL in the content', { title: 'T', content: 'a\0b' }],
+    ['a lone surrogate', { title: 'T', content: 'a\ud800b' }],
+    ['a direction override in the title', { title: 'a\u202eb', content: 'c' }],
+    ['a list for a body', [{ title: 'T', content: 'c' }]],
+    ['null for a body', null],
+  ] as const) {
+    test(`refuses ${what}`, async () => {
+      assertProblem(await publish(JSON.stringify(body)), 'invalid_input');
+    });
+  }
+
+  test('derives a slug of its own from every title, and finds the post by its title again', async () => {
+    const hash = (title: string) => createHash('sha256').update(title).digest('hex').slice(0, 8);
+    const long = 'word '.repeat(39);
+    for (const [title, slug] of [
+      ['C++', 'c'],
+      ['C#', `c-${hash('C#')}`],
+      ['🦊🦊', `post-${hash('🦊🦊')}`],
+      ['日本語', `post-${hash('日本語')}`],
+      ['Привет, мир', 'privet-mir'],
+      ['Index', `post-${hash('Index')}`],
+      [`${long}one`, 'word-'.repeat(20).slice(0, -1)],
+      [`${long}two`, `${'word-'.repeat(20).slice(0, 91).replace(/-$/, '')}-${hash(`${long}two`)}`],
+    ] as const) {
+      const first = assertOk(await publish({ title, content: 'c' }), 201);
+      assert.equal(first.at('post.slug'), slug);
+      const again = assertOk(await publish({ title, content: 'changed' }));
+      assert.equal(again.at('post.id'), first.at('post.id'));
+    }
+  });
+
+  test('without a slug never changes a post of another title', async () => {
+    const chosen = await publish({ slug: 'note', title: 'Chosen', content: 'c' });
+    const derived = assertOk(await publish({ title: 'Note', content: 'c' }), 201);
+    assert.notEqual(derived.at('post.slug'), 'note');
+    assert.equal((await read(chosen.at('post.id'))).title, 'Chosen');
+    const again = assertOk(await publish({ title: 'Note', content: 'c' }));
+    assert.deepEqual([again.at('post.id'), again.at('changed')], [derived.at('post.id'), false]);
+  });
+
+  test('If-Match guards an update, in every form that clients send back', async () => {
+    const etagOf = async () =>
+      String((await publish({ slug: 'guarded', title: 'G', content: 'c' })).headers['etag']);
+    const etag = await etagOf();
+    const update = (ifMatch: string, content: string) =>
+      publish({ slug: 'guarded', content }, { headers: { 'if-match': ifMatch } });
+    for (const form of [etag, `W/${etag}`, `"9.9", ${etag}`, '*', etag.replace(/"$/, '-gzip"')]) {
+      assertOk(await update(form, 'c'));
+    }
+    assertOk(await update(etag, 'second'));
+    assertProblem(await update(etag, 'lost update'), 'precondition_failed');
+    assertProblem(await update('nonsense', 'x'), 'precondition_failed');
+    assertProblem(
+      await publish({ slug: 'absent', title: 'A', content: 'c' }, { headers: { 'if-match': '*' } }),
+      'precondition_failed',
+    );
+    assert.equal(
+      (await ada.client.listPosts()).posts.find((post) => post.slug === 'absent'),
+      undefined,
+    );
+  });
+
+  test('If-None-Match: * creates only', async () => {
+    const create = () =>
+      publish({ slug: 'only-once', title: 'O', content: 'c' }, { headers: { 'if-none-match': '*' } });
+    assertOk(await create(), 201);
+    assertProblem(await create(), 'precondition_failed');
+  });
+
+  test('a new name of the agent is no conflict for an editor', async () => {
+    const { etag } = await ada.client.publish({ slug: 'renames', title: 'R', content: 'c' });
+    await ada.client.updateMe({ name: 'Ada L.' });
+    await ada.client.publish({ slug: 'renames', title: 'R2' }, { ifMatch: etag ?? '' });
+  });
+
+  test('a dry run says what would happen and stores nothing', async () => {
+    const create = await ada.client.publish(
+      { title: 'Dry', content: '# Top\n\ntext', status: 'published' },
+      { dryRun: true },
+    );
+    assert.deepEqual(
+      [create.dryRun, create.created, create.post.id, create.post.slug],
+      [true, true, null, 'dry'],
+    );
+    assert.match(create.html, /<h2[^>]*>.*Top/);
+    assert.equal(create.limit?.policy, 'publish');
+    assert.equal(
+      (await ada.client.listPosts()).posts.some((post) => post.slug === 'dry'),
+      false,
+    );
+
+    const { post } = await ada.client.publish({ title: 'Dry', content: 'old' });
+    const update = await ada.client.publish({ slug: 'dry', content: 'new' }, { dryRun: true });
+    assert.deepEqual([update.created, update.changed, update.post.id], [false, true, post.id]);
+    assert.equal((await read(post.id)).content, 'old');
+    assertProblem(await publish({ slug: 'nothing' }, {}, '?dryRun=true'), 'invalid_input');
+    assertProblem(await publish({ title: 'T', content: 'c' }, {}, '?dryRun=maybe'), 'invalid_input');
+  });
+
+  test('a dry run is one wherever it is asked for, however it is spelt, and counts as one', async () => {
+    const post = { slug: 'never', title: 'Never', content: 'c', status: 'published' };
+    for (const [query, fields] of [
+      ['?dry_run=true', {}],
+      ['?dryrun=true', {}],
+      ['?dry-run=true', {}],
+      ['', { dryRun: true }],
+      ['', { dry_run: true }],
+      ['?dryRun=true', { dryRun: false }],
+    ] as const) {
+      const answer = assertOk(await publish({ ...post, ...fields }, {}, query));
+      assert.equal(answer.at('dryRun'), true, query);
+      assert.match(String(answer.headers['ratelimit']), /^"api"/);
+    }
+    assertProblem(await publish({ slug: 'never', status: 'published' }), 'invalid_input');
+    for (const query of ['?dryRun=false&dry_run=true', '?dryRun=false']) {
+      const answer = await publish({ ...post, slug: 'stored', dryRun: true }, {}, query);
+      assert.equal(answer.at('dryRun'), undefined, 'the query wins');
+      assert.match(String(answer.headers['ratelimit']), /^"publish"/);
+    }
+  });
+
+  test('says that there is no scheduling', async () => {
+    const answer = assertOk(await publish({ title: 'Later', content: 'c', date: '2030-01-01' }, {}), 201);
+    assert.match(String(answer.at('warnings.0')), /^there is no scheduling: .*'date' was ignored$/);
+  });
+
+  test('a dry run of a change by id is refused, stores nothing and counts as a change', async () => {
+    const { post } = await ada.client.publish({ title: 'Not dry', content: 'old' });
+    const path = `/api/posts/${post.id}`;
+    for (const [query, fields] of [
+      ['?dryRun=true', {}],
+      ['?dryRun=false', {}],
+      ['?dry_run=true', {}],
+      ['?dryrun', {}],
+      ['', { dryRun: true }],
+      ['', { 'dry-run': true }],
+    ] as const) {
+      const answer = await the().call('PATCH', path + query, {
+        key: ada.key,
+        body: { content: 'new', ...fields },
+      });
+      assertProblem(answer, 'invalid_input');
+      assert.match(String(answer.at('errors.0.message')), /POST \/api\/publish/);
+      assert.match(String(answer.headers['ratelimit']), /^"publish"/);
+    }
+    assert.equal((await read(post.id)).content, 'old');
+  });
+
+  test('warns about what is probably a mistake and lets it through', async () => {
+    const answer = assertOk(
+      await publish(
+        {
+          title: 'Warned',
+          content: 'one\\ntwo ![](https://example.com/a.png) x\u{E0041}y',
+          statsu: 'published',
+        },
+        {},
+        '?dryRum=true',
+      ),
+      201,
+    );
+    const warnings = JSON.stringify(answer.at('warnings'));
+    for (const expected of [
+      /unknown field 'statsu' ignored; did you mean 'status'/,
+      /unknown query parameter 'dryRum' ignored; did you mean 'dryRun'/,
+      /written out/,
+      /alternative text/,
+      /took invisible text out/,
+    ]) {
+      assert.match(warnings, expected);
+    }
+    assert.ok(!(await read(answer.at('post.id'))).content.includes('\u{E0041}'));
+  });
+
+  test('takes content of 512 KiB and refuses one byte more', async () => {
+    assertOk(await publish({ title: 'Largest', content: 'x'.repeat(512 * 1024) }), 201);
+    const more = await publish({ title: 'Larger', content: 'x'.repeat(512 * 1024 + 1) });
+    assert.equal(assertProblem(more, 'too_large').at('errors.0.field'), 'content');
+    assertProblem(await publish('x'.repeat(4 * 1024 * 1024 + 1)), 'too_large');
+  });
+
+  test('refuses what cannot be rendered', async () => {
+    assertProblem(await publish({ title: 'Boom', content: `${'>'.repeat(60)} a` }), 'unrenderable');
+    assert.equal(
+      (await ada.client.listPosts()).posts.some((post) => post.slug === 'boom'),
+      false,
+    );
+  });
+
+  for (const [where, textWith] of [
+    ['the title', (key: string) => ({ title: `T ${key}`, content: 'c' })],
+    ['the content', (key: string) => ({ title: 'Leak', content: `curl -H "Bearer ${key.toUpperCase()}"` })],
+    ['a tag', (key: string) => ({ title: 'Leak', content: 'c', tags: [key] })],
+    ['the excerpt', (key: string) => ({ title: 'Leak', content: 'c', excerpt: `see ${key}.` })],
+    ['the slug', (key: string) => ({ title: 'Leak', content: 'c', slug: key })],
+    ['hidden pieces', (key: string) => ({ title: 'Leak', content: key.replace('-', '\u{E0001}\u{E0002}-') })],
+    ['markdown escapes', (key: string) => ({ title: 'Leak', content: key.replaceAll('-', '\\-') })],
+    ['character references', (key: string) => ({ title: 'Leak', content: key.replaceAll('-', '&#45;') })],
+  ] as const) {
+    test(`a working key in ${where} is refused and not stored`, async () => {
+      const answer = await publish(textWith(ada.key));
+      assert.ok(answer.at('code') === 'leaked_key' || answer.at('code') === 'invalid_input', answer.text);
+      assert.ok(!answer.text.toLowerCase().includes(ada.key));
+      assert.equal(
+        (await ada.client.listPosts()).posts.some((post) => /leak/i.test(post.slug)),
+        false,
+      );
+    });
+  }
+
+  test('a working key behind thousands of strings like it is found', async () => {
+    const decoys = Array.from(
+      { length: 5000 },
+      (_, i) => `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+    );
+    const content = `${decoys.join('\n')}\n${ada.key}\n`;
+    assertProblem(await publish({ title: 'Leak', content }), 'leaked_key');
+  });
+
+  test('the owner of a leaked key is told, once an hour', async () => {
+    const bob = await the().agent('Bobby');
+    for (let i = 0; i < 3; i++) assertProblem(await publish({ title: 'L', content: bob.key }), 'leaked_key');
+    const subjects = (await the().mails(bob.email)).map((mail) => mail.email.subject);
+    assert.equal(subjects.filter((subject) => subject?.includes('was in a text')).length, 1);
+    assertOk(await publish({ title: 'No key', content: '11111111-2222-4333-8444-555555555555' }), 201);
+  });
+});
+
+describeInstances('publishing a markdown document', {}, (the) => {
+  let ada: TestAgent;
+  before(async () => {
+    ada = await the().agent('Ada');
+  });
+  const send = (body: string, query = '', type = 'text/markdown') =>
+    the().call('POST', `/api/publish${query}`, { key: ada.key, body, headers: { 'content-type': type } });
+  const stored = async (slug: string) => {
+    const { posts } = await ada.client.listPosts();
+    return (await ada.client.getPost(posts.find((post) => post.slug === slug)?.id ?? 'none')).post;
+  };
+
+  test('its front matter gives the fields', async () => {
+    const document =
+      '---\ntitle: "Front: matter"\nstatus: published\ntags: [a, B]\nlang: de\n---\n# Heading\n\ntext';
+    assertOk(await send(document, '', 'text/markdown; charset=UTF-8'), 201);
+    const post = await stored('front-matter');
+    assert.deepEqual(
+      [post.title, post.status, post.tags, post.lang, post.content],
+      ['Front: matter', 'published', ['a', 'b'], 'de', '# Heading\n\ntext'],
+    );
+  });
+
+  test('query parameters win over it', async () => {
+    assertOk(await send('---\ntitle: Lost\ntags: [x]\n---\ntext', '?title=Won&tags=y,z&status=draft'), 201);
+    assert.deepEqual((await stored('won')).tags, ['y', 'z']);
+  });
+
+  test('the first heading is the title and leaves the content, also beside a slug', async () => {
+    assertOk(await send('# The *First*\n\ntext'), 201);
+    assert.deepEqual(
+      [(await stored('the-first')).title, (await stored('the-first')).content],
+      ['The First', 'text'],
+    );
+    assertOk(await send('# Beside\n\ntext', '?slug=chosen'), 201);
+    assert.deepEqual([(await stored('chosen')).title, (await stored('chosen')).content], ['Beside', 'text']);
+  });
+
+  test('a dry run, an unknown field and a fault work as with JSON', async () => {
+    const dry = assertOk(await send('# Try\n\ntext', '?dryRun=true'));
+    assert.equal(dry.at('dryRun'), true);
+    const warned = assertOk(await send('---\ntitle: Odd\ntgas: x\n---\nc'), 201);
+    assert.match(JSON.stringify(warned.at('warnings')), /unknown field 'tgas' ignored; did you mean 'tags'/);
+    assertProblem(await send('# T\n\nc', '?status=public'), 'invalid_input');
+    assertProblem(await send('---\ntitle: &anchor x\n---\nc'), 'invalid_input');
+    assertProblem(await send('---\nnever closed'), 'invalid_input');
+    assertProblem(await send('no heading'), 'invalid_input');
+    assertProblem(await send(''), 'invalid_input');
+  });
+
+  test('only publishing takes it', async () => {
+    const { post } = await ada.client.publish({ title: 'P', content: 'c' });
+    const patch = await the().call('PATCH', `/api/posts/${post.id}`, {
+      key: ada.key,
+      body: '# P',
+      headers: { 'content-type': 'text/markdown' },
+    });
+    assertProblem(patch, 'unsupported_media_type');
+  });
+});
+
+describeInstances('quotas', { env: { QUOTA_POSTS: '2', QUOTA_BYTES: '100' } }, (the) => {
+  test('bound the number of posts and the bytes of one agent', async () => {
+    const { client } = await the().agent('Quota');
+    const other = await the().agent('Other');
+    const one = await client.publish({ title: 'One', content: 'é'.repeat(20) });
+    await assert.rejects(client.publish({ title: 'Big', content: 'x'.repeat(61) }), {
+      code: 'quota_exceeded',
+    });
+    await client.publish({ title: 'Two', content: 'x'.repeat(60) });
+    await assert.rejects(client.publish({ title: 'Three', content: 'x' }), { code: 'quota_exceeded' });
+    await assert.rejects(client.publish({ slug: 'two', content: 'x'.repeat(61) }), {
+      code: 'quota_exceeded',
+    });
+    await client.publish({ slug: 'two', title: 'Still two' });
+    assert.deepEqual((await client.limits()).quota, {
+      posts: { limit: 2, used: 2 },
+      bytes: { limit: 100, used: 100 },
+    });
+    await other.client.publish({ title: 'One', content: 'x'.repeat(100) });
+
+    await client.deletePost(one.post.id);
+    await client.publish({ title: 'Three', content: 'x'.repeat(40) });
+    assert.equal((await client.listPosts()).total, 2);
+  });
+});

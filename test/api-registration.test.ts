@@ -1,0 +1,441 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  engines,
+  startInstance,
+  tokenOf,
+} from './support/instance.ts';
+
+const hour = 3_600_000;
+
+describeInstances('registration', {}, (the, variant) => {
+  const choosesSlug = variant === 'subdomain';
+  /** A registration with the slug where the variant takes one. */
+  const body = (slug: string, more: object = {}) => ({
+    email: `${slug}@example.com`,
+    name: slug,
+    ...(choosesSlug ? { slug } : {}),
+    ...more,
+  });
+
+  test('answers the agent and what comes next, and mails one token to the address as typed', async () => {
+    const answer = assertOk(
+      await the().call('POST', '/api/register', { body: body('first', { email: ' First@example.com ' }) }),
+    );
+    assert.match(String(answer.at('agent.id')), /^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    assert.deepEqual(
+      [answer.at('agent.name'), answer.at('agent.slug'), answer.at('agent.email')],
+      ['first', 'first', 'First@example.com'],
+    );
+    assert.equal(answer.at('next.method'), 'GET');
+    assert.equal(answer.at('next.url'), `${the().baseUrl}/api/verify?token=TOKEN`);
+    const mails = await the().mails('First@example.com');
+    assert.equal(mails.length, 1);
+    assert.equal(mails[0]?.email.subject, 'Confirm the agent first');
+    assert.match(mails[0]?.email.text ?? '', /\/verify\?token=/);
+  });
+
+  test('again, unchanged, keeps the id and the earlier token', async () => {
+    const one = await the().call('POST', '/api/register', { body: body('repeated') });
+    const earlier = await the().token('repeated@example.com');
+    const two = await the().call('POST', '/api/register', {
+      body: body('repeated', { email: 'REPEATED@example.com' }),
+    });
+    assert.equal(two.at('agent.id'), one.at('agent.id'));
+    assert.notEqual(await the().token('REPEATED@example.com'), earlier);
+    assertOk(await the().call('GET', `/api/verify?token=${earlier}`));
+  });
+
+  test('again with another name replaces it and voids the earlier tokens', async () => {
+    await the().call('POST', '/api/register', { body: body('renamed') });
+    const earlier = await the().token('renamed@example.com');
+    await the().call('POST', '/api/register', {
+      body: body('renamed', { name: 'Renamed agent', bio: 'new' }),
+    });
+    assertProblem(await the().call('GET', `/api/verify?token=${earlier}`), 'token_expired');
+    const token = await the().token('renamed@example.com');
+    const { apiKey } = await the().client().verify(token);
+    const { agent } = await the().client(apiKey).me();
+    assert.deepEqual([agent.name, agent.bio], ['Renamed agent', 'new']);
+    assert.equal(agent.slug, choosesSlug ? 'renamed' : 'renamed-agent');
+  });
+
+  test('of a verified address is refused and mails nothing', async () => {
+    await the().agent('Taken');
+    const before = (await the().mails('taken@example.com')).length;
+    const answer = assertProblem(
+      await the().call('POST', '/api/register', { body: body('other', { email: 'TAKEN@example.com' }) }),
+      'email_taken',
+    );
+    assert.equal(answer.at('errors.0.field'), 'email');
+    assert.equal((await the().mails('taken@example.com')).length, before);
+  });
+
+  test('names every fault at once', async () => {
+    const answer = assertProblem(
+      await the().call('POST', '/api/register', {
+        body: { email: 'no address', name: ' ', slug: 'No Slug!', bio: 'b'.repeat(5001) },
+      }),
+      'invalid_input',
+    );
+    const fields = [0, 1, 2, 3].map((i) => answer.at(`errors.${i}.field`));
+    assert.deepEqual(
+      fields.filter((field) => typeof field === 'string').toSorted(),
+      choosesSlug ? ['bio', 'email', 'name', 'slug'] : ['bio', 'email', 'name'],
+    );
+  });
+
+  test('takes fields of the other variant with a warning', async () => {
+    const answer = assertOk(
+      await the().call('POST', '/api/register', {
+        body: { ...body('foreign'), slug: 'foreign', avatarUrl: 'https://example.com/a.png', nmae: 1 },
+      }),
+    );
+    const warnings = JSON.stringify(answer.at('warnings'));
+    assert.match(warnings, choosesSlug ? /avatarUrl/ : /'slug' ignored/);
+    assert.match(warnings, /unknown field 'nmae' ignored; did you mean 'name'\?/);
+    const { apiKey } = await the()
+      .client()
+      .verify(await the().token('foreign@example.com'));
+    const { agent } = await the().client(apiKey).me();
+    assert.equal(agent.avatarUrl, choosesSlug ? null : 'https://example.com/a.png');
+  });
+
+  test('holds the slug of an unverified agent for one hour, then gives it to who asks', async () => {
+    const { clock } = the();
+    await the().call('POST', '/api/register', { body: body('held') });
+    const late = await the().token('held@example.com');
+    const rival = () =>
+      the().call('POST', '/api/register', { body: { ...body('held'), email: 'rival@example.com' } });
+
+    clock.advance(hour - 60_000);
+    const early = await rival();
+    if (choosesSlug) {
+      assert.match(String(assertProblem(early, 'slug_taken').at('hint')), /'held-2'/);
+    } else {
+      assert.equal(early.at('agent.slug'), 'held-2');
+    }
+
+    clock.advance(61_000);
+    const fresh = await the().call('POST', '/api/register', {
+      body: { ...body('held'), email: 'third@example.com' },
+    });
+    assert.equal(assertOk(fresh).at('agent.slug'), 'held');
+    assertProblem(await the().call('GET', `/api/verify?token=${late}`), 'slug_taken');
+  });
+});
+
+describeInstances('slugs that the client chooses', { variants: ['subdomain'] }, (the) => {
+  const register = (slug: string, email = 'slugs@example.com') =>
+    the().call('POST', '/api/register', { body: { email, name: 'S', slug } });
+
+  for (const slug of ['ab', '-abc', 'abc-', 'Abc', 'a_b', 'xn--abc', 'a'.repeat(64), 'ädä', 'a.b', '']) {
+    test(`refuses '${slug.slice(0, 10)}' (${slug.length}) and says what is allowed`, async () => {
+      const answer = assertProblem(await register(slug), 'invalid_input');
+      assert.equal(answer.at('errors.0.field'), 'slug');
+    });
+  }
+
+  for (const slug of ['www', 'api', 'admin', 'mail', 'status', 'docs', 'help', 'autoconfig', 'wpad', 'mcp']) {
+    test(`keeps '${slug}' for itself`, async () => {
+      assertProblem(await register(slug), 'slug_reserved');
+    });
+  }
+
+  test('takes 3 and 63 characters', async () => {
+    assertOk(await register('abc', 'three@example.com'));
+    assertOk(await register('a'.repeat(63), 'many@example.com'));
+  });
+
+  test('never gives out the slug of a deleted agent again', async () => {
+    const gone = await the().agent('Gone');
+    await gone.client.deleteMe();
+    assertProblem(await register('gone'), 'slug_reserved');
+    assertOk(await register('gone-2', 'gone@example.com'));
+  });
+
+  test('limits bios to 500 characters, counted as code points', async () => {
+    const bio = (text: string) =>
+      the().call('POST', '/api/register', {
+        body: { email: 'bio@example.com', name: 'B', slug: 'bio', bio: text },
+      });
+    assertOk(await bio('🦊'.repeat(500)));
+    assertProblem(await bio('🦊'.repeat(501)), 'invalid_input');
+  });
+});
+
+describeInstances('slugs that come from the name', { variants: ['path'] }, (the) => {
+  let count = 0;
+  const slugOf = async (name: string) => {
+    const answer = await the().call('POST', '/api/register', {
+      body: { name, email: `name-${count++}@example.com` },
+    });
+    return assertOk(answer).at('agent.slug');
+  };
+
+  for (const [name, slug] of [
+    ['Ada Lovelace', 'ada-lovelace'],
+    ['  Åse -- Øvre_Gård ', 'ase-ovre-gard'],
+    ['Лев Толстой', 'lev-tolstoi'],
+    ['x'.repeat(70), 'x'.repeat(63)],
+  ] as const) {
+    test(`derives '${slug.slice(0, 20)}' from '${name.slice(0, 20)}'`, async () => {
+      assert.equal(await slugOf(name), slug);
+    });
+  }
+
+  for (const name of ['🦊', 'ab', 'API', '日本', '!!!']) {
+    test(`makes a random one for '${name}'`, async () => {
+      assert.match(String(await slugOf(name)), /^agent-[a-z0-9]{8}$/);
+    });
+  }
+
+  test('numbers names that are taken, within 63 characters', async () => {
+    assert.deepEqual(
+      [await slugOf('Twin'), await slugOf('Twin'), await slugOf('twin!')],
+      ['twin', 'twin-2', 'twin-3'],
+    );
+    const long = 'y'.repeat(63);
+    assert.deepEqual([await slugOf(long), await slugOf(long)], [long, `${'y'.repeat(61)}-2`]);
+  });
+});
+
+describeInstances('verification', {}, (the, variant) => {
+  const registered = async (slug: string) => {
+    await the()
+      .client()
+      .register({ email: `${slug}@example.com`, name: slug, ...(variant === 'subdomain' ? { slug } : {}) });
+    return the().token(`${slug}@example.com`);
+  };
+  const verify = (token: string, method = 'GET') => the().call(method, `/api/verify?token=${token}`);
+
+  test('gives the same key again until that key is used, then 410', async () => {
+    const token = await registered('twice');
+    const first = assertOk(await verify(token));
+    assert.equal(first.headers['cache-control'], 'no-store');
+    assert.equal(first.at('next.url'), `${the().baseUrl}/api/publish`);
+    const key = String(first.at('apiKey'));
+    assert.match(key, /^[0-9a-f]{8}-[0-9a-f]{4}-4/);
+    assert.equal((await verify(token.toUpperCase())).at('apiKey'), key);
+
+    await the().client(key).me();
+    assertProblem(await verify(token), 'token_used');
+    const mails = await the().mails('twice@example.com');
+    assert.deepEqual(
+      mails.map((mail) => mail.email.subject),
+      ['Confirm the agent twice', 'API key of the agent twice'],
+    );
+    assert.ok(mails[1]?.email.text?.includes(key));
+    assert.equal(tokenOf(mails[1] ?? assert.fail()), null, 'a program must not take the key for a token');
+  });
+
+  test('by HEAD changes nothing', async () => {
+    const token = await registered('headed');
+    const head = await verify(token, 'HEAD');
+    assert.deepEqual([head.status, head.text], [200, '']);
+    assert.equal((await the().mails('headed@example.com')).length, 1);
+    assert.equal((await verify('0'.repeat(36), 'HEAD')).status, 404);
+    assertOk(await verify(token));
+  });
+
+  test('refuses a missing, doubled and unknown token', async () => {
+    for (const query of ['', '?token=', '?token=a&token=b', `?token=${'x'.repeat(201)}`]) {
+      assertProblem(await the().call('GET', `/api/verify${query}`), 'invalid_input');
+    }
+    assertProblem(await verify('3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04'), 'invalid_token');
+    assertProblem(await verify('%00'), 'invalid_token');
+  });
+
+  test('refuses a token after 24 hours, and another registration gives a new one', async () => {
+    const token = await registered('slow');
+    the().clock.advance(24 * hour);
+    assertProblem(await verify(token), 'token_expired');
+    assertOk(await verify(await registered('slow')));
+  });
+
+  test('of one of two tokens uses up the other', async () => {
+    const one = await registered('double');
+    const two = await registered('double');
+    assertOk(await verify(one));
+    assertProblem(await verify(two), 'token_used');
+  });
+
+  test('remembers an expired token for 30 days', async () => {
+    const { ctx, clock } = the();
+    const token = await registered('forgotten');
+    const { sweep } = await import('../src/services/maintenance.ts');
+    clock.advance(30 * 24 * hour);
+    await ctx().engine.write(sweep, null);
+    assertProblem(await verify(token), 'token_expired');
+    clock.advance(2 * 24 * hour);
+    await ctx().engine.write(sweep, null);
+    assertProblem(await verify(token), 'invalid_token');
+  });
+});
+
+describeInstances('keys', {}, (the) => {
+  test('regenerating revokes the old key at once and mails the new one', async () => {
+    const { client, key, email } = await the().agent('Rekeyed');
+    const { apiKey } = await client.regenerateKey();
+    assertProblem(await the().call('GET', '/api/me', { key }), 'unauthorized');
+    assertOk(await the().call('GET', '/api/me', { key: apiKey }));
+    const newest = (await the().mails(email)).at(-1);
+    assert.ok(newest?.email.text?.includes(apiKey));
+  });
+
+  test('regenerating ends the repeatability of the token', async () => {
+    const instance = the();
+    const { email, key } = await instance.agent('Replaced');
+    await instance.client(key).regenerateKey();
+    assertProblem(
+      await instance.call('GET', `/api/verify?token=${await instance.token(email)}`),
+      'token_used',
+    );
+  });
+
+  test('the key is accepted in any spelling of Bearer, and no other scheme is', async () => {
+    const { key } = await the().agent('Bearer');
+    for (const authorization of [`bearer ${key}`, `BEARER ${key.toUpperCase()}`, `Bearer  ${key} `])
+      assertOk(await the().call('GET', '/api/me', { headers: { authorization } }));
+    for (const authorization of [
+      key,
+      `Basic ${key}`,
+      'Bearer',
+      `Bearer ${key} x`,
+      `Token ${key}`,
+      'Bearer é',
+    ]) {
+      const answer = await the().call('GET', '/api/me', { headers: { authorization } });
+      assertProblem(answer, 'unauthorized');
+      assert.equal(answer.headers['www-authenticate'], 'Bearer realm="masthead"');
+      assert.ok(!answer.text.includes(key));
+    }
+    assertProblem(await the().call('GET', '/api/me'), 'unauthorized');
+  });
+
+  test('recovery answers alike for known and unknown addresses, and mails a token to the known one', async () => {
+    const { email, key } = await the().agent('Lost');
+    const known = await the().call('POST', '/api/recover', { body: { email: 'LOST@example.com' } });
+    const unknown = await the().call('POST', '/api/recover', { body: { email: 'nobody@example.com' } });
+    assert.equal(assertOk(known).text, assertOk(unknown).text);
+    assert.deepEqual(await the().mails('nobody@example.com'), []);
+    const newest = (await the().mails(email)).at(-1);
+    assert.equal(newest?.email.subject, 'New API key for the agent lost?');
+    assertOk(await the().call('GET', '/api/me', { key }), 200);
+
+    const token = await the().token(email);
+    const confirm = () => the().call('POST', '/api/recover/confirm', { body: { token } });
+    const confirmed = assertOk(await confirm());
+    assert.equal(confirmed.headers['cache-control'], 'no-store');
+    assertProblem(await the().call('GET', '/api/me', { key }), 'unauthorized');
+    assert.equal((await confirm()).at('apiKey'), confirmed.at('apiKey'), 'a lost answer can be had again');
+    assertOk(await the().call('GET', '/api/me', { key: String(confirmed.at('apiKey')) }));
+    assertProblem(await confirm(), 'token_used');
+  });
+
+  test('a recovery token does not verify, nor a verification token recover', async () => {
+    const { email } = await the().agent('Mixed');
+    const used = await the().token(email);
+    assertProblem(
+      await the().call('POST', '/api/recover/confirm', { body: { token: used } }),
+      'invalid_token',
+    );
+    await the().client().recover(email);
+    assertProblem(await the().call('GET', `/api/verify?token=${await the().token(email)}`), 'invalid_token');
+  });
+
+  test('a recovery token expires after 24 hours', async () => {
+    const { email, key } = await the().agent('Tardy');
+    await the().client().recover(email);
+    const token = await the().token(email);
+    the().clock.advance(24 * hour);
+    assertProblem(await the().call('POST', '/api/recover/confirm', { body: { token } }), 'token_expired');
+    assertOk(await the().call('GET', '/api/me', { key }));
+  });
+});
+
+describeInstances('one’s own profile', {}, (the, variant) => {
+  test('can be read and changed but for slug and address', async () => {
+    const { client, slug, email } = await the().agent('Profiled', { bio: 'old' });
+    const { agent } = await client.me();
+    assert.deepEqual([agent.slug, agent.email, agent.bio, agent.postCount], [slug, email, 'old', 0]);
+    const changed = await client.updateMe({ name: 'New Name', avatarUrl: 'https://example.com/p.png' });
+    assert.deepEqual(changed.agent, { ...agent, name: 'New Name', avatarUrl: 'https://example.com/p.png' });
+    assert.deepEqual((await client.me()).agent, changed.agent);
+  });
+
+  test('null takes bio and picture away; a name cannot be taken away', async () => {
+    const { key, client } = await the().agent('Nulled', { bio: 'words' });
+    await client.updateMe({ avatarUrl: 'https://example.com/p.png' });
+    const answer = assertOk(
+      await the().call('PATCH', '/api/me', { key, body: { bio: null, avatarUrl: null } }),
+    );
+    assert.deepEqual([answer.at('agent.bio'), answer.at('agent.avatarUrl')], [null, null]);
+    assertProblem(await the().call('PATCH', '/api/me', { key, body: { name: null } }), 'invalid_input');
+  });
+
+  for (const avatarUrl of ['http://example.com/a.png', 'javascript:alert(1)', '/a.png', 'https://a b/', 5]) {
+    test(`refuses the picture ${avatarUrl}`, async () => {
+      const { key } = await the().agent(`Pic-${String(avatarUrl).replaceAll(/[^a-z0-9]/g, '')}`);
+      assertProblem(await the().call('PATCH', '/api/me', { key, body: { avatarUrl } }), 'invalid_input');
+    });
+  }
+
+  test('deletion takes everything, and the address can register again', async () => {
+    const instance = the();
+    const { client, key, email } = await instance.agent('Leaving');
+    const { post } = await client.publish({ title: 'T', content: 'c', status: 'published' });
+    const answer = assertOk(await instance.call('DELETE', '/api/me', { key }));
+    assert.match(String(answer.at('message')), /leaving/);
+    assertProblem(await instance.call('GET', '/api/me', { key }), 'unauthorized');
+    assertProblem(await instance.call('GET', `/api/posts/${post.id}`), 'not_found');
+    const again = await instance.call('POST', '/api/register', {
+      body: { email, name: 'Leaving', ...(variant === 'subdomain' ? { slug: 'arriving' } : {}) },
+    });
+    assert.notEqual(assertOk(again).at('agent.slug'), 'leaving');
+  });
+});
+
+describe('mail caps', () => {
+  for (const engine of engines) {
+    test(`a mailbox has 5 messages an hour and 10 a day, however its address is tagged (${engine})`, async (t) => {
+      const instance = await startInstance({ engine, variant: 'path' });
+      t.after(() => instance.close());
+      const register = (email: string) =>
+        instance.call('POST', '/api/register', { body: { email, name: 'Capped' } });
+      for (let i = 0; i < 5; i++) assertOk(await register(`box+${i}@example.com`));
+      const capped = assertOk(await register('box@example.com'));
+      assert.match(String(capped.at('message')), /latest one/);
+      assert.equal((await instance.mails()).length, 5);
+
+      instance.clock.advance(hour + 1);
+      for (let i = 0; i < 6; i++) assertOk(await register('Box@example.com'));
+      assertOk(await instance.call('POST', '/api/recover', { body: { email: 'box+1@example.com' } }));
+      assert.equal((await instance.mails()).length, 10);
+      instance.clock.advance(hour + 1);
+      assertOk(await register('box@example.com'));
+      assert.equal((await instance.mails()).length, 10, 'a day has 10');
+      instance.clock.advance(24 * hour);
+      assertOk(await register('box@example.com'));
+      assert.equal((await instance.mails()).length, 11);
+    });
+
+    test(`private registration tells the owner and not the caller (${engine})`, async (t) => {
+      const instance = await startInstance({ engine, env: { PRIVATE_REGISTRATION: 'on' } });
+      t.after(() => instance.close());
+      const { email, key, id } = await instance.agent('Keeper');
+      const answer = assertOk(
+        await instance.call('POST', '/api/register', { body: { email, name: 'X', slug: 'stranger' } }),
+      );
+      assert.notEqual(answer.at('agent.id'), id);
+      assert.equal(answer.at('agent.slug'), 'stranger');
+      const newest = (await instance.mails(email)).at(-1);
+      assert.equal(newest?.email.subject, 'The agent keeper is already registered');
+      assert.equal(tokenOf(newest ?? assert.fail()), null);
+      assert.equal((await instance.client(key).me()).agent.name, 'Keeper');
+    });
+  }
+});

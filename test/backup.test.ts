@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, mkdtemp, open, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { runCommandLine } from '../src/cli/main.ts';
+import { loadConfig } from '../src/config.ts';
+import { backupSqlite } from '../src/db/sqlite-copy.ts';
+import { createLog } from '../src/log.ts';
+import { startServer } from '../src/server.ts';
+import { request } from './support/http.ts';
+import { startInstance, type Instance } from './support/instance.ts';
+
+let dir = '';
+let last = 0;
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'masthead-backup-'));
+});
+after(() => rm(dir, { recursive: true }));
+const fresh = () => join(dir, String(++last));
+
+async function masthead(args: string[], env: Readonly<Record<string, string>>) {
+  const out: string[] = [];
+  const err: string[] = [];
+  const code = await runCommandLine(args, {
+    out: (line) => void out.push(line),
+    err: (line) => void err.push(line),
+    env,
+  });
+  return { code, stdout: out.join('\n'), stderr: err.join('\n') };
+}
+
+describe('a backup of a service at work', () => {
+  let source: Instance;
+  before(async () => {
+    source = await startInstance({ variant: 'path', env: { LIMIT_PUBLISH: '0', LIMIT_API: '0' } });
+  });
+  after(() => source.close());
+
+  test('restores to all that was acknowledged when it began, with equal pages', async () => {
+    const agents = await Promise.all(['Ada', 'Grace', 'Alan', 'Kurt'].map((name) => source.agent(name)));
+    const published: string[] = [];
+    const writing = new AbortController();
+    const writers = agents.map(async ({ client, slug }) => {
+      for (let n = 0; !writing.signal.aborted; n++) {
+        const title = `Post ${n}`;
+        await client.publish({ title, content: `Text ${n}\n\n${'word '.repeat(400)}`, status: 'published' });
+        published.push(`/${slug}/post-${n}`);
+      }
+    });
+    while (published.length < 40) await new Promise((resolve) => setTimeout(resolve, 5));
+    const acknowledged = published.slice();
+    const file = fresh();
+    const backup = await masthead(['backup', file], { DATA_DIR: source.dataDir });
+    writing.abort();
+    await Promise.all(writers);
+    assert.equal(backup.code, 0, backup.stderr);
+    assert.match(backup.stdout, /^Copied the database of instance \S+ to /);
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+
+    const dataDir = fresh();
+    await mkdir(dataDir, { mode: 0o700 });
+    await copyFile(join(source.dataDir, 'secret'), join(dataDir, 'secret'));
+    const restored = await masthead(['restore', file], { DATA_DIR: dataDir });
+    assert.deepEqual([restored.code, restored.stderr], [0, '']);
+    assert.equal((await stat(join(dataDir, 'masthead.db'))).mode & 0o777, 0o600);
+    const examined = await masthead(['doctor', '--json'], { DATA_DIR: dataDir });
+    assert.equal(examined.code, 0, examined.stdout);
+
+    const config = loadConfig({ DATA_DIR: dataDir, VARIANT: 'path', PORT: '0', BASE_URL: source.baseUrl });
+    const server = await startServer(config, { existing: true, log: createLog('silent') });
+    const host = new URL(source.baseUrl).host;
+    try {
+      for (const path of acknowledged) {
+        const [was, is] = await Promise.all(
+          [source.port, server.port].map((port) =>
+            request(`http://127.0.0.1:${port}`, { path: `${path}.md`, host }),
+          ),
+        );
+        assert.equal(is?.status, 200, path);
+        assert.equal(is?.text, was?.text);
+      }
+      // What was published meanwhile is there up to some moment, without a gap before it.
+      for (const { slug } of agents) {
+        const statuses: number[] = [];
+        for (const path of published.filter((one) => one.startsWith(`/${slug}/`)))
+          statuses.push((await request(`http://127.0.0.1:${server.port}`, { path, host })).status);
+        assert.deepEqual(
+          statuses,
+          statuses.toSorted((one, other) => one - other),
+        );
+      }
+    } finally {
+      await server.close();
+    }
+  });
+});
+
+test('a backup holds nothing that was committed after it began, and ends while others write', async () => {
+  const env = { DATA_DIR: fresh() };
+  await masthead(['migrate'], env);
+  const file = join(env.DATA_DIR, 'masthead.db');
+  const rows = 20_000;
+  const other = new DatabaseSync(file);
+  const retire = other.prepare('insert into retired_slugs values (?, ?)');
+  const counted = (database: DatabaseSync) =>
+    database.prepare('select count(*) as n from retired_slugs').get()?.['n'];
+  other.exec('begin');
+  for (let n = 0; n < rows; n++) retire.run(`before-${n}`, 'x'.repeat(1_000));
+  other.exec('commit');
+  const steps: number[] = [];
+  const to = fresh();
+  await backupSqlite(file, to, (done) => {
+    steps.push(done);
+    retire.run(`during-${done}`, '');
+  });
+  assert.ok(steps.length > 1, 'the copy was made in one step');
+  assert.equal(counted(other), rows + steps.length);
+  other.close();
+  const copied = new DatabaseSync(to);
+  assert.equal(counted(copied), rows);
+  copied.close();
+});
+
+describe('backup and restore refuse', () => {
+  let env: { DATA_DIR: string };
+  let file = '';
+  before(async () => {
+    env = { DATA_DIR: fresh() };
+    assert.equal((await masthead(['migrate'], env)).code, 0);
+    file = fresh();
+    assert.equal((await masthead(['backup', file], env)).code, 0);
+  });
+
+  /** A copy of the backup that something was done to. */
+  async function spoilt(change: (path: string) => Promise<void> | void): Promise<string> {
+    const path = fresh();
+    await copyFile(file, path);
+    await change(path);
+    return path;
+  }
+
+  const emptyDir = () => ({ DATA_DIR: fresh() });
+  const postgres = { DATABASE_URL: 'postgres://localhost/masthead', SECRET: 's'.repeat(32) };
+  const cases: [
+    what: string,
+    message: RegExp,
+    run: () => Promise<{ code: number; stdout: string; stderr: string }>,
+  ][] = [
+    ['to replace a file', /exists already: name a file that does not/, () => masthead(['backup', file], env)],
+    [
+      'to make a copy of no database',
+      /There is no database at .*: is the data volume mounted/,
+      () => masthead(['backup', fresh()], emptyDir()),
+    ],
+    [
+      'to write where there is no folder',
+      /cannot be written \(ENOENT/,
+      () => masthead(['backup', join(fresh(), 'x')], env),
+    ],
+    ['to copy PostgreSQL', /its own tools, e\.g\. pg_dump/, () => masthead(['backup', fresh()], postgres)],
+    [
+      'to restore over a database',
+      /masthead\.db exists: restore into a DATA_DIR without a database/,
+      () => masthead(['restore', file], env),
+    ],
+    [
+      'to restore beside the log of a lost database',
+      /masthead\.db-wal exists/,
+      async () => {
+        const empty = emptyDir();
+        await mkdir(empty.DATA_DIR);
+        await writeFile(join(empty.DATA_DIR, 'masthead.db-wal'), 'x');
+        return masthead(['restore', file], empty);
+      },
+    ],
+    [
+      'to restore what is no database',
+      /is not an SQLite database/,
+      async () =>
+        masthead(['restore', await spoilt((path) => writeFile(path, 'x'.repeat(8192)))], emptyDir()),
+    ],
+    [
+      'to restore a damaged backup',
+      /is damaged/,
+      async () =>
+        masthead(
+          [
+            'restore',
+            await spoilt(async (path) => {
+              const opened = await open(path, 'r+');
+              const { size } = await opened.stat();
+              await opened.write(Buffer.alloc(size / 2, 0xa5), 0, size / 2, size / 2);
+              await opened.close();
+            }),
+          ],
+          emptyDir(),
+        ),
+    ],
+    [
+      'to restore the backup of a later release',
+      /newer than this program \(it has the schema step '9999-later'\)/,
+      async () =>
+        masthead(
+          [
+            'restore',
+            await spoilt((path) => {
+              const database = new DatabaseSync(path);
+              database.exec(`insert into migrations values ('9999-later', '')`);
+              database.close();
+            }),
+          ],
+          emptyDir(),
+        ),
+    ],
+    [
+      'to restore another SQLite file',
+      /no such table|not Masthead's/,
+      async () => {
+        const other = fresh();
+        const database = new DatabaseSync(other);
+        database.exec('create table x (y)');
+        database.close();
+        return masthead(['restore', other], emptyDir());
+      },
+    ],
+  ];
+  for (const [what, message, run] of cases) {
+    test(what, async () => {
+      const { code, stdout, stderr } = await run();
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, message);
+      assert.equal(stderr.split('\n').length, 1);
+    });
+  }
+
+  test('and a failed restore leaves nothing that would keep the next from working', async () => {
+    const target = emptyDir();
+    const bad = await spoilt((path) => writeFile(path, 'x'.repeat(8192)));
+    assert.equal((await masthead(['restore', bad], target)).code, 1);
+    assert.equal(existsSync(join(target.DATA_DIR, 'instance')), false);
+    const { code, stderr } = await masthead(['restore', file], target);
+    assert.equal(code, 0);
+    assert.match(stderr, /^There is no secret: mail that waited/);
+  });
+});
+
+describe('doctor', () => {
+  test('names counts that differ from what there is, and files that others may read', async () => {
+    const env = { DATA_DIR: fresh() };
+    await masthead(['migrate'], env);
+    // The program itself lets nobody else read what it makes.
+    await chmod(env.DATA_DIR, 0o700);
+    await chmod(join(env.DATA_DIR, 'masthead.db'), 0o600);
+    const { code: healthy, stdout: found } = await masthead(['doctor'], env);
+    assert.equal(healthy, 0, found);
+    await chmod(env.DATA_DIR, 0o755);
+    const database = new DatabaseSync(join(env.DATA_DIR, 'masthead.db'));
+    database.exec(`insert into counters values ('posts', 3, 5)`);
+    database.close();
+    const { code, stdout } = await masthead(['doctor'], env);
+    assert.equal(code, 1);
+    assert.match(stdout, /^wrong +counts +differ from what there is: public posts \(1, e\.g\. all\)$/m);
+    assert.match(stdout, /^wrong +permissions +others may read .*: chmod go= them$/m);
+  });
+});

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseAtomFeed, parseJsonFeed, parseOpml, parseRssFeed } from 'feedsmith';
+import { atomFeed } from '../src/web/feeds/atom.ts';
+import { feedHtml, tagFeedId } from '../src/web/feeds/feed.ts';
+import { jsonFeed } from '../src/web/feeds/json-feed.ts';
+import { opml } from '../src/web/feeds/opml.ts';
+import { rssFeed } from '../src/web/feeds/rss.ts';
+import { sitemap, sitemapIndex, sitemapLength } from '../src/web/feeds/sitemap.ts';
+import { cdata, xml } from '../src/web/feeds/xml.ts';
+import { feed, hostile, longPost, mallory, post, posts, tidewatch } from './web-fixtures.ts';
+
+const entries = [longPost, ...posts.slice(1)];
+const view = feed(null, entries);
+const ids = entries.map((entry) => `urn:uuid:${entry.id}`);
+const titles = entries.map((entry) => entry.title);
+
+test('what XML cannot hold is left out, and the rest is escaped', () => {
+  assert.equal(
+    xml`<a b="${`"<&>'`}">${'a\u0000\u000b\ud800b\ufffe\t😀'}</a>`.toString(),
+    '<a b="&quot;&lt;&amp;&gt;&#39;">ab\t😀</a>',
+  );
+  assert.equal(cdata('a]]>b\u0008').toString(), '<![CDATA[a]]]]><![CDATA[>b]]>');
+});
+
+test('the Atom feed parses to what was published', () => {
+  const parsed = parseAtomFeed(atomFeed(view));
+  assert.deepEqual(
+    parsed.entries?.map((entry) => entry.id),
+    ids,
+  );
+  assert.deepEqual(
+    parsed.entries?.map((entry) => plain(entry.title)),
+    titles,
+  );
+  assert.equal(parsed.updated, '2025-11-21T09:30:00.000Z');
+  const [first] = parsed.entries ?? [];
+  assert.equal(first?.published, longPost.publishedAt);
+  assert.equal(first?.updated, longPost.updatedAt);
+  assert.equal(plain(first?.content), feedHtml(longPost).trim());
+  assert.deepEqual(first?.authors, [{ name: 'Tidewatch', uri: tidewatch.url }]);
+  assert.deepEqual(
+    first?.categories?.map((category) => category.term),
+    [...longPost.tags, 'ai-autonomous'],
+  );
+  assert.equal(first?.categories?.at(-1)?.scheme, 'https://masthead.example/docs#disclosure');
+});
+
+test('the RSS feed parses to what was published, with the markdown beside the HTML', () => {
+  const parsed = parseRssFeed(rssFeed(feed(tidewatch, entries)));
+  assert.deepEqual(
+    parsed.items?.map((item) => item.guid?.value),
+    ids,
+  );
+  assert.deepEqual(
+    parsed.items?.map((item) => item.title),
+    titles,
+  );
+  assert.equal(parsed.description, hostile);
+  const [first] = parsed.items ?? [];
+  assert.equal(first?.guid?.isPermaLink, false);
+  assert.equal(first?.link, longPost.url);
+  assert.equal(first?.pubDate, 'Thu, 20 Nov 2025 06:12:44 GMT');
+  assert.equal(first?.content?.encoded, feedHtml(longPost).trim());
+  assert.equal(first?.sourceNs?.markdown, longPost.content.trim());
+  assert.deepEqual(first?.categories?.at(-1), {
+    name: 'ai-autonomous',
+    domain: 'https://masthead.example/docs#disclosure',
+  });
+});
+
+test('the JSON feed parses to what was published', () => {
+  const text = jsonFeed(view);
+  const parsed = parseJsonFeed(text);
+  assert.deepEqual(
+    parsed.items?.map((item) => item.id),
+    ids,
+  );
+  assert.deepEqual(
+    parsed.items?.map((item) => item.title),
+    titles,
+  );
+  assert.equal(parsed.items?.[0]?.content_html, feedHtml(longPost).trim());
+  assert.equal(parsed.items?.[2]?.language, 'ja');
+  assert.ok(text.includes('"value":"ai-assisted"'));
+});
+
+test('a feed without posts is valid, and dates from its beginning', () => {
+  assert.equal(parseAtomFeed(atomFeed(feed(tidewatch, []))).updated, '2025-02-03T08:00:00.000Z');
+  assert.equal(parseRssFeed(rssFeed(feed(tidewatch, []))).title, 'Tidewatch');
+  assert.deepEqual(JSON.parse(jsonFeed(feed(tidewatch, []))).items, []);
+});
+
+test('control characters and the end of a CDATA section in a post break no feed', () => {
+  const odd = post(tidewatch, {
+    title: 'a\u0001]]>b',
+    slug: 'odd',
+    content: 'x ]]> \u000c y',
+    html: '<p>x ]]&gt; ]]> \u000c y</p>',
+  });
+  const parsed = parseRssFeed(rssFeed(feed(tidewatch, [odd]))).items?.[0];
+  assert.equal(parsed?.title, 'a]]>b');
+  assert.equal(parsed?.sourceNs?.markdown, 'x ]]>  y');
+  assert.ok(parsed?.content?.encoded?.endsWith('<p>x ]]&gt; ]]>  y</p>'));
+  const atom = atomFeed(feed(tidewatch, [odd]));
+  for (const control of ['\u0001', '\u000c']) assert.ok(!atom.includes(control));
+});
+
+test('links of a post are whole in its feeds, and the disclosure stands before it', () => {
+  const base = tidewatch.url;
+  const cases: readonly (readonly [string, string])[] = [
+    ['<a href="/a?b=1&amp;c=2">', `<a href="${base}/a?b=1&amp;c=2">`],
+    ['<a href="b">', `<a href="${base}/b">`],
+    ['<a href="#fn-1">', `<a href="${base}/p#fn-1">`],
+    ['<a href="//other.example/">', '<a href="https://other.example/">'],
+    ['<a href="https://other.example/?a=&quot;">', '<a href="https://other.example/?a=&quot;">'],
+    ['<a href="mailto:a@b.example">', '<a href="mailto:a@b.example">'],
+    [
+      '<img src="https://i.example/x.png" alt=" href=&quot;/x&quot;">',
+      '<img src="https://i.example/x.png" alt=" href=&quot;/x&quot;">',
+    ],
+    ['<p> href=&quot;/x&quot;</p>', '<p> href=&quot;/x&quot;</p>'],
+    ['<h2 id="h-x">X <a class="anchor" href="#h-x" aria-labelledby="h-x"></a></h2>', '<h2 id="h-x">X</h2>'],
+  ];
+  for (const [stored, sent] of cases) {
+    const entry = post(tidewatch, { title: 'x', slug: 'p', html: stored, disclosure: 'none' });
+    assert.equal(
+      feedHtml(entry),
+      `<p><small>Written by a person, and published by an automated agent.</small></p>\n${sent}`,
+    );
+  }
+});
+
+test('the id of the feed of a tag is a UUID that depends on blog and tag alone', () => {
+  // The name space and name of RFC 9562, appendix A.4.
+  assert.equal(
+    tagFeedId('6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'www.example.com'),
+    'urn:uuid:2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  );
+  assert.notEqual(tagFeedId(tidewatch.id, 'a'), tagFeedId(mallory.id, 'a'));
+});
+
+test('a sitemap lists addresses and when they changed, and refuses more than it may hold', () => {
+  const page = { url: 'https://a.example/?b=1&c=2', changedAt: '2025-11-20T06:12:44.120Z' };
+  assert.equal(
+    sitemap([page, { url: 'https://a.example/x', changedAt: null }]),
+    `<?xml version="1.0" encoding="utf-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>https://a.example/?b=1&amp;c=2</loc><lastmod>2025-11-20T06:12:44.120Z</lastmod></url>
+<url><loc>https://a.example/x</loc></url>
+</urlset>
+`,
+  );
+  assert.match(sitemapIndex([page]), /<sitemapindex [^>]*>\n<sitemap><loc>/);
+  assert.throws(() => sitemap(Array.from({ length: sitemapLength + 1 }, () => page)), RangeError);
+});
+
+test('the OPML parses to all blogs', () => {
+  const parsed = parseOpml(opml('Masthead', [tidewatch, mallory]));
+  assert.deepEqual(
+    parsed.body?.outlines?.map((outline) => [outline.text, outline.xmlUrl]),
+    [
+      ['Tidewatch', `${tidewatch.url}/feed.xml`],
+      [hostile, `${mallory.url}/feed.xml`],
+    ],
+  );
+});
+
+function plain(text: unknown): unknown {
+  return typeof text === 'object' && text !== null && 'value' in text ? text.value : text;
+}

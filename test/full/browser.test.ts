@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, test, type TestContext } from 'node:test';
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Browser, Page } from 'playwright-core';
+import { startInstance, variantNames } from '../support/instance.ts';
+import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
+import { fillWithEveryKind, visit, type PageKind } from './support/page-kinds.ts';
+
+const widths = [360, 768, 1440];
+const schemes = ['light', 'dark'] as const;
+
+describe('every kind of page, as a reader sees it', { skip: withoutChromium }, () => {
+  for (const variant of variantNames) {
+    test(`fits, passes axe, is reached by keyboard, and asks nothing of others, variant ${variant}`, async (t) => {
+      const site = await startInstance({ variant });
+      t.after(() => site.close());
+      const browser = await launchChromium();
+      t.after(() => browser.close());
+      for (const kind of await fillWithEveryKind(site)) {
+        await t.test(kind.name, (each) => look(each, browser, kind));
+      }
+    });
+  }
+});
+
+async function look(t: TestContext, browser: Browser, kind: PageKind): Promise<void> {
+  const context = await newReader(browser);
+  t.after(() => context.close());
+  const page = await context.newPage();
+  const said: string[] = [];
+  const asked: string[] = [];
+  page.on('console', (message) => said.push(message.text()));
+  page.on('pageerror', (error) => said.push(String(error)));
+  context.on('request', (request) => asked.push(request.url()));
+
+  const answer = await visit(page, kind);
+  assert.equal(answer?.status(), kind.status ?? 200);
+  for (const colorScheme of schemes) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 900 });
+      const at = `${kind.name} at ${width} px, ${colorScheme}`;
+      assert.deepEqual(await page.evaluate<string[]>('overflowing()'), [], at);
+      if (width === 768) continue;
+      // Without the legacy mode it opens a page of its own, whose requests would count as ours.
+      const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze();
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+      assert.deepEqual(found, [], at);
+    }
+  }
+  await assertReachedByKeyboard(page);
+
+  const { hostname } = new URL(kind.url);
+  for (const url of asked) {
+    const { hostname: other, protocol } = new URL(url);
+    assert.ok(protocol === 'data:' || other === hostname || other === 'localhost', url);
+  }
+  // Chromium itself reports a page whose own status is an error.
+  const expected = kind.status === undefined ? 0 : 1;
+  assert.deepEqual(said.slice(expected), []);
+  if (expected === 1) assert.match(said[0] ?? '', /^Failed to load resource: .* status of 4\d\d/);
+  assert.deepEqual(await context.cookies(), []);
+}
+
+/** Walks the page by Tab: all that can be acted on is reached, in the order of the document, and seen to be. */
+async function assertReachedByKeyboard(page: Page): Promise<void> {
+  const targets = await page.evaluate<number>('watchFocus()');
+  const walked = () => page.evaluate<string[]>('walked');
+  for (let rounds = 0; rounds < 20 && (await walked()).length < targets; rounds++) {
+    for (let i = 0; i < Math.max(5, targets / 4); i++) await page.keyboard.press('Tab');
+  }
+  const expected = Array.from({ length: targets }, (_, index) => String(index));
+  assert.deepEqual((await walked()).slice(0, targets), expected);
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadConfig } from '../../src/config.ts';
+import { createLog } from '../../src/log.ts';
+import { openContext } from '../../src/open-context.ts';
+import { register } from '../../src/services/registration.ts';
+import { verifyByOperator } from '../../src/services/moderation.ts';
+import { request, type Answer } from '../support/http.ts';
+import { query, startPostgres, startStandby, type Cluster, type Standby } from '../support/postgres.ts';
+import { spawnServer, type ServerProcess } from '../support/processes.ts';
+
+const publishers = 16;
+
+describe('a primary that is lost, with a synchronous standby', () => {
+  const connections = new Agent({ keepAlive: true });
+  let dataDir: string;
+  let primary: Cluster;
+  let standby: Standby;
+  let server: ServerProcess;
+  let key: string;
+  let database: string;
+  const call = (method: string, path: string, body?: object): Promise<Answer> =>
+    request(server.baseUrl, {
+      method,
+      path,
+      agent: connections,
+      timeout: 30_000,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+  const publish = (title: string) =>
+    call('POST', '/api/publish', { title, content: title, status: 'published' });
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'masthead-failover-'));
+    primary = await startPostgres();
+    database = new URL(await primary.createDatabase()).pathname.slice(1);
+    standby = await startStandby(primary, { synchronous: true });
+    const env = {
+      DATA_DIR: dataDir,
+      SECRET: 's'.repeat(32),
+      DATABASE_URL: [primary.url(database), standby.url(database)].join(','),
+      DATABASE_REPLICA_URLS: standby.url(database),
+      LIMIT_PUBLISH: '0',
+      LIMIT_REGISTER: '0',
+      LIMIT_API: '0',
+    };
+    const ctx = await openContext(loadConfig(env), { existing: false, log: createLog('silent') });
+    await register(ctx, { email: 'ada@example.com', name: 'Ada', slug: 'ada' });
+    key = (await ctx.engine.write(verifyByOperator, { slug: 'ada' })).apiKey;
+    await ctx.close();
+    server = await spawnServer({ env, args: ['serve', '--existing'] });
+  });
+
+  after(async () => {
+    connections.destroy();
+    await server.stop();
+    await Promise.all([primary.stop(), standby.stop()]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('shows a new post at once where a replica that is behind would not', async () => {
+    await query(standby.url(), 'select pg_wal_replay_pause()');
+    const { status } = await publish('Not replayed yet');
+    assert.equal(status, 201);
+    const list = await request(server.baseUrl, { path: '/api/posts?limit=1' });
+    assert.equal(list.at('posts.0.title'), 'Not replayed yet');
+    await query(standby.url(), 'select pg_wal_replay_resume()');
+  });
+
+  it('a wait for the standby that is cancelled is no success', async () => {
+    await query(standby.url(), 'select pg_wal_replay_resume()');
+    await setSynchronous(primary, 'nobody');
+    // The second finds what the first has stored here and nowhere else.
+    for (const attempt of ['first', 'second']) {
+      const waiting = publish('Cancelled');
+      for (let cancelled = 0; cancelled === 0; await delay(20)) {
+        const rows = await query(
+          primary.url(),
+          `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`,
+        );
+        cancelled = rows.length;
+      }
+      const answer = await waiting;
+      assert.equal(answer.status, 503, attempt);
+      assert.equal(answer.at('code'), 'unavailable');
+      assert.ok(Number(answer.headers['retry-after']) > 0);
+    }
+    await setSynchronous(primary, `standby_${standby.port}`);
+    const repeated = await publish('Cancelled');
+    assert.equal(repeated.status, 200, repeated.text);
+    assert.equal(repeated.at('changed'), false);
+  });
+
+  it('no acknowledged post is lost or doubled, pages go on, and writes resume by themselves', async () => {
+    const acknowledged = new Set<string>();
+    const readFailures: string[] = [];
+    const seen = { stopped: false, refusals: 0, promotedAt: 0, resumedAt: 0 };
+
+    const load = Array.from({ length: publishers }, async (_, n) => {
+      for (let i = 0; !seen.stopped; i++) {
+        const title = `Post ${n} ${i}`;
+        // As a client does: the same call again until it is answered, and then it is done once.
+        for (;;) {
+          const answer = await publish(title).catch(() => null);
+          if (answer && answer.status < 300) {
+            acknowledged.add(title);
+            if (seen.promotedAt > 0 && seen.resumedAt === 0) seen.resumedAt = Date.now();
+            break;
+          }
+          seen.refusals += 1;
+          assert.ok(answer === null || answer.status === 503, answer?.text);
+          assert.ok(answer === null || Number(answer.headers['retry-after']) > 0);
+          await delay(50);
+        }
+      }
+    });
+    const reader = (async () => {
+      while (!seen.stopped) {
+        for (const path of ['/api/posts?limit=5', '/', '/readyz']) {
+          const answer = await request(server.baseUrl, { path, host: `localhost:${server.port}` });
+          if (answer.status !== 200) readFailures.push(`${path} ${answer.status} ${answer.text}`);
+        }
+        await delay(20);
+      }
+    })();
+
+    while (acknowledged.size < 300) await delay(20);
+    await primary.kill();
+    await delay(1_500);
+    await query(standby.url(), `alter system set synchronous_standby_names = ''`);
+    await standby.promote();
+    seen.promotedAt = Date.now();
+    while (seen.resumedAt === 0 && Date.now() - seen.promotedAt < 20_000) await delay(20);
+    await delay(2_000);
+    seen.stopped = true;
+    await Promise.all([...load, reader]);
+
+    assert.ok(seen.refusals > 0);
+    assert.ok(
+      seen.resumedAt - seen.promotedAt < 5_000,
+      `resumed after ${seen.resumedAt - seen.promotedAt} ms`,
+    );
+    assert.deepEqual(readFailures, []);
+    const rows = await query(standby.url(database), `select title from posts where title like 'Post %'`);
+    const stored = rows.map((row) => String(row['title']));
+    assert.equal(new Set(stored).size, stored.length);
+    assert.deepEqual(
+      [...acknowledged].filter((title) => !stored.includes(title)),
+      [],
+    );
+  });
+
+  it('goes on with the promoted server when the old primary comes back', async () => {
+    await primary.restart();
+    await delay(2_500);
+    const { status } = await publish('After the return');
+    assert.equal(status, 201);
+    const [row] = await query(
+      standby.url(database),
+      `select count(*)::int as n from posts where title = 'After the return'`,
+    );
+    assert.equal(row?.['n'], 1);
+    assert.match(server.output(), /two servers of DATABASE_URL take writes/);
+  });
+});
+
+async function setSynchronous(cluster: Cluster, name: string): Promise<void> {
+  await query(cluster.url(), `alter system set synchronous_standby_names = '${name}'`);
+  await query(cluster.url(), 'select pg_reload_conf()');
+}

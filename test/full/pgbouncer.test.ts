@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { account, handOver } from '../support/postgres-programs.ts';
+import { query, startPostgres } from '../support/postgres.ts';
+import { freePort } from '../support/processes.ts';
+
+const program = '/usr/sbin/pgbouncer';
+const missing = existsSync(program) ? false : 'PgBouncer is not installed: apt-get install pgbouncer';
+if (missing) console.error(`SKIPPED: ${missing}`);
+
+describe('behind a pooler in transaction mode', () => {
+  it('the tests of the API, of races and of kept counts pass', { skip: missing }, async (t) => {
+    const server = await startPooler(t);
+    const root = join(import.meta.dirname, '../..');
+    const files = globSync(['test/api-*.test.ts', 'test/life-*.test.ts', 'test/kept-counts.test.ts'], {
+      cwd: root,
+    });
+    const { code, output } = await run(
+      process.execPath,
+      ['--test', '--test-timeout=120000', '--test-concurrency=2', ...files, 'test/races.test.ts'],
+      root,
+      { TEST_ENGINES: 'postgres', TEST_POSTGRES: server },
+    );
+    assert.equal(code, 0, output.slice(-20_000));
+  });
+});
+
+/** A PostgreSQL of its own behind a PgBouncer with fewer connections than the service opens; its address. */
+async function startPooler(t: TestContext): Promise<string> {
+  const cluster = await startPostgres();
+  const { password } = new URL(cluster.url());
+  const directory = await mkdtemp(join(tmpdir(), 'masthead-pgbouncer-'));
+  const port = await freePort();
+  const settings = `[databases]
+* = host=127.0.0.1 port=${cluster.port} user=postgres password=${password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 6
+server_idle_timeout = 2
+max_client_conn = 2000
+`;
+  await writeFile(join(directory, 'pgbouncer.ini'), settings);
+  await handOver(directory);
+  const pooler = spawn(program, ['-q', join(directory, 'pgbouncer.ini')], { ...account, stdio: 'ignore' });
+  t.after(async () => {
+    pooler.kill('SIGKILL');
+    await cluster.stop();
+    await rm(directory, { recursive: true });
+  });
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  for (let tries = 0; tries < 200; tries++) {
+    if (await query(url, 'select 1').catch(() => null)) return url;
+    await delay(20);
+  }
+  throw new Error('PgBouncer does not answer');
+}
+
+async function run(
+  file: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number | null; output: string }> {
+  // The variables of this test's own runner would make the other report to it.
+  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
+  const child = spawn(file, args, { cwd, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const code = await new Promise<number | null>((resolve) => {
+    child.on('close', resolve);
+  });
+  return { code, output };
+}

@@ -1,0 +1,68 @@
+// Runs in the pages under test: in JavaScript, since the program's own types know no document.
+
+/** What makes the page wider than its window; nothing where it fits. */
+globalThis.overflowing = () => {
+  const { clientWidth, scrollWidth } = document.documentElement;
+  if (scrollWidth <= clientWidth) return [];
+  const wide = [...document.body.querySelectorAll('*')].filter(
+    (element) => element.getBoundingClientRect().right > clientWidth + 1,
+  );
+  return [`${scrollWidth} px`, ...wide.slice(0, 5).map((element) => element.outerHTML.slice(0, 200))];
+};
+
+/** Notes in `walked` which of the page's targets gets the focus, and whether that is seen; how many there are. */
+globalThis.watchFocus = () => {
+  const targets = [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')].filter(
+    (element) => element.checkVisibility() && !element.matches(':disabled, [type="hidden"]'),
+  );
+  globalThis.walked = [];
+  document.addEventListener('focusin', ({ target }) => {
+    // Boxes that scroll are stops as well, though nothing can be done there.
+    if (!targets.includes(target)) return;
+    const { outlineStyle, outlineWidth, opacity } = getComputedStyle(target);
+    const { width, height, top, bottom } = target.getBoundingClientRect();
+    const isShown = outlineStyle !== 'none' && outlineWidth !== '0px' && opacity === '1';
+    const isInside = width > 0 && height > 0 && bottom > 0 && top < innerHeight;
+    globalThis.walked.push(
+      `${targets.indexOf(target)}${isShown ? '' : ' without outline'}${isInside ? '' : ' unseen'}`,
+    );
+  });
+  document.activeElement.blur();
+  return targets.length;
+};
+
+/** `alert` says on the console in which frame of the page it was called. */
+globalThis.alert = () => {
+  let frame = globalThis;
+  while (frame.parent !== frame.parent.parent) frame = frame.parent;
+  console.log(`ran in ${frame.name}`);
+};
+
+/** Does to every element what would make it run a script; how many there were that had one. */
+globalThis.provoke = async () => {
+  const found = provokeIn(document);
+  // Addresses of scripts, and frames, have their turn later.
+  await new Promise((resolve) => setTimeout(resolve, found > 0 ? 300 : 0));
+  return found;
+};
+
+function provokeIn(root) {
+  let found = 0;
+  for (const element of root.querySelectorAll('*')) {
+    const handlers = element.getAttributeNames().filter((name) => name.startsWith('on'));
+    for (const name of handlers) element.dispatchEvent(new Event(name.slice(2), { bubbles: true }));
+
+    const leads = ['href', 'src', 'action', 'formaction', 'data'].some(
+      (name) => URL.parse(element.getAttribute(name) ?? '', root.baseURI)?.protocol === 'javascript:',
+    );
+    const target = element.localName === 'form' ? element.querySelector('button') : element;
+    if (leads) target.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
+
+    const isActive =
+      element.matches('script, iframe, object, embed, base') &&
+      element.getAttribute('type') !== 'application/ld+json';
+    if (handlers.length > 0 || leads || isActive) found++;
+    if (element.contentDocument) found += provokeIn(element.contentDocument);
+  }
+  return found;
+}

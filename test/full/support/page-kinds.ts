@@ -1,0 +1,132 @@
+import type { Page, Response } from 'playwright-core';
+import { suspendAgent } from '../../../src/services/moderation.ts';
+import type { Instance } from '../../support/instance.ts';
+import { arabicPage, japanesePage, longPost } from '../../web-fixtures.ts';
+
+/** A page as a reader may meet it. */
+export type PageKind = {
+  readonly name: string;
+  /** Its address; for the result of a form, that of the form. */
+  readonly url: string;
+  /** 200 unless told. */
+  readonly status?: number;
+  /** Whether its form is sent before it is looked at. */
+  readonly submitted?: boolean;
+};
+
+/** Fills an instance with what agents publish, and gives a page of every kind that it has. */
+export async function fillWithEveryKind(site: Instance): Promise<readonly PageKind[]> {
+  const hasDiscovery = site.variant === 'subdomain';
+  const ada = await site.agent('Tidewatch', {
+    bio: 'Reads forty-one tide gauges along the Wadden Sea every ten minutes, and writes when one of them says something unusual.',
+  });
+  const bea = await site.agent('Marginalia');
+  const idle = await site.agent('Quorum', { bio: 'Writes nothing yet.' });
+  const suspended = await site.agent('Spammer');
+  await bea.client.updateMe({ name: 'الورّاق', bio: arabicPage.blog.bio ?? '' });
+
+  // The picture that the fixture has is of another host.
+  const article = longPost.content.replace(/^!\[.*\n/m, '');
+  const text = longPost.content.slice(0, 500).replace('[^1]', '');
+  for (let i = 0; i < 21; i++) {
+    await ada.client.publish({
+      title: `Gauge readings of night ${i}, and what the neighbours made of them`,
+      slug: `night-${i}`,
+      content: text,
+      tags: ['gauges', `n${i % 3}`],
+      status: 'published',
+    });
+  }
+  const long = await ada.client.publish({
+    title: longPost.title,
+    content: `${article}\n\n${article}\n\n${article}`,
+    tags: ['seiches', 'storm surges', '潮汐'],
+    disclosure: 'ai-autonomous',
+    status: 'published',
+  });
+  const short = await ada.client.publish({ title: 'Short', content: 'One line.', status: 'published' });
+  const rtl = await bea.client.publish({
+    title: arabicPage.post.title,
+    slug: 'hamish',
+    content:
+      'كتب الناسخ في الهامش: «برد شديد، والحبر لا يجري».\n\n> ولا حول ولا قوة إلا بالله\n\n1. الصفحة ١٢\n2. وفيها `folio 13r`\n\n| أ | ب |\n|---|---|\n| ١ | ٢ |',
+    lang: 'ar',
+    tags: ['مخطوطات'],
+    status: 'published',
+  });
+  const cjk = await bea.client.publish({
+    title: japanesePage.post.title,
+    slug: 'toudaimori',
+    content:
+      '明治三十年代の灯台日誌が新しく目録に入った。風向きと油の残量のあいだに、三行だけ、*鯨*のことが書いてある。\n\n# 三行\n\n> 朝、鯨を見る。二頭。静かなり。',
+    lang: 'ja',
+    disclosure: 'ai-assisted',
+    status: 'published',
+  });
+  const wide = await bea.client.publish({
+    title: 'Unbroken'.repeat(24),
+    slug: 'wide',
+    content: `${'w'.repeat(400)}\n\n# ${'H'.repeat(120)}\n\n- ${'l'.repeat(200)}\n\n|${'c'.repeat(150)}|b|\n|-|-|\n|1|2|\n\n    ${'x'.repeat(300)}\n\n\`${'i'.repeat(200)}\` <https://example.org/${'u'.repeat(200)}>`,
+    tags: ['t'.repeat(40)],
+    status: 'published',
+  });
+  const deleted = await ada.client.publish({ title: 'Gone', content: 'x', status: 'published' });
+  await ada.client.deletePost(deleted.post.id);
+  await suspended.client.publish({ title: 'Offer', slug: 'offer', content: 'x', status: 'published' });
+  await site.ctx().engine.write(suspendAgent, { slug: suspended.slug, reason: 'spam' });
+  if (hasDiscovery) {
+    await bea.client.addComment(
+      long.post.id,
+      'I would believe *the seiche*: <https://example.org/barometer>.',
+    );
+    await idle.client.addComment(long.post.id, `${'c'.repeat(300)}\n\n\`\`\`\n${'d'.repeat(300)}\n\`\`\``);
+    await bea.client.vote(long.post.id, 1);
+  }
+
+  const token = async (name: string) => {
+    const slug = hasDiscovery ? { slug: name.toLowerCase() } : {};
+    await site.client().register({ email: `${name}@example.com`, name, ...slug });
+    return site.token(`${name}@example.com`);
+  };
+  const { baseUrl } = site;
+  const verify = `${baseUrl}/verify?token=${await token('Newcomer')}`;
+  const kinds: PageKind[] = [
+    { name: 'home', url: `${baseUrl}/` },
+    { name: 'blog', url: ada.blogUrl },
+    { name: 'blog, right to left', url: bea.blogUrl },
+    { name: 'blog, empty', url: idle.blogUrl },
+    { name: 'post, long', url: long.post.url },
+    { name: 'post, short', url: short.post.url },
+    { name: 'post, right to left', url: rtl.post.url },
+    { name: 'post, CJK', url: cjk.post.url },
+    { name: 'post, unbroken words', url: wide.post.url },
+    { name: 'tag', url: `${ada.blogUrl}/tags/gauges` },
+    { name: 'verify', url: verify },
+    { name: 'verify, result', url: `${baseUrl}/verify?token=${await token('Latecomer')}`, submitted: true },
+    { name: 'verify, error', url: `${baseUrl}/verify?token=${crypto.randomUUID()}`, status: 404 },
+    { name: 'problem', url: `${baseUrl}/problems/rate_limited` },
+    { name: 'docs', url: `${baseUrl}/docs` },
+    { name: 'not found', url: `${baseUrl}/nobody`, status: 404 },
+    { name: 'not found, on a blog', url: `${ada.blogUrl}/nothing`, status: 404 },
+    { name: 'gone', url: deleted.post.url, status: 410 },
+    { name: 'suspended', url: `${suspended.blogUrl}/offer`, status: 410 },
+  ];
+  if (hasDiscovery) {
+    kinds.push(
+      { name: 'blogs', url: `${baseUrl}/blogs` },
+      { name: 'search', url: `${baseUrl}/search` },
+      { name: 'search, results', url: `${baseUrl}/search?q=gauge` },
+      { name: 'search, no results', url: `${baseUrl}/search?q=${'q'.repeat(100)}` },
+      { name: 'failure', url: `${baseUrl}/blogs?cursor=x`, status: 400 },
+    );
+  }
+  return kinds;
+}
+
+/** Goes to a page of this kind, by its form where it is the result of one; the answer that it came in. */
+export async function visit(page: Page, kind: PageKind): Promise<Response | null> {
+  const answer = await page.goto(kind.url);
+  if (kind.submitted !== true) return answer;
+  const [sent] = await Promise.all([page.waitForNavigation(), page.locator('main button').click()]);
+  return sent;
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { loadConfig } from '../src/config.ts';
+import type { Context } from '../src/context.ts';
+import { AppError } from '../src/errors.ts';
+import { createLog } from '../src/log.ts';
+import { openContext } from '../src/open-context.ts';
+import { deleteAgent } from '../src/services/agents.ts';
+import type { Caller } from '../src/services/api-keys.ts';
+import { addComment, deleteComment, vote } from '../src/services/engagement.ts';
+import { findWronglyKept } from '../src/services/kept-counts.ts';
+import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/moderation.ts';
+import { deletePost } from '../src/services/post-store.ts';
+import { publish } from '../src/services/posts.ts';
+import { register } from '../src/services/registration.ts';
+import { noPreconditions } from '../src/services/preconditions.ts';
+import type { EngineName } from './support/instance.ts';
+import { sharedPostgres } from './support/shared-postgres.ts';
+
+const engines: readonly EngineName[] = ['sqlite', 'postgres'];
+const agents = 6;
+const rounds = 5;
+
+for (const engine of engines) {
+  describe(`kept counts (${engine})`, () => {
+    it('are what there is, whatever happened side by side', async () => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'masthead-counts-'));
+      const env = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), ...(await database(engine)) };
+      const options = { existing: false, log: createLog('silent') };
+      // Two contexts are to the database what two processes are.
+      const first = await openContext(loadConfig(env), options);
+      const second = await openContext(loadConfig(env), options);
+      try {
+        const callers: Caller[] = [];
+        for (let n = 0; n < agents; n++) callers.push(await newAgent(first, `agent-${n}`));
+        for (let round = 0; round < rounds; round++) {
+          await Promise.all(
+            callers.flatMap((caller, n) => [
+              live(first, caller, callers, round),
+              live(second, caller, callers, round),
+              ...(n < 2 ? [moderate(n === 0 ? first : second, caller.slug)] : []),
+            ]),
+          );
+          assert.deepEqual(await keptWrongly(first), []);
+        }
+        await Promise.all(
+          callers
+            .slice(0, 3)
+            .flatMap((caller) => [
+              passing(first.engine.write(deleteAgent, { agentId: caller.id })),
+              live(second, caller, callers, rounds),
+              live(first, callers[4] ?? caller, callers, rounds),
+            ]),
+        );
+        assert.deepEqual(await keptWrongly(first), []);
+      } finally {
+        await first.close();
+        await second.close();
+        await rm(dataDir, { recursive: true });
+      }
+    });
+  });
+}
+
+async function database(engine: EngineName): Promise<Record<string, string>> {
+  return engine === 'postgres' ? { DATABASE_URL: await (await sharedPostgres()).createDatabase() } : {};
+}
+
+async function newAgent(ctx: Context, slug: string): Promise<Caller> {
+  const { result } = await register(ctx, { email: `${slug}@example.com`, name: slug, slug });
+  await ctx.engine.write(verifyByOperator, { slug });
+  return { id: result.agent.id, name: slug, slug, keyHash: '', suspended: null, keyUsed: true };
+}
+
+/** What an agent does in a moment: some of it meets what the others do to the same posts. */
+async function live(ctx: Context, caller: Caller, all: readonly Caller[], round: number): Promise<void> {
+  const slug = `post-${round % 3}`;
+  const post = { slug, title: slug, content: `Round ${round}`, tags: ['a', `b${round}`] };
+  const saved = await passing(publish(ctx, caller, { ...post, status: round % 2 ? 'draft' : 'published' }));
+  await passing(publish(ctx, caller, { slug, status: 'published', excerpt: String(round) }));
+  const posts = await ctx.db.selectFrom('posts').select('id').orderBy('slug').limit(3).execute();
+  await Promise.all(
+    posts.map(async ({ id: postId }, n) => {
+      const comment = await passing(addComment(ctx, caller, postId, 'Well said', null));
+      await passing(ctx.engine.write(vote, { agentId: caller.id, postId, value: n % 2 ? 1 : -1 }));
+      if (comment && n === 0) {
+        const doomed = { agentId: caller.id, postId, commentId: comment.result.id };
+        await Promise.all([
+          passing(ctx.engine.write(deleteComment, doomed)),
+          passing(ctx.engine.write(deleteComment, doomed)),
+        ]);
+      }
+    }),
+  );
+  if (saved && caller === all[round % all.length])
+    await passing(
+      ctx.engine.write(deletePost, {
+        agentId: caller.id,
+        postId: saved.post.id,
+        preconditions: noPreconditions,
+      }),
+    );
+}
+
+async function moderate(ctx: Context, slug: string): Promise<void> {
+  await ctx.engine.write(suspendAgent, { slug, reason: 'a test' });
+  await ctx.engine.write(restoreAgent, { slug });
+}
+
+/** Refusals are part of the game; anything unforeseen is not. */
+async function passing<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof AppError && error.code !== 'unavailable') return null;
+    throw error;
+  }
+}
+
+/** Everything that is kept beside what it is derived from, and differs from it. */
+async function keptWrongly(ctx: Context): Promise<unknown[]> {
+  const { rows } = await sql`select 'tags' as what, posts.slug, tags, n from posts
+    join (select id, (select count(*) from post_tags where post_id = posts.id) as n from posts) as t
+    on t.id = posts.id where n <> case when listed_at is null then 0 else 2 end`.execute(ctx.db);
+  return [...(await findWronglyKept(ctx)), ...rows];
+}

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { AppError } from '../src/errors.ts';
+import { renderComment, renderPost } from '../src/markdown/render.ts';
+import { createRenderer } from '../src/markdown/renderer.ts';
+import { hostileDocuments } from './markdown-hostile-cases.ts';
+
+/** Takes a second or more, and is not large. */
+const slow = `${`\`\`\`csharp\n${'a\n'.repeat(4000)}\`\`\`\n`.repeat(8)}${'- a\n* b\n'.repeat(40_000)}`;
+/** Takes some hundred MiB. */
+const heavy = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(10);
+
+const code = (expected: string) => (error: unknown) => error instanceof AppError && error.code === expected;
+
+describe('the render threads', () => {
+  test('give what rendering without threads gives', async (t) => {
+    const renderer = createRenderer({ threads: 2 });
+    t.after(() => renderer.close());
+    const markdown = '# a\n\n`b` [c](d:e)\n\n```js\nlet f\n```';
+    assert.deepEqual(await renderer.renderPost(markdown), renderPost(markdown));
+    assert.deepEqual(await renderer.renderComment(markdown), renderComment(markdown));
+  });
+
+  test('answer each of many documents with its own HTML', async (t) => {
+    const renderer = createRenderer({ threads: 2 });
+    t.after(() => renderer.close());
+    const posts = await Promise.all(Array.from({ length: 200 }, (_, at) => renderer.renderPost(`${at}`)));
+    posts.forEach(({ html }, at) => assert.equal(html, `<p dir="auto">${at}</p>\n`));
+  });
+
+  test('pass on why a document is refused, and which field is to blame', async (t) => {
+    const renderer = createRenderer({ threads: 1 });
+    t.after(() => renderer.close());
+    await assert.rejects(renderer.renderPost('>'.repeat(60)), (error: unknown) => {
+      assert.ok(error instanceof AppError);
+      assert.equal(error.code, 'unrenderable');
+      assert.equal(
+        error.message,
+        "'content' nests lists or quotes deeper than 50 levels. Nest them less deep.",
+      );
+      assert.deepEqual(error.extra.errors, [
+        { field: 'content', message: 'nests lists or quotes deeper than 50 levels' },
+      ]);
+      return true;
+    });
+  });
+
+  test('end at the deadline, and the next document is rendered', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 400 });
+    t.after(() => renderer.close());
+    const refused = assert.rejects(renderer.renderPost(slow), code('unrenderable'));
+    const next = renderer.renderPost('a');
+    await refused;
+    assert.equal((await next).html, '<p dir="auto">a</p>\n');
+  });
+
+  test('leave a small document to a free thread while another is busy', async () => {
+    const renderer = createRenderer({ threads: 2, deadlineMs: 60_000 });
+    let isBusy = true;
+    const slowly = assert
+      .rejects(renderer.renderPost(slow), code('unavailable'))
+      .finally(() => (isBusy = false));
+    await renderer.renderPost('a');
+    assert.ok(isBusy);
+    await renderer.close();
+    await slowly;
+  });
+
+  test('that run out of memory are reported and replaced', async (t) => {
+    const crashes: NodeJS.ErrnoException[] = [];
+    const renderer = createRenderer({
+      threads: 1,
+      memoryMb: 24,
+      deadlineMs: 60_000,
+      onCrash: (error) => crashes.push(error),
+    });
+    t.after(() => renderer.close());
+    await assert.rejects(renderer.renderPost(heavy), code('unrenderable'));
+    assert.equal((await renderer.renderPost('a')).html, '<p dir="auto">a</p>\n');
+    assert.deepEqual(
+      crashes.map((error) => error.code),
+      ['ERR_WORKER_OUT_OF_MEMORY'],
+    );
+  });
+
+  test('have a queue that is bounded', async (t) => {
+    const renderer = createRenderer({ threads: 1, maxWaiting: 2 });
+    t.after(() => renderer.close());
+    const first = [renderer.renderPost('a'), renderer.renderPost('b')];
+    await assert.rejects(
+      renderer.renderPost('c'),
+      (error: unknown) =>
+        error instanceof AppError && error.code === 'unavailable' && error.extra.retryAfter === 5,
+    );
+    assert.equal((await Promise.all(first)).length, 2);
+  });
+
+  test('reject what is under way, waiting or new when they are closed', async () => {
+    const renderer = createRenderer({ threads: 1 });
+    await renderer.renderPost('warm');
+    const rejected = [slow, 'a'].map((markdown) =>
+      assert.rejects(renderer.renderPost(markdown), code('unavailable')),
+    );
+    await renderer.close();
+    await Promise.all(rejected);
+    await assert.rejects(renderer.renderPost('b'), code('unavailable'));
+  });
+
+  test('do not keep the process alive once all is rendered', async () => {
+    const program = `
+      const { createRenderer } = await import('${new URL('../src/markdown/renderer.ts', import.meta.url).href}');
+      console.log((await createRenderer({ threads: 1 }).renderPost('a')).html);`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module', '--eval', program],
+      { timeout: 30_000 },
+    );
+    assert.match(stdout, /<p dir="auto">a<\/p>/);
+  });
+
+  const mixed: readonly string[] = [
+    '```ts\nhtml`<b c="d">`; css`a { b: c }`; gql`query { a }`\n```',
+    '```jsx\nreturn <a b={1}>c</a>\n```',
+    '```html\n<style>a { b: c }</style><script>gql`query { a }`</script>\n```',
+    '```yaml\na: <%= b.each do |c| %>\n```',
+    '```dockerfile\nRUN if true; then echo $A; fi\n```',
+    '```console\n$ if true; then echo $A; fi\n```',
+    '```pycon\n>>> def a(): return None\n```',
+  ];
+  test('colour code the same whatever they have rendered before', async (t) => {
+    const everything = mixed.map((markdown) => renderPost(markdown).html);
+    for (const [at, markdown] of mixed.entries()) {
+      const renderer = createRenderer({ threads: 1 });
+      t.after(() => renderer.close());
+      assert.equal((await renderer.renderPost(markdown)).html, everything[at]);
+      assert.equal(renderPost(markdown).html, everything[at]);
+    }
+  });
+});
+
+describe('hostile documents of 32 KiB', () => {
+  test('are each rendered, or refused for their size or depth, and never run into a limit of time or memory', async (t) => {
+    const renderer = createRenderer({
+      threads: 2,
+      deadlineMs: 30_000,
+      onCrash: (error) => assert.fail(error),
+    });
+    t.after(() => renderer.close());
+    const rendered = [...hostileDocuments(32 * 1024)].map(async ([name, markdown]) => {
+      await renderer.renderPost(markdown).catch((error: unknown) => {
+        assert.ok(error instanceof AppError, name);
+        assert.match(
+          error.message,
+          /^'content' (?:makes more than 4 MiB|nests lists or quotes deeper|has more than 1000000)/,
+          name,
+        );
+      });
+    });
+    await Promise.all(rendered);
+  });
+});

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { AppError } from '../src/errors.ts';
+import { renderComment, renderPost } from '../src/markdown/render.ts';
+
+const rel = 'rel="ugc nofollow noopener"';
+
+describe('a post in HTML', () => {
+  const cases: readonly (readonly [what: string, markdown: string, html: string])[] = [
+    [
+      'a heading gets an id, an anchor and the level after the title',
+      '# A *b*',
+      '<h2 id="h-a-b" dir="auto">A <em>b</em> <a class="anchor" href="#h-a-b" aria-labelledby="h-a-b"></a></h2>\n',
+    ],
+    [
+      'a link says whose it is',
+      '[a](https://b.example "t")',
+      `<p dir="auto"><a href="https://b.example" title="t" ${rel}>a</a></p>\n`,
+    ],
+    [
+      'a relative link stays relative',
+      '[a](../b?c#d)',
+      `<p dir="auto"><a href="../b?c#d" ${rel}>a</a></p>\n`,
+    ],
+    [
+      'an image is lazy and sends no referrer',
+      '![a *b*](https://c.example/d.png "t")',
+      '<p dir="auto"><img src="https://c.example/d.png" alt="a b" title="t" loading="lazy" decoding="async" referrerpolicy="no-referrer"></p>\n',
+    ],
+    [
+      'a table scrolls, and aligns by class',
+      '| a | b |\n| :- | -: |',
+      '<div class="table" role="region" aria-label="Table 1" tabindex="0">\n<table dir="auto">\n<thead>\n<tr>\n' +
+        '<th class="left">a</th>\n<th class="right">b</th>\n</tr>\n</thead>\n</table>\n</div>\n',
+    ],
+    [
+      'a task is a checkbox with a name',
+      '- [x] a\n- [ ] b',
+      '<ul dir="auto">\n<li class="task"><input type="checkbox" disabled checked aria-label="Done"> a</li>\n' +
+        '<li class="task"><input type="checkbox" disabled aria-label="To do"> b</li>\n</ul>\n',
+    ],
+    ['an ordered list keeps its start', '7. a', '<ol start="7" dir="auto">\n<li>a</li>\n</ol>\n'],
+    [
+      'code is highlighted by class',
+      '```js\nlet a\n```',
+      '<pre tabindex="0"><code class="language-js"><span class="hljs-keyword">let</span> a\n</code></pre>\n',
+    ],
+    [
+      'code in a language nobody knows is plain',
+      '```brainfog\n<a>\n```',
+      '<pre tabindex="0"><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n',
+    ],
+    ['a language is never guessed', '```\nlet a\n```', '<pre tabindex="0"><code>let a\n</code></pre>\n'],
+    [
+      'an info string is escaped',
+      '```"><script>\na\n```',
+      '<pre tabindex="0"><code class="language-&quot;&gt;&lt;script&gt;">a\n</code></pre>\n',
+    ],
+    [
+      'our own tags work within text',
+      'H<sub>2</sub>O<br>E=mc<SUP>2</SUP> <kbd>^C</kbd>',
+      '<p dir="auto">H<sub>2</sub>O<br>E=mc<sup>2</sup> <kbd>^C</kbd></p>\n',
+    ],
+    [
+      'our own tags count only when closed where they were opened',
+      '<sub>a *b</sub>* </kbd> <kbd class="x">',
+      '<p dir="auto">&lt;sub&gt;a <em>b&lt;/sub&gt;</em> &lt;/kbd&gt; &lt;kbd class=&quot;x&quot;&gt;</p>\n',
+    ],
+    [
+      'details hold markdown',
+      '<details open>\n<summary>A *b*</summary>\n\n- c\n\n</details>',
+      '<details open>\n<summary dir="auto">A <em>b</em></summary>\n<ul dir="auto">\n<li>c</li>\n</ul>\n</details>\n',
+    ],
+    [
+      'details without a summary get one',
+      '<details>\na\n</details>',
+      '<details>\n<summary>Details</summary>\n<p dir="auto">a</p>\n</details>\n',
+    ],
+    [
+      'details that are not closed in their container are text',
+      '> <details><summary>a</summary>\n\n</details>',
+      '<blockquote dir="auto">\n<p>&lt;details&gt;</p>\n<p>&lt;summary&gt;a&lt;/summary&gt;</p>\n</blockquote>\n' +
+        '<p dir="auto">&lt;/details&gt;</p>\n',
+    ],
+    ['an HTML comment is shown', '<!-- do as I say -->', '<p dir="auto">&lt;!-- do as I say --&gt;</p>\n'],
+    [
+      'an entity of something invisible is shown as it was written',
+      'a&#x202e;b &zwj; &#xe0041; &nbsp;&#9;&lt;',
+      '<p dir="auto">a&amp;#x202e;b &amp;zwj; &amp;#xe0041; \u00a0\t&lt;</p>\n',
+    ],
+    [
+      'an address keeps its underscores',
+      'https://a.example/__init__.py',
+      `<p dir="auto"><a href="https://a.example/__init__.py" ${rel}>https://a.example/__init__.py</a></p>\n`,
+    ],
+    [
+      'an address ends at full-width punctuation',
+      '看https://a.example/b。好',
+      `<p dir="auto">看<a href="https://a.example/b" ${rel}>https://a.example/b</a>。好</p>\n`,
+    ],
+    [
+      'an address in a link text is text',
+      '[https://a.example](https://b.example)',
+      `<p dir="auto"><a href="https://b.example" ${rel}>https://a.example</a></p>\n`,
+    ],
+    [
+      'a look-alike host is shown encoded where it was written so',
+      '<https://xn--80ak6aa92e.example>',
+      `<p dir="auto"><a href="https://xn--80ak6aa92e.example" ${rel}>https://xn--80ak6aa92e.example</a></p>\n`,
+    ],
+    ['straight quotes and dashes stay', '"a" -- \'b\'...', '<p dir="auto">&quot;a&quot; -- \'b\'...</p>\n'],
+  ];
+  for (const [what, markdown, html] of cases) {
+    test(what, () => assert.equal(renderPost(markdown).html, html));
+  }
+
+  test('footnotes are numbered by first reference, linked both ways, and may refer to each other', () => {
+    const { html } = renderPost('a[^x] b[^y] c[^X] d[^no]\n\n[^y]: Y[^z]\n[^x]:\n    > X\n[^z]: Z');
+    const notes = Array.from(
+      html.matchAll(/<li id="(fn-\d)"[^>]*>\s*(?:<blockquote>\s*)?<p>(\w)/g),
+      ([, id, text]) => `${id} ${text}`,
+    );
+    assert.deepEqual(notes, ['fn-1 X', 'fn-2 Y', 'fn-3 Z']);
+    assert.deepEqual(
+      Array.from(html.matchAll(/ id="(fnref-[\d-]+)"/g), ([, id]) => id),
+      ['fnref-1', 'fnref-2', 'fnref-1-2', 'fnref-3'],
+    );
+    assert.deepEqual(
+      Array.from(html.matchAll(/href="#(fnref-[\d-]+)"/g), ([, id]) => id),
+      ['fnref-1', 'fnref-1-2', 'fnref-2', 'fnref-3'],
+    );
+    assert.match(html, /d\[\^no\]/);
+  });
+
+  test('the highest heading becomes h2 and the others keep their distance', () => {
+    const levels = (markdown: string): number[] => renderPost(markdown).headings.map(({ level }) => level);
+    assert.deepEqual(levels('# a\n## b\n###### c'), [2, 3, 6]);
+    assert.deepEqual(levels('## a\n### b\n## c'), [2, 3, 2]);
+  });
+
+  test('equal headings get different ids, and a link by the name that GitHub gives finds its heading', () => {
+    const { html, headings } = renderPost(
+      '# Install it!\n# Install it\n# install-it-1\n# 日本 語\n# 🚀\n\n[a](#install-it) [b](#Install-it-1) [c](#%E6%97%A5%E6%9C%AC-%E8%AA%9E)',
+    );
+    assert.deepEqual(
+      headings.map(({ id }) => id),
+      ['h-install-it', 'h-install-it-1', 'h-install-it-1-1', 'h-日本-語', 'h-section'],
+    );
+    assert.deepEqual(
+      Array.from(html.matchAll(/<a href="#([^"]*)">/g), ([, id]) => id),
+      ['h-install-it', 'h-install-it-1', 'h-日本-語'],
+    );
+  });
+
+  test('large code, code with long lines and code beyond 64 KiB in all is not highlighted', () => {
+    const block = (line: string, lines: number): string => `\`\`\`js\n${`${line}\n`.repeat(lines)}\`\`\`\n`;
+    const highlighted = (markdown: string): number =>
+      renderPost(markdown).html.match(/hljs-keyword/g)?.length ?? 0;
+    assert.equal(highlighted(block('let a', 1300)), 1300);
+    assert.equal(highlighted(block('let a', 1400)), 0);
+    assert.equal(highlighted(block(`let ${'a'.repeat(497)}`, 1)), 0);
+    assert.equal(highlighted(block('let a', 1300).repeat(9)), 8 * 1300);
+  });
+});
+
+describe('a post as text', () => {
+  test('has blocks on lines, cells between tabs, alternative texts, code and footnotes, and no markup', () => {
+    const { text } = renderPost(
+      '# A *b*\n\n- [x] c `d`\n  - e\n\n| f | g |\n|-|-|\n| h | ![i](https://j.example) |\n\n```js\nk\n```\nl[^1]\n\n[^1]: m',
+    );
+    assert.deepEqual(
+      text.split('\n').map((line) => line.trim()),
+      ['A b', 'c d', 'e', 'f\tg', 'h\ti', 'k', 'l', 'm'],
+    );
+  });
+
+  test('is cut at 200,000 UTF-16 units without splitting a character', () => {
+    const { text } = renderPost(`a${'😀'.repeat(110_000)}`);
+    assert.equal(text.length, 200_000);
+    assert.ok(text.isWellFormed());
+  });
+
+  test('gives an excerpt of at most 300 code points, cut at a word', () => {
+    assert.equal(renderPost('# A\n\nb  \nc').excerpt, 'A b c');
+    const { excerpt } = renderPost('word, '.repeat(100));
+    assert.ok(
+      excerpt.endsWith('word…') && Array.from(excerpt).length <= 300 && excerpt.length > 290,
+      excerpt,
+    );
+    assert.equal(renderPost('漢'.repeat(400)).excerpt, `${'漢'.repeat(299)}…`);
+    assert.equal(renderPost('😀'.repeat(300)).excerpt, '😀'.repeat(300));
+  });
+
+  for (const [text, words] of [
+    ['', 0],
+    ["It's a well-known fact: 3.", 5],
+    ['日本語の文章', 3],
+    ['한국어 문장', 2],
+    ['mixed 漢字 text', 3],
+    ['— … !', 0],
+  ] as const) {
+    test(`counts ${words} words in '${text}'`, () => assert.equal(renderPost(text).words, words));
+  }
+});
+
+describe('the warnings of a post', () => {
+  const cases: readonly (readonly [markdown: string, warning: RegExp])[] = [
+    ['[a](javascript:alert)', /^'javascript:alert' is not made a link/],
+    ['<irc://a>', /^'irc:\/\/a' is not made a link/],
+    ['![](https://a.example/b.png)', /'https:\/\/a\.example\/b\.png' has no alternative text/],
+    ['![a](http://a.example/b.png)', /shown as its alternative text: an image needs an https address/],
+    ['![a](/b.png)', /an image needs an https address/],
+    ['[a](#nowhere)', /'#nowhere' leads nowhere/],
+    ['a\n\n[^b]: c', /footnote '\[\^b\]' is not shown/],
+    ['<div>a</div>', /^raw HTML is shown as text, beginning with '<div'/],
+    ['a <!-- b -->', /^raw HTML is shown as text/],
+  ];
+  for (const [markdown, warning] of cases) {
+    test(`name what is probably a mistake in ${JSON.stringify(markdown)}`, () => {
+      const { warnings } = renderPost(markdown);
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? '', warning);
+    });
+  }
+
+  test('are silent about ordinary text, type parameters and code', () => {
+    assert.deepEqual(
+      renderPost('Vec<String> `<div>` <kbd>a</kbd> [a](b) a < b, [c](#d)\n\n# D').warnings,
+      [],
+    );
+  });
+
+  test('are at most a few dozen, however many mistakes there are', () => {
+    const mistakes = Array.from(
+      { length: 1000 },
+      (_, at) => `![](https://a.example/${at}) [b](c${at}:d)`,
+    ).join(' ');
+    assert.ok(renderPost(mistakes).warnings.length <= 26);
+  });
+});
+
+describe('a comment', () => {
+  const cases: readonly (readonly [what: string, markdown: string, html: string])[] = [
+    [
+      'has emphasis, code and links',
+      '*a* **b** ~~c~~ `d` [e](/f)',
+      `<p dir="auto"><em>a</em> <strong>b</strong> <del>c</del> <code>d</code> <a href="/f" ${rel}>e</a></p>\n`,
+    ],
+    [
+      'has lists and quotes',
+      '> a\n\n- b',
+      '<blockquote dir="auto">\n<p>a</p>\n</blockquote>\n<ul dir="auto">\n<li>b</li>\n</ul>\n',
+    ],
+    ['has strong text for headings', '# a', '<p dir="auto"><strong>a</strong></p>\n'],
+    [
+      'has the alternative text for images',
+      '![a](https://b.example) ![](https://c.example)',
+      '<p dir="auto">a https://c.example</p>\n',
+    ],
+    ['has no tables', '|a|\n|-|', '<p dir="auto">|a|\n|-|</p>\n'],
+    ['has no tasks', '- [ ] a', '<ul dir="auto">\n<li>[ ] a</li>\n</ul>\n'],
+    ['has no footnotes', 'a[^b]', '<p dir="auto">a[^b]</p>\n'],
+    ['has no tags', '<sub>a</sub>', '<p dir="auto">&lt;sub&gt;a&lt;/sub&gt;</p>\n'],
+    ['links to fragments as they are', '[a](#b)', '<p dir="auto"><a href="#b">a</a></p>\n'],
+  ];
+  for (const [what, markdown, html] of cases) {
+    test(what, () => assert.equal(renderComment(markdown).html, html));
+  }
+});
+
+test('a comment with raw HTML is let through with a warning', () => {
+  assert.match(
+    renderComment('<div>a</div>').warnings.join(),
+    /^raw HTML is shown as text, beginning with '<div'/,
+  );
+});
+
+describe('a document is refused as unrenderable', () => {
+  const cases: readonly (readonly [what: string, markdown: string])[] = [
+    ['when its HTML is larger than 4 MiB', '# a\n'.repeat(100_000)],
+    ['when its HTML is larger than 4 MiB in UTF-8 only', '漢'.repeat(1_400_000)],
+    ['when quotes nest deeper than 50 levels', `${'>'.repeat(51)} a`],
+    ['when lists nest deeper than 50 levels', `${'- '.repeat(51)} a`],
+    [
+      'when its tables ask for more than a million parts',
+      `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(30),
+    ],
+  ];
+  for (const [what, markdown] of cases) {
+    test(what, () => {
+      const isRefusal = (error: unknown): boolean =>
+        error instanceof AppError && error.code === 'unrenderable';
+      assert.throws(() => renderPost(markdown), isRefusal);
+    });
+  }
+
+  test('and not when it nests as deep as is allowed', () => {
+    assert.match(renderPost(`${'>'.repeat(49)} a`).html, /<p>a<\/p>/);
+  });
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { OpenApiDocument } from '../src/schemas/openapi.ts';
+import { answerFaults, operationAt, operationsOf } from './support/api-document.ts';
+import { describeInstances, type CallOptions, type Instance } from './support/instance.ts';
+
+const run = promisify(execFile);
+
+describeInstances('the OpenAPI document', {}, (the) => {
+  test('satisfies the recommended rules of redocly without a warning', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'masthead-openapi-'));
+    try {
+      // Its rules allow no address of the machine itself among the servers.
+      const text = JSON.stringify(await documentOf(the())).replaceAll(
+        /http:\/\/localhost(?::\d+)?/g,
+        'https://masthead.test',
+      );
+      await writeFile(join(folder, 'openapi.json'), text);
+      await writeFile(join(folder, 'redocly.yaml'), 'extends: [recommended]\ntelemetry: off\n');
+      const program = fileURLToPath(new URL('../node_modules/@redocly/cli/bin/cli.js', import.meta.url));
+      const { stdout, stderr } = await run(
+        process.execPath,
+        [program, 'lint', '--format=json', 'openapi.json'],
+        {
+          cwd: folder,
+          env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+        },
+      );
+      const { totals }: { totals: unknown } = JSON.parse(stdout);
+      assert.deepEqual(totals, { errors: 0, warnings: 0, ignored: 0 }, stdout + stderr);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('is not sent again to whoever has it', async () => {
+    const first = await the().call('GET', '/api/openapi.json');
+    const etag = String(first.headers['etag']);
+    const again = await the().call('GET', '/api/openapi.json', { headers: { 'if-none-match': etag } });
+    assert.deepEqual([again.status, again.text, again.headers['etag']], [304, '', etag]);
+  });
+
+  test('describes every answer that a life brings, and each of its operations succeeds in it', async () => {
+    const instance = the();
+    const document = await documentOf(instance);
+    const succeeded = new Set<string>();
+    const faults: string[] = [];
+
+    async function call(method: string, path: string, options: CallOptions = {}) {
+      const answer = await instance.call(method, path, options);
+      const found = answerFaults(document, { method, path }, answer);
+      faults.push(...found.map((fault) => `${method} ${path} ${answer.status}: ${fault}`));
+      const { pathname } = new URL(path, 'http://x');
+      if (answer.status < 400)
+        succeeded.add(operationAt(document, method, pathname)?.operation.operationId ?? path);
+      return answer;
+    }
+
+    await live(instance, call);
+    assert.deepEqual(faults, []);
+    const described = operationsOf(document).map(({ operation }) => operation.operationId);
+    assert.deepEqual([...succeeded].toSorted(), described.toSorted());
+  });
+});
+
+type Call = (method: string, path: string, options?: CallOptions) => ReturnType<Instance['call']>;
+
+/** Every operation with success, and most with each kind of failure. */
+async function live(instance: Instance, call: Call): Promise<void> {
+  const hasSlugs = instance.variant === 'subdomain';
+  const email = 'ada@example.com';
+  const registration = { email, name: 'Ada', ...(hasSlugs ? { slug: 'ada' } : {}) };
+  const once = { 'idempotency-key': 'first' };
+
+  for (const path of ['/healthz', '/readyz', '/api/openapi.json', '/api/limits']) await call('GET', path);
+  await call('POST', '/api/register', { body: registration, headers: once });
+  await call('POST', '/api/register', { body: registration, headers: once });
+  await call('POST', '/api/register', { body: { ...registration, name: 'Eve' }, headers: once });
+  await call('POST', '/api/register', { body: { nmae: 'Ada', email: 'x' } });
+  await call('POST', '/api/register', { body: '{' });
+  await call('POST', '/api/register', { body: 'a=b', headers: { 'content-type': 'text/plain' } });
+  await call('POST', '/api/register', { body: `"${'x'.repeat(70_000)}"` });
+  await call('POST', '/api/recover', { body: { email: 'nobody@example.com' } });
+  await call('GET', '/api/verify');
+  await call('GET', '/api/verify?token=unknown');
+  const verified = await call('GET', `/api/verify?token=${await instance.token(email)}`);
+  let key = String(verified.at('apiKey'));
+  await call('GET', '/api/me', { key });
+  await call('GET', '/api/me');
+  await call('GET', '/api/me', { key: 'wrong' });
+  await call('GET', `/api/verify?token=${await instance.token(email)}`);
+  await call('POST', '/api/register', { body: { ...registration, name: 'Ada 2' } });
+  await call('PATCH', '/api/me', { key, body: { bio: 'Notes.', avatarUrl: 'https://example.com/a.png' } });
+  await call('GET', '/api/limits', { key });
+  await call('GET', '/api/me/export', { key });
+
+  const post = { title: 'Note G', content: '# Bernoulli', status: 'published', tags: ['engine'], statsu: 1 };
+  const created = await call('POST', '/api/publish', { key, body: post });
+  const id = String(created.at('post.id'));
+  const etag = String(created.headers['etag']);
+  await call('POST', '/api/publish', { key, body: post });
+  await call('POST', '/api/publish', { key, body: { title: 'Draft', content: 'x' } });
+  await call('POST', '/api/publish?dryRun=true', { key, body: { ...post, title: 'Other' } });
+  await call('POST', '/api/publish', {
+    key,
+    body: '# By hand\n\ntext',
+    headers: { 'content-type': 'text/markdown' },
+  });
+  await call('POST', '/api/publish', { key, body: { title: '', content: 7 } });
+  await call('POST', '/api/publish', { key, body: { ...post, content: `see ${key}` } });
+  await call('POST', '/api/publish', { key, body: { ...post, content: 'x'.repeat(600_000) } });
+  await call('POST', '/api/publish', { key, body: post, headers: { 'if-none-match': '*' } });
+  await call('GET', '/api/posts', { key });
+  await call('GET', '/api/posts');
+  await call('GET', '/api/posts?status=draft&limit=1', { key });
+  await call('GET', '/api/posts?limit=many', { key });
+  await call('GET', `/api/posts/${id}`);
+  await call('GET', `/api/posts/${id}`, { headers: { 'if-none-match': etag } });
+  await call('GET', '/api/posts/none');
+  await call('PATCH', `/api/posts/${id}`, { key, body: { title: 'Note G, mended', lang: 'en' } });
+  await call('PATCH', `/api/posts/${id}`, { key, body: { title: 'x' }, headers: { 'if-match': etag } });
+
+  if (hasSlugs) {
+    await call('GET', '/api/posts?since=2020-01-01&limit=1');
+    await call('GET', '/api/posts?agent=ada');
+    await call('GET', '/api/posts?agent=nobody');
+    await call('GET', '/api/blogs?sort=posts');
+    await call('GET', '/api/posts/featured?limit=5');
+    await call('GET', '/api/search?q=bernoulli');
+    await call('GET', '/api/search');
+    const body = { content: 'It *runs*.' };
+    const comment = await call('POST', `/api/posts/${id}/comments`, { key, body, headers: once });
+    await call('POST', `/api/posts/${id}/comments`, { key, body, headers: once });
+    await call('GET', `/api/posts/${id}/comments`);
+    await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 1 } });
+    await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 2 } });
+    await call('DELETE', `/api/posts/${id}/vote`, { key });
+    await call('DELETE', `/api/posts/${id}/comments/${String(comment.at('comment.id'))}`, { key });
+  }
+
+  key = String((await call('POST', '/api/regenerate-key', { key })).at('apiKey'));
+  await call('POST', '/api/recover', { body: { email } });
+  const confirmed = await call('POST', '/api/recover/confirm', {
+    body: { token: await instance.token(email) },
+  });
+  key = String(confirmed.at('apiKey'));
+  await call('DELETE', `/api/posts/${id}`, { key });
+  await call('DELETE', `/api/posts/${id}`, { key });
+  await call('DELETE', '/api/me', { key });
+}
+
+async function documentOf(instance: Instance): Promise<OpenApiDocument> {
+  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
+}

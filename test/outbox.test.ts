@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadConfig } from '../src/config.ts';
+import type { OutboxRow } from '../src/db/tables.ts';
+import { createLog } from '../src/log.ts';
+import { createSmtpMailer } from '../src/mail/smtp.ts';
+import { openContext, type OpenContext } from '../src/open-context.ts';
+import { register } from '../src/services/registration.ts';
+import { verifyByOperator } from '../src/services/moderation.ts';
+import { claimMail } from '../src/services/outbox.ts';
+import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
+import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
+
+const second = 1_000;
+const day = 24 * 3_600_000;
+const tokenLine = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/m;
+
+describe('the outbox worker', () => {
+  test('delivers a message at once and erases its text', async (t) => {
+    const { ctx, smtp, startWorker, row } = await setUp(t);
+    startWorker();
+    const { agent } = await registered(ctx, 'ada');
+
+    const mail = await smtp.waitFor(() => true);
+    assert.deepEqual(mail.to, ['ada@agents.example']);
+    assert.match(mail.email.text ?? '', tokenLine);
+    const done = await row((found) => found.delivered_at !== null);
+    assert.equal(mail.email.messageId, `<${done.id}@localhost>`);
+    const { agent_id, sealed, due_at, lease_owner, attempts, last_error } = done;
+    assert.deepEqual(
+      { agent_id, sealed, due_at, lease_owner, attempts, last_error },
+      { agent_id: agent.id, sealed: null, due_at: null, lease_owner: null, attempts: 1, last_error: null },
+    );
+  });
+
+  test('delivers each message of a burst once', async (t) => {
+    const { ctx, smtp, startWorker, rows } = await setUp(t);
+    startWorker();
+    const names = Array.from({ length: 25 }, (_, i) => `agent-${i}`);
+    await Promise.all(names.map((name) => registered(ctx, name)));
+
+    await until(async () => (await rows()).every((row) => row.delivered_at !== null));
+    const receivers = smtp.messages.flatMap((mail) => mail.to);
+    assert.deepEqual(receivers.toSorted(), names.map((name) => `${name}@agents.example`).toSorted());
+  });
+
+  test('tries again later and later while the server refuses for now, and says so every ten minutes', async (t) => {
+    const { ctx, clock, startWorker, row, lines } = await setUp(t, { refuse: 'message', code: 451 });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+
+    const waits: number[] = [];
+    for (let attempts = 1; attempts <= 10; attempts++) {
+      const failed = await row((found) => found.attempts === attempts);
+      assert.match(failed.last_error ?? '', /^the mail server answered 451/);
+      assert.notEqual(failed.sealed, null);
+      const due = Date.parse(failed.due_at ?? '');
+      waits.push((due - clock.now) / second);
+      clock.now = due;
+      worker.nudge();
+    }
+
+    assert.deepEqual(waits, [15, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+    const warnings = lines('warn');
+    // Of the attempts at 0, 15, 45, 105, 225, 465, 945, 1905, 3825, 7425 s.
+    assert.equal(warnings.length, 5);
+    assert.match(warnings[0] ?? '', /mail is not going out: the mail server answered 451.*; 1 messages wait/);
+  });
+
+  test('delivers what was refused for now once the server takes it', async (t) => {
+    const { ctx, clock, smtp, startWorker, row, lines } = await setUp(t, { refuse: 'recipient', code: 450 });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+    await row((found) => found.attempts === 1);
+
+    smtp.setFault(null);
+    clock.now += 15 * second;
+    worker.nudge();
+    await row((found) => found.delivered_at !== null && found.sealed === null);
+    assert.equal(smtp.messages.length, 1);
+    await until(async () => lines('info').some((line) => line.includes('mail is going out again')));
+  });
+
+  test('gives up what the server refuses for good, with one line for the operator', async (t) => {
+    const { ctx, startWorker, row, lines } = await setUp(t, { refuse: 'recipient', code: 550 });
+    startWorker();
+    const { agent } = await registered(ctx, 'ada');
+
+    const dead = await row((found) => found.dead_at !== null);
+    assert.equal(dead.sealed, null);
+    assert.equal(dead.due_at, null);
+    await until(async () => lines('error').length > 0);
+    const [line = '', ...more] = lines('error');
+    assert.deepEqual(more, []);
+    const { mailId, kind, agentId, reason } = JSON.parse(line);
+    assert.deepEqual({ mailId, kind, agentId }, { mailId: dead.id, kind: 'verification', agentId: agent.id });
+    assert.match(reason, /^the mail server answered 550/);
+    assert.doesNotMatch(line, /agents\.example|recipient\.example/);
+  });
+
+  test('gives up what could not be delivered for 7 days', async (t) => {
+    const { ctx, clock, startWorker, row, lines } = await setUp(t, { refuse: 'message', code: 451 });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+    await row((found) => found.attempts === 1);
+
+    clock.now += 7 * day;
+    worker.nudge();
+    assert.equal((await row((found) => found.dead_at !== null)).sealed, null);
+    await until(async () => lines('error').length === 1);
+  });
+
+  test('gives up a text that another secret sealed', async (t) => {
+    const { ctx, startWorker, row, lines } = await setUp(t);
+    await registered(ctx, 'ada');
+    startWorker({ ...ctx, secretKey: Buffer.alloc(32) });
+    assert.equal((await row((found) => found.dead_at !== null)).sealed, null);
+    await until(async () => lines('error').length === 1);
+    assert.match(lines('error')[0] ?? '', /cannot be unsealed/);
+  });
+
+  test('sends what a crashed process had claimed when its lease has run out, and not before', async (t) => {
+    const { ctx, clock, smtp, startWorker, row } = await setUp(t);
+    await registered(ctx, 'ada');
+    await ctx.engine.write(claimMail, { owner: 'crashed', limit: 10, duration: 120 * second });
+    const worker = startWorker();
+    await registered(ctx, 'bob');
+    await smtp.waitFor((mail) => mail.to.includes('bob@agents.example'));
+    assert.equal(smtp.messages.length, 1);
+
+    clock.now += 120 * second;
+    worker.nudge();
+    await smtp.waitFor((mail) => mail.to.includes('ada@agents.example'));
+    await row((found) => found.delivered_at !== null && found.attempts === 1);
+  });
+
+  test('repeats a message under the same Message-ID when the answer to it was lost', async (t) => {
+    const { ctx, clock, smtp, startWorker, row } = await setUp(t, { drop: 'message' });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+    await row((found) => found.attempts === 1);
+    const received = smtp.messages.length;
+
+    smtp.setFault(null);
+    clock.now += 15 * second;
+    worker.nudge();
+    await row((found) => found.delivered_at !== null);
+    assert.equal(smtp.messages.length, received + 1);
+    assert.equal(new Set(smtp.messages.map((mail) => mail.email.messageId)).size, 1);
+  });
+
+  test('does not send what was cancelled while it waited', async (t) => {
+    const { ctx, clock, smtp, startWorker, row } = await setUp(t, { refuse: 'message', code: 451 });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+    await row((found) => found.attempts === 1);
+    await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+
+    smtp.setFault(null);
+    clock.now += 15 * second;
+    worker.nudge();
+    await registered(ctx, 'bob');
+    await smtp.waitFor((mail) => mail.to.includes('bob@agents.example'));
+    assert.equal(smtp.messages.length, 1);
+    const cancelled = await row((found) => found.cancelled_at !== null);
+    assert.deepEqual([cancelled.sealed, cancelled.due_at], [null, null]);
+  });
+
+  test('gives a message back at close that the server has not taken in time', async (t) => {
+    const { ctx, smtp, startWorker, row } = await setUp(t, { hang: 'message' });
+    const worker = startWorker(ctx, { patience: 20 });
+    await registered(ctx, 'ada');
+    await row((found) => found.lease_owner !== null);
+    await worker.close();
+    const released = await row((found) => found.lease_owner === null);
+    assert.notEqual(released.sealed, null);
+    assert.equal(released.delivered_at, null);
+
+    smtp.setFault(null);
+    startWorker();
+    await smtp.waitFor(() => true);
+    await row((found) => found.delivered_at !== null);
+  });
+
+  test('finishes at close what is under way', async (t) => {
+    const { ctx, smtp, startWorker, row } = await setUp(t);
+    const worker = startWorker(ctx, { patience: 5_000 });
+    await registered(ctx, 'ada');
+    await row((found) => found.lease_owner !== null || found.delivered_at !== null);
+    await worker.close();
+    assert.equal(smtp.messages.length, 1);
+    await row((found) => found.delivered_at !== null);
+  });
+});
+
+/** A database, a mail server, and a clock that stands still; all gone after the test. */
+async function setUp(t: TestContext, fault?: SmtpFault) {
+  const dir = await mkdtemp(join(tmpdir(), 'masthead-outbox-'));
+  const smtp = await startSmtpServer(fault ? { fault } : {});
+  const config = loadConfig({ DATA_DIR: dir });
+  const clock = { now: Date.parse('2026-03-01T12:00:00Z') };
+  const written: string[] = [];
+  const log = createLog('info', (line) => written.push(line));
+  const ctx = await openContext(config, { existing: false, log, now: () => clock.now });
+  const closers: (() => Promise<void>)[] = [];
+  t.after(async () => {
+    for (const close of closers) await close();
+    await ctx.close();
+    await smtp.close();
+    await rm(dir, { recursive: true });
+  });
+
+  const rows = (): Promise<OutboxRow[]> => ctx.db.selectFrom('outbox').selectAll().execute();
+  return {
+    ctx,
+    clock,
+    smtp,
+    rows,
+    /** Waits for a row of the outbox. */
+    row: async (fits: (row: OutboxRow) => boolean): Promise<OutboxRow> => {
+      let found: OutboxRow | undefined;
+      await until(async () => (found = (await rows()).find(fits)) !== undefined);
+      assert.ok(found);
+      return found;
+    },
+    lines: (level: string) => written.filter((line) => line.includes(`"level":"${level}"`)),
+    startWorker: (context: typeof ctx = ctx, options: OutboxOptions = {}) => {
+      const mailer = createSmtpMailer({ url: smtp.url, from: 'Masthead <masthead@localhost>' });
+      const worker = startOutboxWorker(context, mailer, { random: () => 1, patience: 100, ...options });
+      closers.push(async () => {
+        await worker.close();
+        await mailer.close();
+      });
+      return worker;
+    },
+  };
+}
+
+async function registered(ctx: OpenContext, name: string) {
+  const { result } = await register(ctx, { email: `${name}@agents.example`, name, slug: name });
+  return result;
+}
+
+/** Looks again until it holds; fails after 5 s. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('what the test waits for did not happen within 5 s');
+    await delay(5);
+  }
+}

@@ -1,0 +1,342 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { loadConfig } from '../src/config.ts';
+import { createLog } from '../src/log.ts';
+import { startServer } from '../src/server.ts';
+import { followChanges } from '../src/web/change-feed.ts';
+import { createPageCache, type PageCache } from '../src/web/page-cache.ts';
+import type { PageTag } from '../src/web/page.ts';
+import { storePage } from '../src/web/stored-page.ts';
+import { request, rawRequest } from './support/http.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { open } from './support/pages.ts';
+
+const config = loadConfig({});
+
+function page(body: string, tags: readonly PageTag[] = []) {
+  return storePage({ type: 'html', body, tags }, config, 0);
+}
+
+test('a page is forgotten when something that it shows changes, and no other is', () => {
+  const cases: [readonly string[], string[]][] = [
+    [['post:1'], ['blog', 'site']],
+    [['agent:1'], ['home', 'site']],
+    [['site'], ['blog', 'home', 'post']],
+    [
+      ['agent:2', 'post:2'],
+      ['post', 'site'],
+    ],
+    [[], ['blog', 'home', 'post', 'site']],
+  ];
+  for (const [changed, kept] of cases) {
+    const cache = createPageCache(1e6);
+    cache.put('post', page('p', ['post:1', 'agent:1']), cache.moment());
+    cache.put('blog', page('b', ['agent:1', 'post:2']), cache.moment());
+    cache.put('home', page('h', ['post:*']), cache.moment());
+    cache.put('site', page('s', ['site']), cache.moment());
+    cache.drop(changed);
+    const left = ['blog', 'home', 'post', 'site'].filter((key) => cache.get(key) !== undefined);
+    assert.deepEqual(left, kept, changed.join());
+  }
+});
+
+test('a page that was being read while something that it shows changed is not kept', () => {
+  const cache = createPageCache(1e6);
+  const cases: [(cache: PageCache) => void, boolean][] = [
+    [() => undefined, true],
+    [() => cache.drop(['post:2']), true],
+    [() => cache.drop(['post:1']), false],
+    [() => cache.clear(), false],
+  ];
+  for (const [meanwhile, isKept] of cases) {
+    const since = cache.moment();
+    meanwhile(cache);
+    cache.put('post', page('old', ['post:1']), since);
+    assert.equal(cache.get('post') !== undefined, isKept, String(meanwhile));
+  }
+  cache.put('post', page('new', ['post:1']), cache.moment());
+  assert.ok(cache.get('post'));
+});
+
+test('the cache keeps to its bounds, what is asked for stays longest, and it counts to zero', () => {
+  const cache = createPageCache(200_000);
+  cache.put('hot', page('x'.repeat(10_000), ['agent:1']), 0);
+  for (let i = 0; i < 1_000; i++) {
+    assert.ok(cache.get('hot'), `after ${i}`);
+    cache.put(`cold-${i}`, page('y'.repeat(5_000), ['agent:1']), 0);
+    assert.ok(cache.size() <= 200_000);
+  }
+  assert.ok(cache.get('cold-999'));
+  assert.equal(cache.get('cold-0'), undefined);
+  cache.put('huge', page('z'.repeat(60_000)), 0);
+  assert.equal(cache.get('huge'), undefined, 'one page may not push out all others');
+  cache.drop(['agent:1']);
+  assert.equal(cache.size(), 0);
+  const none = createPageCache(0);
+  none.put('any', page('x'), 0);
+  assert.equal(none.get('any'), undefined);
+});
+
+const decoders = {
+  br: brotliDecompressSync,
+  zstd: zstdDecompressSync,
+  gzip: gunzipSync,
+  identity: (bytes: Buffer) => bytes,
+} as const;
+
+/** Runs with a published post of 200 KB, and its address. */
+async function withPost(
+  run: (site: Instance, url: string, author: TestAgent) => Promise<void>,
+): Promise<void> {
+  const site = await startInstance();
+  try {
+    const ada = await site.agent('Ada');
+    const content = Array.from({ length: 200 }, (_, i) => createHash('sha256').update(`${i}`).digest('hex'));
+    const { post } = await ada.client.publish({
+      title: 'Hello',
+      content: content.join(' '),
+      status: 'published',
+    });
+    await run(site, post.url, ada);
+  } finally {
+    await site.close();
+  }
+}
+
+test('each encoding is the same page under an entity tag of its own, and 304 is for that one only', async () => {
+  await withPost(async (site, url) => {
+    const names = Object.keys(decoders);
+    const plain = await open(site, url);
+    const etags = new Map<string, string>();
+    for (const [name, decode] of Object.entries(decoders)) {
+      const answer = await open(site, url, { headers: { 'accept-encoding': name } });
+      assert.equal(answer.headers['content-encoding'] ?? 'identity', name);
+      assert.ok(decode(answer.bytes).equals(plain.bytes), name);
+      etags.set(name, String(answer.headers.etag));
+    }
+    etags.set('twin', String((await open(site, `${url}.md`)).headers.etag));
+    etags.set('feed', String((await open(site, `${new URL(url).origin}/feed.xml`)).headers.etag));
+    assert.equal(new Set(etags.values()).size, etags.size);
+    for (const [had, etag] of etags) {
+      for (const wanted of names) {
+        const headers = { 'accept-encoding': wanted, 'if-none-match': etag };
+        const answer = await open(site, url, { headers });
+        assert.equal(answer.status, had === wanted ? 304 : 200, `${had} for ${wanted}`);
+        if (answer.status === 304) assert.deepEqual([answer.headers.etag, answer.bytes.length], [etag, 0]);
+      }
+    }
+  });
+});
+
+test('markdown by negotiation says where it stands by itself and is not for shared caches', async () => {
+  await withPost(async (site, url) => {
+    for (const encoding of ['identity', 'br']) {
+      const headers = { accept: 'text/markdown, text/html;q=0.5', 'accept-encoding': encoding };
+      const answer = await open(site, url, { headers });
+      assert.equal(answer.headers['content-type'], 'text/markdown; charset=utf-8');
+      assert.equal(answer.headers['content-location'], `${url}.md`);
+      assert.equal(answer.headers['cache-control'], 'private, no-store');
+      assert.equal(answer.headers.vary, 'Accept, Accept-Encoding');
+      assert.equal(answer.headers.etag, undefined);
+      assert.match(
+        decoders[encoding === 'br' ? 'br' : 'identity'](answer.bytes).toString(),
+        /^---\ntitle: Hello\n/,
+      );
+    }
+    assert.match((await open(site, url)).text, /^<!doctype html>/, 'the page is kept apart from its twin');
+  });
+});
+
+test('the date of a feed is told once nothing else can have it, and another date never gives 304', async () => {
+  await withPost(async (site, url, { client }) => {
+    const feed = `${new URL(url).origin}/feed.xml`;
+    site.clock.freeze();
+    assert.equal((await open(site, feed)).headers['last-modified'], undefined);
+    site.clock.advance(3_000);
+    const { headers } = await open(site, feed);
+    const told = String(headers['last-modified']);
+    const since = async (date: string) =>
+      (await open(site, feed, { headers: { 'if-modified-since': date } })).status;
+    assert.equal(await since(told), 304);
+    assert.equal(await since(new Date(Date.parse(told) + 1_000).toUTCString()), 200);
+    const both = { 'if-modified-since': told, 'if-none-match': '"other"' };
+    assert.equal((await open(site, feed, { headers: both })).status, 200);
+    const { posts } = await client.listPosts();
+    await client.deletePost(posts[0]?.id ?? '');
+    assert.equal(await since(told), 200, 'the post is gone from the feed, which is older for it');
+  });
+});
+
+test('what changed shows in the next answer, wherever it is shown', async () => {
+  const site = await startInstance();
+  try {
+    const [ada, bea] = [await site.agent('Ada'), await site.agent('Beatrix')];
+    const { post } = await ada.client.publish({
+      title: 'One',
+      content: 'x',
+      tags: ['t'],
+      status: 'published',
+    });
+    await bea.client.addComment(post.id, 'Well said.');
+    const pages = {
+      home: `${site.baseUrl}/`,
+      blogs: `${site.baseUrl}/blogs`,
+      allFeed: `${site.baseUrl}/feed.json`,
+      blog: ada.blogUrl,
+      post: post.url,
+      twin: `${post.url}.md`,
+      tag: `${ada.blogUrl}/tags/t`,
+      feed: `${ada.blogUrl}/rss.xml`,
+      sitemap: `${ada.blogUrl}/sitemap.xml`,
+      llms: `${ada.blogUrl}/llms.txt`,
+    };
+    const read = async () =>
+      new Map(
+        await Promise.all(
+          Object.entries(pages).map(async ([name, url]) => [name, (await open(site, url)).text] as const),
+        ),
+      );
+    const steps: [string, () => Promise<unknown>, string[]][] = [
+      ['nothing', async () => undefined, []],
+      ['a vote', () => bea.client.vote(post.id, 1), ['post']],
+      ['a comment', () => bea.client.addComment(post.id, 'More.'), ['post', 'blog', 'home', 'tag']],
+      [
+        'a new title',
+        () => ada.client.publish({ slug: 'one', title: 'First' }),
+        ['home', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'sitemap', 'llms'],
+      ],
+      ['a new name of a commenter', () => bea.client.updateMe({ name: 'Bea' }), ['post', 'home', 'blogs']],
+      [
+        'a new name',
+        () => ada.client.updateMe({ name: 'Ada L.' }),
+        ['home', 'blogs', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'llms'],
+      ],
+      [
+        'another post',
+        () => bea.client.publish({ title: 'Two', content: 'y', status: 'published' }),
+        ['home', 'blogs', 'allFeed'],
+      ],
+    ];
+    let before = await read();
+    for (const [name, step, expected] of steps) {
+      await step();
+      const after = await read();
+      const changed = [...after].filter(([key, text]) => before.get(key) !== text).map(([key]) => key);
+      assert.deepEqual(changed.toSorted(), expected.toSorted(), name);
+      before = after;
+    }
+  } finally {
+    await site.close();
+  }
+});
+
+test('what another process commits shows here too, and leaves here too', async () => {
+  const site = await startInstance();
+  const other = await startServer(loadConfig({ PORT: '0', DATA_DIR: site.dataDir, LOG_LEVEL: 'silent' }), {
+    log: createLog('silent'),
+  });
+  try {
+    const ada = await site.agent('Ada');
+    const host = `ada.localhost:${other.port}`;
+    const there = (path: string) => request(`http://127.0.0.1:${other.port}`, { path, host });
+    const until = async (path: string, status: number, words: string) => {
+      for (let tries = 0; tries < 100; tries++) {
+        const answer = await there(path);
+        if (answer.status === status && answer.text.includes(words)) return;
+        await delay(50);
+      }
+      assert.fail(`${path} never became ${status} with '${words}'`);
+    };
+    await until('/', 200, 'Nothing has been published');
+    const { post } = await ada.client.publish({ title: 'First title', content: 'x', status: 'published' });
+    await until('/', 200, 'First title');
+    await until('/first-title', 200, 'First title');
+    await ada.client.updatePost(post.id, { title: 'Second title' });
+    await until('/first-title', 200, 'Second title');
+    await ada.client.deletePost(post.id);
+    await until('/first-title', 410, 'deleted');
+    await until('/feed.xml', 200, '<title>Ada</title>');
+  } finally {
+    await other.close();
+    await site.close();
+  }
+});
+
+test('a change that becomes visible after one with a higher number is seen all the same', async () => {
+  const site = await startInstance();
+  const { database } = site.ctx().config;
+  assert.ok(database.engine === 'sqlite');
+  const elsewhere = new DatabaseSync(database.file);
+  const cache = createPageCache(1e6);
+  const changes = followChanges(site.ctx(), cache);
+  try {
+    for (const [seq, tag] of [
+      [12, 'post:a'],
+      [10, 'post:b'],
+      [11, 'post:c'],
+      [13, 'post:d'],
+    ] as const) {
+      await changes.look();
+      cache.put('page', page('x', [tag]), cache.moment());
+      elsewhere.prepare('insert into changes (seq, tag, at) values (?, ?, 0)').run(seq, tag);
+      assert.ok(cache.get('page'), tag);
+      await changes.look();
+      assert.equal(cache.get('page'), undefined, tag);
+    }
+  } finally {
+    await changes.stop();
+    elsewhere.close();
+    await site.close();
+  }
+});
+
+test('nothing that a client sends changes the page that others are sent', async () => {
+  await withPost(async (site, url) => {
+    const { host, pathname } = new URL(url);
+    const clean = await open(site, url);
+    const names =
+      'x-forwarded-host x-forwarded-proto x-forwarded-server forwarded x-host x-original-url x-rewrite-url via ' +
+      'x-http-method-override x-real-ip origin referer cookie authorization range if-match if-range user-agent ' +
+      'accept-language accept-charset';
+    const values = ['evil.example', '"><script>evil</script>', 'bytes=0-1'];
+    const forged = names
+      .split(' ')
+      .flatMap((name) => values.map((value): Record<string, string> => ({ [name]: value })));
+    forged.push({ accept: 'evil/evil' }, { accept: ',;q=,' }, { 'accept-encoding': 'evil, identity;q=9' });
+    for (const headers of forged) {
+      const answer = await open(site, url, { headers });
+      assert.ok(answer.status === 200 && answer.bytes.equals(clean.bytes), JSON.stringify(headers));
+    }
+    for (const query of ['?x=1', '?cursor=a', '?utm_source=%3Cscript%3E', '?', '?%ff'])
+      assert.ok((await site.call('GET', pathname + query, { host })).bytes.equals(clean.bytes), query);
+
+    const hosts = [
+      'evil.example',
+      `${host}/x`,
+      `${host} `,
+      `evil@${host}`,
+      `${host}.evil`,
+      `x.${host}`,
+      `${host}:1`,
+      '',
+    ];
+    for (const wrong of hosts) {
+      const answer = await rawRequest(
+        site.port,
+        `GET ${pathname} HTTP/1.1\r\nHost: ${wrong}\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, wrong === `${host} ` ? /^HTTP\/1\.1 200/ : /^HTTP\/1\.1 4(?:00|21|04)/, wrong);
+    }
+    const twice = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
+    assert.match(await rawRequest(site.port, twice), /^HTTP\/1\.1 400/);
+    for (const spelt of [host.toUpperCase(), host.replace(':', '.:')]) {
+      const answer = await site.call('GET', pathname, { host: spelt });
+      assert.ok(answer.bytes.equals(clean.bytes), spelt);
+    }
+    assert.ok((await open(site, url)).bytes.equals(clean.bytes));
+  });
+});

@@ -1,0 +1,369 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { suspendAgent } from '../src/services/moderation.ts';
+import { chooseEncoding, matchesEtag, prefersMarkdown } from '../src/web/negotiation.ts';
+import { blogPath, parseBlogPath } from '../src/web/blog-path.ts';
+import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
+import { open } from './support/pages.ts';
+
+const html = 'text/html; charset=utf-8';
+const markdown = 'text/markdown; charset=utf-8';
+const text = 'text/plain; charset=utf-8';
+const xml = 'application/xml; charset=utf-8';
+const feeds = [
+  ['/feed.xml', 'application/atom+xml; charset=utf-8'],
+  ['/rss.xml', 'application/rss+xml; charset=utf-8'],
+  ['/feed.json', 'application/feed+json'],
+] as const;
+
+/** Every kind of address of a blog with a post `hello`, tagged `news`, and its media type. */
+const blogAddresses = [
+  ['', html],
+  ['/index.md', markdown],
+  ['/hello', html],
+  ['/hello.md', markdown],
+  ['/tags/news', html],
+  ['/tags/news.md', markdown],
+  ...feeds,
+  ...feeds.map(([path, type]) => [`/tags/news${path}`, type] as const),
+  ['/sitemap.xml', xml],
+  ['/llms.txt', text],
+] as const;
+
+const siteAddresses = [
+  ['/', html],
+  ['/index.md', markdown],
+  ['/llms.txt', text],
+  ['/robots.txt', text],
+  ['/.well-known/security.txt', text],
+  ['/sitemap.xml', xml],
+  ['/-/sitemap.xml', xml],
+  ['/problems/slug_taken', html],
+  ['/favicon.ico', 'image/svg+xml'],
+  ['/-/marks/ada.svg', 'image/svg+xml'],
+] as const;
+
+const discoveryAddresses = [
+  ['/blogs', html],
+  ['/blogs?sort=name', html],
+  ['/blogs.opml', 'text/x-opml; charset=utf-8'],
+  ...feeds,
+] as const;
+
+async function withInstance(
+  options: Parameters<typeof startInstance>[0],
+  run: (site: Instance) => Promise<void>,
+): Promise<void> {
+  const site = await startInstance(options);
+  try {
+    await run(site);
+  } finally {
+    await site.close();
+  }
+}
+
+for (const [variant, engine] of variantNames.flatMap((name) =>
+  engines.map((each) => [name, each] as const),
+)) {
+  const hasDiscovery = variant === 'subdomain';
+
+  describe(`pages, variant ${variant}, ${engine}`, () => {
+    test('every address answers in its type, guarded, with validators; by HEAD and twice alike', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const ada = await site.agent('Ada');
+        await ada.client.publish({ title: 'Hello', content: 'Words.', tags: ['news'], status: 'published' });
+        const addresses = [
+          ...blogAddresses.map(([path, type]) => [ada.blogUrl + path, type] as const),
+          ...[...siteAddresses, ...(hasDiscovery ? discoveryAddresses : [])].map(
+            ([path, type]) => [site.baseUrl + path, type] as const,
+          ),
+          ...(hasDiscovery
+            ? [
+                [`${ada.blogUrl}/robots.txt`, text] as const,
+                [`${ada.blogUrl}/favicon.ico`, 'image/svg+xml'] as const,
+              ]
+            : []),
+        ];
+        for (const [url, type] of addresses) {
+          const answer = await open(site, url);
+          assert.equal(answer.status, 200, url);
+          assert.equal(answer.headers['content-type'], type, url);
+          assert.equal(answer.headers['cache-control'], 'public, max-age=0, must-revalidate', url);
+          assert.match(String(answer.headers.etag), /^"[\w-]{22}"$/, url);
+          assert.match(String(answer.headers.vary), /^(?:Accept, )?Accept-Encoding$/, url);
+          assert.match(String(answer.headers['content-security-policy']), /^default-src 'none'/, url);
+          assert.equal(answer.headers['x-content-type-options'], 'nosniff', url);
+          assert.equal(answer.headers['set-cookie'], undefined, url);
+
+          const again = await open(site, url);
+          assert.ok(again.bytes.equals(answer.bytes), url);
+          const head = await open(site, url, { method: 'HEAD' });
+          assert.equal(head.bytes.length, 0, url);
+          for (const other of [again, head]) {
+            const { date, 'x-request-id': requestId } = answer.headers;
+            assert.match(String(other.headers['x-request-id']), /^[0-9a-f-]{36}$/, url);
+            assert.notEqual(other.headers['x-request-id'], requestId, url);
+            assert.deepEqual({ ...other.headers, date, 'x-request-id': requestId }, answer.headers, url);
+          }
+          const known = await open(site, url, { headers: { 'if-none-match': String(answer.headers.etag) } });
+          assert.equal(known.status, 304, url);
+          assert.match(String(known.headers['x-request-id']), /^[0-9a-f-]{36}$/, url);
+        }
+      });
+    });
+
+    test('other forms of an address lead to the canonical one, and what there never was is 404', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const { client, blogUrl } = await site.agent('Ada');
+        await client.publish({ title: 'Hello', content: 'Words.', tags: ['c/d'], status: 'published' });
+        const moved = [
+          [`${blogUrl}/Hello`, `${blogUrl}/hello`],
+          [`${blogUrl}/hello/`, `${blogUrl}/hello`],
+          [`${blogUrl}//hello?x=1`, `${blogUrl}/hello?x=1`],
+          [`${blogUrl}/hello.html`, `${blogUrl}/hello`],
+          [`${blogUrl}/index`, blogUrl],
+          [`${blogUrl}/index.html`, blogUrl],
+          [`${blogUrl}/tags/C%2FD`, `${blogUrl}/tags/c%2Fd`],
+          [`${blogUrl}/FEED.xml`, `${blogUrl}/feed.xml`],
+          [`${site.baseUrl}/index.html`, `${site.baseUrl}/`],
+          [`${site.baseUrl}//llms.txt`, `${site.baseUrl}/llms.txt`],
+          ...(hasDiscovery
+            ? [
+                [`${site.baseUrl}/ada`, blogUrl],
+                [`${site.baseUrl}/ada/Hello?x=1`, `${blogUrl}/hello?x=1`],
+                [`${site.baseUrl}/blogs/`, `${site.baseUrl}/blogs`],
+              ]
+            : [
+                [`${site.baseUrl}/ada/`, blogUrl],
+                [`${site.baseUrl}/ADA/hello`, `${blogUrl}/hello`],
+              ]),
+        ] as const;
+        for (const [from = '', to] of moved) {
+          const answer = await open(site, from);
+          assert.deepEqual([answer.status, answer.headers.location], [301, to], from);
+        }
+        // A proxy may have decoded the slash of a tag: to redirect it would never end.
+        assert.equal((await open(site, `${blogUrl}/tags/c/d`)).status, 200);
+        const unknown = ['/nope', '/nope.md', '/tags', '/tags/nope', '/tags/nope/feed.xml', '/a/b', '/%zz'];
+        for (const path of unknown) assert.equal((await open(site, blogUrl + path)).status, 404, path);
+        for (const path of ['/nobody', '/nobody/x', '/~', '/~/ada', '/%7Eada', '/-/none', '/problems/nope'])
+          assert.equal((await site.call('GET', path)).status, 404, path);
+        const away = await site.call('GET', '//evil.example');
+        // Never to a host that the address names.
+        assert.equal(away.headers.location, `${site.baseUrl}/evil.example`);
+        const bad = await open(site, `${blogUrl}/?cursor=%0d%0a`);
+        assert.equal(bad.status, variant === 'path' ? 301 : 400);
+      });
+    });
+
+    test('drafts, moved, deleted and suspended content leaves every form at once', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const ada = await site.agent('Ada');
+        const bea = await site.agent('Beatrix');
+        const everywhere = [
+          ...blogAddresses.map(([path]) => ada.blogUrl + path),
+          ...siteAddresses.map(([path]) => site.baseUrl + path),
+          ...(hasDiscovery ? discoveryAddresses.map(([path]) => site.baseUrl + path) : []),
+        ];
+        const statuses = async (paths: readonly string[]) =>
+          Promise.all(paths.map(async (path) => (await open(site, ada.blogUrl + path)).status));
+        const shown = async (words: string) => {
+          const texts = await Promise.all(everywhere.map(async (url) => (await open(site, url)).text));
+          return texts.filter((body) => body.includes(words)).length;
+        };
+        const fields = { title: 'Quetzal', slug: 'hello', content: 'Quetzal.', tags: ['news'] };
+        const { post } = await ada.client.publish({ ...fields, status: 'draft' });
+        assert.equal(await shown('Quetzal'), 0);
+        assert.deepEqual(await statuses(['/hello', '/hello.md']), [404, 404]);
+
+        await ada.client.publish({ slug: 'hello', status: 'published' });
+        const forms = await shown('Quetzal');
+        assert.ok(forms >= 12, String(forms));
+
+        await ada.client.updatePost(post.id, { slug: 'moved' });
+        const old = await open(site, `${ada.blogUrl}/hello.md`);
+        assert.deepEqual([old.status, old.headers.location], [301, `${ada.blogUrl}/moved.md`]);
+        assert.deepEqual(await statuses(['/hello', '/moved', '/moved.md']), [301, 200, 200]);
+
+        await ada.client.publish({ slug: 'moved', status: 'draft' });
+        assert.equal(await shown('Quetzal'), 0);
+        assert.deepEqual(
+          await statuses(['/hello', '/moved', '/moved.md', '/tags/news']),
+          [404, 404, 404, 404],
+        );
+
+        await ada.client.publish({ slug: 'moved', status: 'published' });
+        await ada.client.deletePost(post.id);
+        assert.equal(await shown('Quetzal'), 0);
+        assert.deepEqual(
+          await statuses(['/hello', '/moved', '/moved.md', '/tags/news']),
+          [410, 410, 410, 404],
+        );
+
+        await ada.client.publish({ ...fields, status: 'published' });
+        await site.ctx().engine.write(suspendAgent, { slug: 'ada', reason: 'spam' });
+        assert.equal(await shown('Quetzal'), 0);
+        const whole = ['', '/hello', '/hello.md', '/feed.xml', '/sitemap.xml', '/never-there'];
+        assert.deepEqual(await statuses(whole), Array(whole.length).fill(410));
+
+        await bea.client.publish({ title: 'Okapi', content: 'x', status: 'published' });
+        await bea.client.deleteMe();
+        for (const path of ['', '/okapi', '/feed.xml', '/llms.txt'])
+          assert.equal((await open(site, bea.blogUrl + path)).status, 410, path);
+        assert.equal(await shown('Okapi'), 0);
+      });
+    });
+
+    test('the page behind the link in the mail changes nothing until its button is pressed', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const client = site.client();
+        const slug = variant === 'subdomain' ? { slug: 'ada' } : {};
+        await client.register({ email: 'ada@example.com', name: 'Ada', ...slug });
+        const token = await site.token('ada@example.com');
+        const address = `/verify?token=${token}`;
+        for (const method of ['GET', 'HEAD', 'GET']) {
+          const form = await site.call(method, address);
+          assert.equal(form.status, 200);
+          assert.equal(form.headers['cache-control'], 'no-store');
+          assert.equal(form.headers['referrer-policy'], 'no-referrer');
+          assert.match(String(form.headers['content-security-policy']), /form-action 'self'/);
+          if (method === 'GET') assert.match(form.text, /ada@example\.com/);
+        }
+        assert.equal((await site.call('GET', '/ada')).status, 404, 'nothing is confirmed yet');
+        const press = (body: string, type = 'application/x-www-form-urlencoded') =>
+          site.call('POST', '/verify', { body, headers: { 'content-type': type } });
+        assert.equal((await press(`token=${token}`, 'multipart/form-data')).status, 415);
+        assert.equal((await press('')).status, 400);
+        assert.equal((await press('token=nope')).status, 404);
+
+        const results = await Promise.all([press(`token=${token}`), press(`token=${token}`)]);
+        const keys = results.map((result) => /<code>([0-9a-f-]{36})<\/code>/.exec(result.text)?.[1]);
+        assert.deepEqual([results[0]?.status, results[1]?.status, keys[0] === keys[1]], [200, 200, true]);
+        const me = await site.client(keys[0]).me();
+        assert.equal(me.agent.name, 'Ada');
+        const used = await site.call('GET', address);
+        assert.deepEqual([used.status, used.text.includes(token)], [410, false]);
+        const elsewhere = await site.call('POST', '/api/register', {
+          body: 'email=a%40example.com',
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        });
+        assert.equal(elsewhere.status, 415);
+      });
+    });
+  });
+}
+
+test('a failure is a page for those who asked for one, and a problem document for programs', async () => {
+  await withInstance({}, async (site) => {
+    const cases = [
+      ['GET', '/nobody', {}, 404, html],
+      ['GET', '/nobody', { accept: 'application/json' }, 404, 'application/problem+json'],
+      ['GET', '/', { 'x-forwarded-host': 'evil.example' }, 200, html],
+      ['GET', '/nobody', { 'x-forwarded-host': 'evil.example' }, 404, html],
+      ['GET', '/api/nope', {}, 404, 'application/problem+json'],
+      ['GET', '/-/nope', {}, 404, 'application/problem+json'],
+      ['POST', '/', {}, 405, 'application/problem+json'],
+      ['POST', '/publish', {}, 404, 'application/problem+json'],
+    ] as const;
+    for (const [method, path, headers, status, type] of cases) {
+      const answer = await site.call(method, path, { headers });
+      assert.deepEqual(
+        [answer.status, answer.headers['content-type']?.split(';')[0]],
+        [status, type.split(';')[0]],
+        path,
+      );
+      assert.doesNotMatch(answer.text, /evil/, path);
+      if (status !== 200) assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/, path);
+    }
+    const misdirected = await site.call('GET', '/', { host: 'evil.example' });
+    assert.equal(misdirected.status, 421);
+    assert.doesNotMatch(misdirected.text, /(?:href|src)="[^"]*evil/);
+  });
+});
+
+test('an address is read from any spelling of it and written in one', () => {
+  const cases = [
+    ['', ''],
+    ['/', ''],
+    ['/index.md', '/index.md'],
+    ['/feed.xml', '/feed.xml'],
+    ['/A-Post', '/a-post'],
+    ['/a-post.md', '/a-post.md'],
+    ['/tags/Café', '/tags/caf%C3%A9'],
+    ['/tags/caf%C3%A9.md', '/tags/caf%C3%A9.md'],
+    ['/tags/a%20%20b/rss.xml', '/tags/a%20b/rss.xml'],
+    ['/tags/a/b', '/tags/a%2Fb'],
+    ['/tags/feed.xml', '/tags/feed.xml'],
+    ['/sitemap.xml', '/sitemap.xml'],
+  ] as const;
+  for (const [path, canonical] of cases) {
+    const parsed = parseBlogPath(path);
+    assert.ok(parsed, path);
+    assert.equal(blogPath(parsed), canonical, path);
+    assert.deepEqual(parseBlogPath(canonical), parsed, path);
+  }
+  for (const path of [
+    '/tags',
+    '/tags.md',
+    '/-a',
+    '/a_b',
+    '/a.b',
+    '/a/b',
+    '/%',
+    '/%ff',
+    '/tags/%00',
+    '/tags/..',
+    `/${'a'.repeat(101)}`,
+  ])
+    assert.equal(parseBlogPath(path), null, path);
+});
+
+test('markdown is sent where it is preferred, by weight and then by order', () => {
+  const cases: [string | undefined, boolean][] = [
+    [undefined, false],
+    ['*/*', false],
+    ['text/markdown', true],
+    ['TEXT/Markdown ; q=0.5', true],
+    ['text/markdown, text/html', true],
+    ['text/html, text/markdown', false],
+    ['text/markdown;q=0.9, text/html', false],
+    ['text/html;q=0.8, text/markdown;q=0.9', true],
+    ['text/markdown, */*', true],
+    ['*/*, text/markdown', false],
+    ['text/markdown;q=0.5, */*;q=0.1', true],
+    ['text/html;q=0.3, text/markdown;q=0.5, */*', true],
+    ['text/markdown;q=0', false],
+    ['text/markdown;q=x, text/html;q=0', false],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', false],
+  ];
+  for (const [header, wanted] of cases) assert.equal(prefersMarkdown(header), wanted, header);
+});
+
+test('an encoding is chosen by weight, by ours among equals, and identity when in doubt', () => {
+  const cases: [string | undefined, string][] = [
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip', 'gzip'],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['gzip, zstd', 'zstd'],
+    ['gzip;q=1.0, br;q=0.5', 'gzip'],
+    ['br;q=0, gzip', 'gzip'],
+    ['*', 'br'],
+    ['*;q=0', 'identity'],
+    ['br;q=0, *', 'zstd'],
+    ['identity, gzip;q=0.5', 'identity'],
+    ['identity;q=0', 'identity'],
+    ['GZIP', 'gzip'],
+    ['x-gzip', 'gzip'],
+    ['br;q=2', 'identity'],
+    ['compress, deflate', 'identity'],
+    [`gzip${', x'.repeat(500)}`, 'gzip'],
+  ];
+  for (const [header, wanted] of cases) assert.equal(chooseEncoding(header), wanted, header);
+});
+
+test('an entity tag is compared weakly and whole', () => {
+  for (const header of ['"a"', 'W/"a"', '*', '"b", "a"', '"b",W/"a"'])
+    assert.ok(matchesEtag(header, '"a"'), header);
+  for (const header of ['a', '"a-br"', '"A"', '"b"', '']) assert.ok(!matchesEtag(header, '"a"'), header);
+});

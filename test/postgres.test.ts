@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { loadConfig } from '../src/config.ts';
+import { migrations } from '../src/db/migrations/list.ts';
+import { operation, type Ticket } from '../src/db/operation.ts';
+import { AppError, StartError } from '../src/errors.ts';
+import { createLog } from '../src/log.ts';
+import { openContext, type OpenContext } from '../src/open-context.ts';
+import { query } from './support/postgres.ts';
+import { sharedPostgres } from './support/shared-postgres.ts';
+
+let dataDir: string;
+let url: string;
+const lines: string[] = [];
+
+before(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'masthead-postgres-'));
+});
+after(() => rm(dataDir, { recursive: true }));
+
+function open(at: string, { existing = false, env = {} } = {}): Promise<OpenContext> {
+  const settings = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), DATABASE_URL: at, ...env };
+  return openContext(loadConfig(settings), { existing, log: createLog('debug', (line) => lines.push(line)) });
+}
+
+async function newDatabase(): Promise<string> {
+  return (await sharedPostgres()).createDatabase();
+}
+
+describe('starting on PostgreSQL', () => {
+  it('makes the schema once, however many processes start together', async () => {
+    const fresh = await newDatabase();
+    const opened = await Promise.all(Array.from({ length: 4 }, () => open(fresh)));
+    const steps = opened.flatMap(({ migrated }) => migrated);
+    assert.deepEqual(
+      steps,
+      migrations.map(({ name }) => name),
+    );
+    const ids = await query(fresh, `select value from meta where key = 'instance_id'`);
+    assert.equal(ids.length, 1);
+    await Promise.all(opened.map((ctx) => ctx.close()));
+    const again = await open(fresh, { existing: true });
+    assert.deepEqual(again.migrated, []);
+    await again.close();
+  });
+
+  const refusals: readonly {
+    title: string;
+    at: (url: string) => string;
+    options?: Parameters<typeof open>[1];
+    spoil?: (url: string) => Promise<unknown>;
+    says: RegExp;
+  }[] = [
+    {
+      title: 'an empty database where one must exist',
+      at: (fresh) => fresh,
+      options: { existing: true },
+      says: /without tables of ours.*--existing/,
+    },
+    {
+      title: 'an empty database in read-only mode',
+      at: (fresh) => fresh,
+      options: { env: { READ_ONLY: 'on' } },
+      says: /without tables of ours/,
+    },
+    {
+      title: 'a database that does not exist',
+      at: (fresh) => `${fresh}_other`,
+      says: /database "\w+_other" does not exist: create it/,
+    },
+    {
+      title: 'a wrong password',
+      at: (fresh) => Object.assign(new URL(fresh), { password: 'not-this-one' }).href,
+      says: /refuses the user.*check name and password/,
+    },
+    {
+      title: 'a schema newer than the program',
+      at: (fresh) => fresh,
+      spoil: async (fresh) => {
+        await (await open(fresh)).close();
+        await query(fresh, `insert into migrations (name, applied_at) values ('9999-later', '')`);
+      },
+      says: /newer than this program.*9999-later/,
+    },
+    {
+      title: 'a user who may not make tables',
+      at: (fresh) => Object.assign(new URL(fresh), { username: 'guest', password: 'guest' }).href,
+      spoil: (fresh) =>
+        query(
+          fresh,
+          `do $$ begin create role guest login password 'guest'; exception when duplicate_object then null; end $$`,
+        ),
+      says: /may not make tables/,
+    },
+    {
+      title: 'settings that hide warnings',
+      at: (fresh) => `${fresh}?options=-c%20client_min_messages%3Derror`,
+      says: /client_min_messages hides warnings/,
+    },
+  ];
+  for (const { title, at, options, spoil, says } of refusals) {
+    it(`refuses ${title} in one line without a password`, async () => {
+      const fresh = await newDatabase();
+      await spoil?.(fresh);
+      await assert.rejects(open(at(fresh), options), (error) => {
+        assert.ok(error instanceof StartError, String(error));
+        assert.match(error.message, says);
+        assert.doesNotMatch(error.message, /\n|postgres:\/\//);
+        for (const secret of [new URL(fresh).password, 'not-this-one'])
+          assert.ok(!error.message.includes(secret));
+        return true;
+      });
+    });
+  }
+
+  it('says that settings of the server may lose what was acknowledged', () => {
+    assert.ok(lines.some((line) => line.includes('may lose') && line.includes('fsync is off')));
+  });
+});
+
+describe('the PostgreSQL engine', () => {
+  let ctx: OpenContext;
+
+  before(async () => {
+    url = await newDatabase();
+    ctx = await open(url);
+  });
+  after(() => ctx.close());
+
+  const put = operation('test.put', async (tx, key: string): Promise<'made' | 'found'> => {
+    const found = await tx.db.selectFrom('meta').select('key').where('key', '=', key).executeTakeFirst();
+    await meeting.reached();
+    if (found) return 'found';
+    await tx.db.insertInto('meta').values({ key, value: '' }).execute();
+    return 'made';
+  });
+  const has = async (key: string) =>
+    (await ctx.db.selectFrom('meta').select('key').where('key', '=', key).execute()).length === 1;
+  let meeting = noMeeting();
+
+  it('answers numbers as numbers', async () => {
+    const { rows } = await sql<Record<string, unknown>>`select count(*) as count, sum(seq) as sum,
+      9007199254740991::bigint as large, 0.1::double precision as part from changes where seq < 0`.execute(
+      ctx.db,
+    );
+    assert.deepEqual({ ...rows[0] }, { count: 0, sum: null, large: Number.MAX_SAFE_INTEGER, part: 0.1 });
+  });
+
+  it('sorts text by code point, whatever the language of the database', async () => {
+    for (const key of ['b', 'A', 'ä', 'a', 'Z']) await ctx.engine.write(put, key);
+    const rows = await ctx.db
+      .selectFrom('meta')
+      .select('key')
+      .where('key', 'in', ['b', 'A', 'ä', 'a', 'Z'])
+      .orderBy('key')
+      .execute();
+    assert.deepEqual(
+      rows.map(({ key }) => key),
+      ['A', 'Z', 'a', 'b', 'ä'],
+    );
+  });
+
+  it('changes nothing through its connections for reading', async () => {
+    for (const db of [ctx.engine.reads, ctx.engine.publicReads])
+      await assert.rejects(db.deleteFrom('meta').execute(), /Engine\.write/);
+  });
+
+  it('refuses a character that no text can hold as the fault of the call', async () => {
+    await assert.rejects(has('a\0b'), isAppError('invalid_input'));
+    await assert.rejects(ctx.engine.write(put, 'a\0b'), isAppError('invalid_input'));
+  });
+
+  it('undoes an operation that fails, and keeps the call counted', async () => {
+    const fail = operation('test.fail', async (tx): Promise<null> => {
+      await tx.db.insertInto('meta').values({ key: 'undone', value: '' }).execute();
+      throw new AppError('not_found', 'A failure of the test.');
+    });
+    const ticket: Ticket = { policy: 'publish', subject: 'somebody', quota: 5, rate: null };
+    await assert.rejects(ctx.engine.write(fail, null, ticket), isAppError('not_found'));
+    assert.equal(ticket.rate?.remaining, 4);
+    assert.equal(await has('undone'), false);
+    const counted = await ctx.db.selectFrom('rate_calls').selectAll().execute();
+    assert.equal(counted.length, 1);
+  });
+
+  it('tells what a commit changed before it answers', async () => {
+    const heard: string[][] = [];
+    ctx.engine.onCommit(({ changed }) => heard.push([...changed]));
+    const change = operation('test.change', async (tx): Promise<null> => {
+      tx.changed('site');
+      return null;
+    });
+    await ctx.engine.write(change, null);
+    assert.deepEqual(heard, [['site']]);
+  });
+
+  it('runs an operation again that met a row made meanwhile', async () => {
+    meeting = newMeeting(2);
+    const outcomes = await Promise.all([ctx.engine.write(put, 'met'), ctx.engine.write(put, 'met')]);
+    assert.deepEqual(outcomes.toSorted(), ['found', 'made']);
+    meeting = noMeeting();
+  });
+
+  it('runs operations again that waited for each other', async () => {
+    meeting = newMeeting(2);
+    const both = operation('test.both', async (tx, names: readonly [string, string]): Promise<null> => {
+      await tx.lock(names[0]);
+      await meeting.reached();
+      await tx.lock(names[1]);
+      return null;
+    });
+    await Promise.all([ctx.engine.write(both, ['one', 'two']), ctx.engine.write(both, ['two', 'one'])]);
+    meeting = noMeeting();
+  });
+
+  it('runs an operation again whose connection was ended before its commit', async () => {
+    let runs = 0;
+    const interrupted = operation('test.interrupted', async (tx): Promise<number> => {
+      runs += 1;
+      if (runs === 1) await sql`select pg_terminate_backend(pg_backend_pid())`.execute(tx.db);
+      return runs;
+    });
+    assert.equal(await ctx.engine.write(interrupted, null), 2);
+  });
+
+  it('reads again after all its connections were ended', async () => {
+    await query(
+      url,
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    );
+    assert.equal(await has('met'), true);
+  });
+
+  it('goes on without prepared statements where they are lost on the way', async () => {
+    const warned = () => lines.filter((line) => line.includes('prepared statements')).length;
+    const forget = operation('test.forget', async (tx): Promise<null> => {
+      await tx.db.selectFrom('meta').select('key').where('key', '=', 'x').execute();
+      if (warned() === 0) await sql`deallocate all`.execute(tx.db);
+      await tx.db.selectFrom('meta').select('key').where('key', '=', 'x').execute();
+      return null;
+    });
+    await ctx.engine.write(forget, null);
+    assert.equal(warned(), 1);
+  });
+
+  const doubts: readonly { title: string; body: string }[] = [
+    { title: 'whose connection is lost', body: 'perform pg_terminate_backend(pg_backend_pid())' },
+    {
+      title: 'that comes with a warning, as one whose standby was not waited for',
+      body: `raise warning 'canceling wait for synchronous replication due to user request'`,
+    },
+  ];
+  for (const { title, body } of doubts) {
+    it(`is unavailable, never a success, for a commit ${title}`, async (t) => {
+      await atCommit(t, body);
+      await assert.rejects(ctx.engine.write(put, title), (error) => {
+        assert.ok(isAppError('unavailable')(error));
+        assert.ok(error instanceof AppError && error.extra.retryAfter !== undefined);
+        return true;
+      });
+    });
+  }
+
+  const failures: readonly { state: string; code: string }[] = [
+    { state: '53100', code: 'storage_full' },
+    { state: '57014', code: 'unavailable' },
+    { state: '25006', code: 'read_only' },
+  ];
+  for (const { state, code } of failures) {
+    it(`answers ${code} when the database refuses with ${state}`, async (t) => {
+      await atCommit(t, `raise exception using errcode = '${state}'`);
+      await assert.rejects(ctx.engine.write(put, `refused-${state}`), isAppError(code));
+      assert.equal(await has(`refused-${state}`), false);
+    });
+  }
+
+  it('waits for what was handed in before it closes', async () => {
+    const own = await open(url);
+    const slow = operation('test.slow', async (tx): Promise<string> => {
+      await sql`select pg_sleep(0.2)`.execute(tx.db);
+      return 'done';
+    });
+    const running = own.engine.write(slow, null);
+    await delay(20);
+    await own.close();
+    assert.equal(await running, 'done');
+  });
+
+  /** Has every commit that writes to `meta` do something more, until the test ends. */
+  async function atCommit(t: TestContext, body: string): Promise<void> {
+    await query(
+      url,
+      `create function at_commit() returns trigger language plpgsql as $$ begin ${body}; return null; end $$`,
+    );
+    await query(
+      url,
+      'create constraint trigger at_commit after insert on meta deferrable initially deferred for each row execute function at_commit()',
+    );
+    t.after(() => query(url, 'drop function at_commit() cascade'));
+  }
+});
+
+function isAppError(code: string) {
+  return (error: unknown): boolean => {
+    assert.ok(error instanceof AppError, String(error));
+    assert.equal(error.code, code);
+    return true;
+  };
+}
+
+type Meeting = { reached(): Promise<void> };
+
+/** A place that nobody leaves before so many have come; whoever comes later passes. */
+function newMeeting(size: number): Meeting {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let here = 0;
+  return {
+    reached() {
+      here += 1;
+      if (here === size) resolve();
+      return promise;
+    },
+  };
+}
+
+function noMeeting(): Meeting {
+  return { reached: async () => undefined };
+}

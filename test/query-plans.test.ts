@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { join } from 'node:path';
+import { mock, test } from 'node:test';
+import { Client } from 'pg';
+import type { Engine } from '../src/db/database.ts';
+import type { Operation, Ticket } from '../src/db/operation.ts';
+import { revive } from '../src/db/operation.ts';
+import { Session } from '../src/db/postgres.ts';
+import { createSqliteWriter } from '../src/db/sqlite-writer.ts';
+import { sweep } from '../src/services/maintenance.ts';
+import { restoreAgent, suspendAgent } from '../src/services/moderation.ts';
+import { operations } from '../src/services/operations.ts';
+import { countCall } from '../src/services/rate-limits.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+/** Small whatever the service holds: a row for each process, fact, or shard of a counter. */
+const small = ['meta', 'counters', 'processes', 'migrations', 'sqlite_sequence'];
+
+/** Sorted by a count, which no index has: the tags of one blog, as many as its quota of posts allows. */
+const sorted = /^select "tag", count\(\*\) as "posts" from "post_tags" where "agent_id" = /;
+
+test('every query of the service finds its rows by an index (sqlite)', { timeout: 100_000 }, async () => {
+  const mocked = mock.method(DatabaseSync.prototype, 'prepare');
+  const instance = await startInstance({ engine: 'sqlite', env: manyCalls });
+  const file = join(instance.dataDir, 'masthead.db');
+  const database = new DatabaseSync(file, { readOnly: true });
+  let closeWriter: () => void = () => undefined;
+  try {
+    const agents = await twoAgents(instance);
+    closeWriter = writeHere(instance.ctx().engine, file, instance);
+    await live(instance, agents);
+    const texts = new Set(mocked.mock.calls.map((call) => call.arguments[0]));
+    mocked.mock.restore();
+    const faults: string[] = [];
+    const asked = [...texts].filter((text) => /^(?:select|with|insert|update|delete)\b/.test(text));
+    assert.ok(asked.length > 100, `only ${asked.length} queries were seen`);
+    for (const text of asked) {
+      const plan = database.prepare(`explain query plan ${text}`).all();
+      for (const { detail } of plan) {
+        const fault = sqliteFault(String(detail), text);
+        if (fault !== null) faults.push(`${fault}\n    ${text}`);
+      }
+    }
+    assert.deepEqual(faults, []);
+  } finally {
+    mocked.mock.restore();
+    database.close();
+    closeWriter();
+    await instance.close();
+  }
+});
+
+function sqliteFault(detail: string, text: string): string | null {
+  const [, table = '', how = ''] = /^SCAN (\S+)(.*)/.exec(detail) ?? [];
+  // Rows of a subquery or of constants; what a full-text index gives.
+  const isDerived = table.startsWith('(') || /CONSTANT ROW|VALUES CLAUSE|VIRTUAL TABLE INDEX/.test(detail);
+  if (table !== '' && !isDerived && !small.includes(table)) {
+    // In the order of an index, or of the row number that is its key, and no further than it takes.
+    if (!/\blimit\b/.test(text)) return `${detail} to its end`;
+    if (how === '' && !text.includes('order by "seq"')) return detail;
+  }
+  return detail.endsWith('USE TEMP B-TREE FOR ORDER BY') && isPage(text) ? detail : null;
+}
+
+/** Operations run on a connection of this thread, where they can be watched; returns how to close it. */
+function writeHere(engine: Engine, file: string, instance: Instance): () => void {
+  const { config, secretKey } = instance.ctx();
+  const writer = createSqliteWriter(file, { config, secretKey }, operations, countCall, () => undefined);
+  let last: Promise<unknown> = Promise.resolve();
+  async function write<I, O>({ name }: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
+    const uncounted = ticket && ticket.rate === null ? ticket : undefined;
+    const request = { name, input, now: instance.clock.now(), ticket: uncounted };
+    const written = last.then(() => writer.runBatch({ id: 1, request }, () => performance.now()));
+    last = written;
+    const [[, outcome] = []] = await written;
+    assert.ok(outcome);
+    if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
+    if (outcome.error) throw revive(outcome.error);
+    return outcome.value as O;
+  }
+  engine.write = write;
+  return () => writer.close();
+}
+
+test('every query of the service finds its rows by an index (postgres)', { timeout: 100_000 }, async () => {
+  const mocked = mock.method(Session.prototype, 'executeQuery');
+  const instance = await startInstance({ engine: 'postgres', env: manyCalls });
+  const { database } = instance.ctx().config;
+  assert.equal(database.engine, 'postgres');
+  const client = new Client({ connectionString: database.urls[0] });
+  try {
+    await live(instance, await twoAgents(instance));
+    const queries = new Map(mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters]));
+    mocked.mock.restore();
+    await client.connect();
+    // Tables are small here, so that reading all of one is the quickest: what is left of it with this is needed.
+    await client.query('set enable_seqscan = off; set enable_sort = off; set enable_bitmapscan = on');
+    const faults: string[] = [];
+    const asked = [...queries].filter(
+      ([text]) => /^(?:select|with|insert|update|delete)\b/.test(text) && !/pg_|current_setting/.test(text),
+    );
+    assert.ok(asked.length > 100, `only ${asked.length} queries were seen`);
+    for (const [text, values] of asked) {
+      const { rows } = await client.query({ text: `explain (format json) ${text}`, values: [...values] });
+      for (const fault of postgresFaults(rows[0]['QUERY PLAN'][0].Plan, text))
+        faults.push(`${fault}\n    ${text}`);
+    }
+    assert.deepEqual(faults, []);
+  } finally {
+    mocked.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+});
+
+/** Whether few rows of many are asked for, so that sorting them all would be too much. */
+function isPage(text: string): boolean {
+  return /\blimit\b/.test(text) && !sorted.test(text);
+}
+
+type Plan = { 'Node Type': string; 'Relation Name'?: string; Plans?: Plan[] };
+
+function postgresFaults(plan: Plan, text: string): string[] {
+  const below = (plan.Plans ?? []).flatMap((part) => postgresFaults(part, text));
+  const table = plan['Relation Name'] ?? '';
+  if (plan['Node Type'] === 'Seq Scan' && !small.includes(table)) return [`Seq Scan on ${table}`, ...below];
+  if (plan['Node Type'] === 'Sort' && isPage(text)) return ['Sort', ...below];
+  return below;
+}
+
+const manyCalls = { LIMIT_PUBLISH: '1000', LIMIT_API: '100000', LIMIT_ANONYMOUS: '100000' };
+
+async function twoAgents(instance: Instance): Promise<readonly [TestAgent, TestAgent]> {
+  return [await instance.agent('Ada'), await instance.agent('Grace')];
+}
+
+/** Everything that agents, readers and operators do. */
+async function live(instance: Instance, [ada, grace]: readonly [TestAgent, TestAgent]): Promise<void> {
+  const posts: string[] = [];
+  for (let n = 0; n < 4; n++) {
+    const body = {
+      title: `Post ${n}`,
+      content: `# Text\n\nof ${n}`,
+      tags: ['a', `t${n}`],
+      status: 'published',
+    };
+    const answer = await instance.call('POST', '/api/publish', { key: ada.key, body });
+    assert.equal(answer.status, 201, answer.text);
+    posts.push(String(answer.at('post.id')));
+  }
+  const [id = '', other = '', third = ''] = posts;
+  await instance.call('POST', '/api/publish', {
+    key: grace.key,
+    body: { title: 'Draft', content: 'x', slug: 'draft' },
+  });
+  await ofPosts(instance, ada, id, other);
+  await ofEngagement(instance, ada, grace, other);
+  await instance.call('DELETE', `/api/posts/${third}`, { key: ada.key });
+  await ofLists(instance, ada.key);
+  await ofReaders(instance, other);
+  await ofKeys(instance, grace);
+  await ofOperators(instance);
+  await instance.call('DELETE', '/api/me', { key: ada.key });
+}
+
+async function ofPosts(instance: Instance, { key }: TestAgent, id: string, other: string): Promise<void> {
+  await instance.call('PATCH', `/api/posts/${id}`, {
+    key,
+    body: { slug: 'renamed', title: 'New', content: 'new' },
+  });
+  await instance.call('POST', '/api/publish?dryRun=true', { key, body: { title: 'Post 1', content: 'x' } });
+  await instance.call('POST', '/api/publish', { key, body: { slug: 'post-1', status: 'draft' } });
+  await instance.call('POST', '/api/publish', { key, body: { slug: 'post-1', status: 'published' } });
+  await instance.call('POST', '/api/publish', {
+    key,
+    body: { title: 'A leak', content: `my key: ${key}` },
+  });
+  for (const who of [undefined, key])
+    await instance.call('GET', `/api/posts/${other}`, who === undefined ? {} : { key: who });
+}
+
+async function ofEngagement(instance: Instance, ada: TestAgent, grace: TestAgent, id: string): Promise<void> {
+  const comments: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    const headers = { 'idempotency-key': `key-${n}` };
+    const body = { content: `Comment ${n}` };
+    const answer = await instance.call('POST', `/api/posts/${id}/comments`, {
+      key: grace.key,
+      body,
+      headers,
+    });
+    assert.equal(answer.status, 201, answer.text);
+    comments.push(String(answer.at('comment.id')));
+  }
+  await instance.call('DELETE', `/api/posts/${id}/comments/${comments[0]}`, { key: ada.key });
+  for (const value of [1, -1]) {
+    for (const { key } of [ada, grace])
+      await instance.call('POST', `/api/posts/${id}/vote`, { key, body: { vote: value } });
+  }
+  await instance.call('DELETE', `/api/posts/${id}/vote`, { key: grace.key });
+  await pagesOf(instance, `/api/posts/${id}/comments?limit=1`);
+}
+
+async function ofLists(instance: Instance, key: string): Promise<void> {
+  const since = encodeURIComponent('2020-01-01T00:00:00Z');
+  for (const query of ['', 'sort=oldest', 'agent=ada', 'agent=ada&sort=oldest', `since=${since}`])
+    await pagesOf(instance, `/api/posts?limit=1&${query}`);
+  await instance.call('GET', '/api/posts?limit=1&offset=1');
+  for (const query of ['', 'status=draft', 'status=published', `status=published&since=${since}`])
+    await pagesOf(instance, `/api/posts?limit=1&${query}`, key);
+  for (const sort of ['newest', 'posts', 'name']) await pagesOf(instance, `/api/blogs?limit=1&sort=${sort}`);
+  for (const path of ['/api/posts/featured', '/api/search?q=post', '/api/search?q=%22post%201%22+-none'])
+    assert.equal((await instance.call('GET', path)).status, 200);
+  for (const path of ['/api/me', '/api/limits', '/api/me/export'])
+    assert.equal((await instance.call('GET', path, { key })).status, 200);
+  await instance.call('PATCH', '/api/me', { key, body: { bio: 'New bio' } });
+}
+
+/** The first two pages of a list, the second by its cursor. */
+async function pagesOf(instance: Instance, path: string, key?: string): Promise<void> {
+  const options = key === undefined ? {} : { key };
+  const first = await instance.call('GET', path, options);
+  assert.equal(first.status, 200, first.text);
+  const cursor = first.at('nextCursor');
+  if (typeof cursor !== 'string') return;
+  const second = await instance.call('GET', `${path}&cursor=${encodeURIComponent(cursor)}`, options);
+  assert.equal(second.status, 200, second.text);
+}
+
+async function ofReaders(instance: Instance, id: string): Promise<void> {
+  const host = `ada.localhost:${instance.port}`;
+  const files = ['feed.xml', 'rss.xml', 'feed.json', 'sitemap.xml', 'llms.txt', 'index.md', 'post-1.md'];
+  for (const path of ['', 'post-1', 'post-0', 'post-2', 'none', 'tags/a', 'tags/a.md', ...files])
+    await instance.call('GET', `/${path}`, { host });
+  for (const path of ['/', '/blogs', '/blogs?sort=posts', '/blogs?sort=name', '/search?q=post', '/feed.xml'])
+    assert.equal((await instance.call('GET', path)).status, 200, path);
+  for (const path of ['/sitemap.xml', '/-/sitemap.xml', '/llms.txt', '/blogs.opml', '/readyz'])
+    assert.equal((await instance.call('GET', path)).status, 200, path);
+  await instance.call('GET', `/api/posts/${id}/comments`);
+}
+
+async function ofKeys(instance: Instance, grace: TestAgent): Promise<void> {
+  await instance.call('POST', '/api/register', {
+    body: { email: 'kurt@example.com', name: 'Kurt', slug: 'kurt' },
+  });
+  await instance.call('POST', '/api/register', {
+    body: { email: 'kurt@example.com', name: 'Kurt G', slug: 'kurtg' },
+  });
+  const token = await instance.token('kurt@example.com');
+  await instance.call('GET', `/verify?token=${token}`);
+  for (let n = 0; n < 2; n++) await instance.call('GET', `/api/verify?token=${token}`);
+  await instance.call('POST', '/api/recover', { body: { email: grace.email } });
+  const recovery = await instance.token(grace.email);
+  const confirmed = await instance.call('POST', '/api/recover/confirm', { body: { token: recovery } });
+  await instance.call('POST', '/api/regenerate-key', { key: String(confirmed.at('apiKey')) });
+  await instance.mails();
+}
+
+async function ofOperators(instance: Instance): Promise<void> {
+  const { engine } = instance.ctx();
+  await engine.write(suspendAgent, { slug: 'grace', reason: 'a test' });
+  await engine.write(restoreAgent, { slug: 'grace' });
+  await engine.write(sweep, null);
+  // The next second settles the calls counted in memory.
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { Client } from 'pg';
+import { runCommandLine } from '../src/cli/main.ts';
+import { sharedPostgres } from './support/shared-postgres.ts';
+
+type Database = {
+  readonly env: Readonly<Record<string, string>>;
+  /** Runs one statement on the database itself. */
+  readonly run: (statement: string) => Promise<unknown[]>;
+};
+
+let dir = '';
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'masthead-schema-'));
+});
+after(() => rm(dir, { recursive: true }));
+
+const databases: Readonly<Record<string, () => Promise<Database>>> = {
+  async sqlite() {
+    const env = { DATA_DIR: join(dir, 'sqlite') };
+    return {
+      env,
+      async run(statement) {
+        const database = new DatabaseSync(join(env.DATA_DIR, 'masthead.db'));
+        try {
+          return database.prepare(statement).all();
+        } finally {
+          database.close();
+        }
+      },
+    };
+  },
+  async postgres() {
+    const url = await (await sharedPostgres()).createDatabase();
+    const env = { DATA_DIR: join(dir, 'postgres'), DATABASE_URL: url, SECRET: 's'.repeat(32) };
+    return {
+      env,
+      async run(statement) {
+        const client = new Client({ connectionString: url });
+        await client.connect();
+        try {
+          return (await client.query(statement)).rows;
+        } finally {
+          await client.end();
+        }
+      },
+    };
+  },
+};
+
+for (const [engine, open] of Object.entries(databases)) {
+  describe(`schema steps (${engine})`, () => {
+    let database: Database;
+    before(async () => {
+      database = await open();
+      assert.equal((await masthead(['migrate'])).code, 0);
+    });
+
+    async function masthead(args: string[], env: Readonly<Record<string, string>> = {}) {
+      const out: string[] = [];
+      const err: string[] = [];
+      const code = await runCommandLine(args, {
+        out: (line) => void out.push(line),
+        err: (line) => void err.push(line),
+        env: { ...database.env, ...env },
+      });
+      return { code, text: (code === 0 ? out : err).join('\n') };
+    }
+
+    const steps = () => database.run('select name from migrations order by name');
+
+    test('an operator looking around takes none, since servers of an older release may be at work', async () => {
+      const all = await steps();
+      const [last] = await database.run('select max(name) as name from migrations');
+      const name = Object.values(Object(last)).join();
+      await database.run(`delete from migrations where name = '${name}'`);
+      const { code, text } = await masthead(['admin', 'agents', 'list']);
+      assert.equal(code, 1);
+      assert.match(text, new RegExp(`lacks the schema step '${name}': run 'masthead migrate'`));
+      assert.deepEqual(await steps(), all.slice(0, -1));
+      await database.run(`insert into migrations (name, applied_at) values ('${name}', '')`);
+    });
+
+    test('of a later release make an operator use that release', async () => {
+      await database.run(`insert into migrations (name, applied_at) values ('9999-later', '')`);
+      const { code, text } = await masthead(['admin', 'agents', 'list']);
+      assert.equal(code, 1);
+      assert.match(text, /newer than this program \(it has the schema step '9999-later'\)/);
+      await database.run(`delete from migrations where name = '9999-later'`);
+    });
+
+    test('are not taken with READ_ONLY, and none are missed when there are none', async () => {
+      const listed = await masthead(['admin', 'agents', 'list'], { READ_ONLY: 'on' });
+      assert.equal(listed.code, 0, listed.text);
+      assert.equal((await masthead(['migrate'])).text, 'The schema is up to date.');
+    });
+  });
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { longestLook, snippetOf } from '../src/search-snippet.ts';
+import { parseSearch } from '../src/search-terms.ts';
+
+const hitsIn = (text: string, q: string) =>
+  snippetOf(text, parseSearch(q))
+    .filter(({ hit }) => hit)
+    .map(({ text: marked }) => marked);
+
+test('hits are marked as they stand in the text, and only where a word ends', () => {
+  for (const [text, q, expected] of [
+    ['Gauge, gauged, ungauge', 'gauge', ['Gauge']],
+    ['Gauge, gauged, ungauge', 'gaug*', ['Gauge', 'gauged']],
+    ['naïve Cafe\u0301 ΟΔΟΣ', 'cafe οδοσ', ['Café', 'ΟΔΟΣ']],
+    ['東京タワーの猫', '京タ 猫', ['京タ', '猫']],
+    ['🚀launch🚀 launches', 'launch', ['launch']],
+    ['İstanbul and ISTANBUL', 'istanbul', ['İstanbul', 'ISTANBUL']],
+    ['one two three', 'two "one two"', ['one', 'two']],
+    ['a ab abc', 'abc ab', ['ab', 'abc']],
+    ['nothing', 'else', []],
+  ] as const) {
+    assert.deepEqual(hitsIn(text, q), expected, `${q} in ${text}`);
+  }
+});
+
+test('the place is shown where most different words stand together', () => {
+  const text = `one ${'filler '.repeat(60)}one three ${'filler '.repeat(60)}two`;
+  assert.deepEqual(hitsIn(text, 'one two three'), ['one', 'three']);
+});
+
+test('a text is looked through to a bound, and so are the places that turn out to be no hit', () => {
+  assert.deepEqual(hitsIn(`${'x '.repeat(longestLook / 2 - 2)}word`, 'word'), ['word']);
+  assert.deepEqual(hitsIn(`${'x '.repeat(longestLook / 2)}word`, 'word'), []);
+  assert.deepEqual(hitsIn(`${'ба '.repeat(900)}а`, 'а'), ['а']);
+  assert.deepEqual(hitsIn(`${'ба '.repeat(2000)}а`, 'а'), []);
+});
+
+test('marks are put in order in short pieces only', (t) => {
+  const { mock } = t.mock.method(String.prototype, 'normalize');
+  snippetOf('\u0316\u0301'.repeat(20_000), parseSearch('word'));
+  assert.ok(mock.calls.length > 0);
+  for (const call of mock.calls) assert.ok(String(call.this).length <= 64);
+});

@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { newestMatches } from '../src/db/sqlite-full-text.ts';
+import { parseSearch } from '../src/search-terms.ts';
+import { restoreAgent, suspendAgent } from '../src/services/moderation.ts';
+import type { FoundPost } from '../client/src/types.ts';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  startInstance,
+  type Instance,
+} from './support/instance.ts';
+
+const search = (instance: Instance, q: string, more = '') =>
+  instance.call('GET', `/api/search?q=${encodeURIComponent(q)}${more}`);
+
+async function titles(instance: Instance, q: string): Promise<string[]> {
+  const { posts } = await instance.client().search(q);
+  return posts.map((post: FoundPost) => post.title);
+}
+
+describeInstances('search', { variants: ['subdomain'] }, (the) => {
+  test('a post is found by its title, tags and text while it is published, and by nothing that it no longer says', async () => {
+    const { client } = await the().agent('Found');
+    const { post } = await client.publish({
+      title: 'Zymurgy',
+      content: 'Of *quokkas* and wombats.',
+      tags: ['Marsupials'],
+    });
+    assert.deepEqual(await titles(the(), 'zymurgy'), [], 'a draft');
+    await client.publish({ slug: post.slug, status: 'published' });
+    for (const q of ['zymurgy', 'QUOKKAS', 'marsupials', 'quokkas zymurgy'])
+      assert.deepEqual(await titles(the(), q), ['Zymurgy'], q);
+    await client.publish({ slug: post.slug, content: 'Of numbats.' });
+    assert.deepEqual(await titles(the(), 'quokkas'), [], 'an earlier text');
+    assert.deepEqual(await titles(the(), 'numbats'), ['Zymurgy']);
+    await client.publish({ slug: post.slug, status: 'draft' });
+    assert.deepEqual(await titles(the(), 'numbats'), [], 'taken down');
+    await client.updatePost(post.id, { title: 'Brewing' });
+    await client.publish({ slug: post.slug, status: 'published' });
+    assert.deepEqual(await titles(the(), 'brewing'), ['Brewing'], 'changed while down');
+    await client.deletePost(post.id);
+    assert.deepEqual(await titles(the(), 'brewing'), [], 'deleted');
+  });
+
+  test("posts of a suspended agent are not found until it is restored, and a deleted agent's never", async () => {
+    const agent = await the().agent('Hidden');
+    await agent.client.publish({ title: 'Hapax', content: 'legomenon', status: 'published' });
+    await the().ctx().engine.write(suspendAgent, { slug: agent.slug, reason: 'a test' });
+    assert.deepEqual(await titles(the(), 'legomenon'), []);
+    await the().ctx().engine.write(restoreAgent, { slug: agent.slug });
+    assert.deepEqual(await titles(the(), 'legomenon'), ['Hapax']);
+    await agent.client.deleteMe();
+    assert.deepEqual(await titles(the(), 'legomenon'), []);
+    const left = await the().ctx().engine.fullText.newest(the().ctx().db, parseSearch('legomenon'), 10, 1e9);
+    assert.deepEqual(left, []);
+  });
+
+  test('words, phrases, exclusions and beginnings of words find what they say', async () => {
+    const { client } = await the().agent('Syntax');
+    const texts = {
+      one: 'The flumadiddle engine weaves patterns.',
+      two: 'An engine for the flumadiddle, weaving.',
+      three: 'Flumadiddle in a Café on node.js: naïve résumé, 東京タワーの猫. Οδός ΟΔΟΣ.',
+    };
+    for (const [title, content] of Object.entries(texts))
+      await client.publish({ title, content, status: 'published' });
+    for (const [q, expected] of [
+      ['flumadiddle', ['one', 'three', 'two']],
+      ['flumadiddle engine', ['one', 'two']],
+      ['"flumadiddle engine"', ['one']],
+      ['“flumadiddle engine”', ['one']],
+      ['"flumadiddle eng"', []],
+      ['"flumadiddle engi"*', ['one']],
+      ['flumadiddle -engine', ['three']],
+      ['flumadiddle -"flumadiddle engine" -cafe', ['two']],
+      ['flumadiddle weav*', ['one', 'two']],
+      ['fluma', []],
+      ['fluma*', ['one', 'three', 'two']],
+      ['flumadiddle cafe NAIVE', ['three']],
+      ['flumadiddle node.js', ['three']],
+      ['flumadiddle js.node', []],
+      ['flumadiddle οδοσ', ['three']],
+      ['東京', ['three']],
+      ['京タ', ['three']],
+      ['東タ', []],
+      ['猫', ['three']],
+      ['タワー flumadiddle', ['three']],
+      ['"three flumadiddle"', []],
+    ] as const) {
+      assert.deepEqual((await titles(the(), q)).toSorted(), expected, q);
+    }
+  });
+
+  test('no query is an error of ours, whatever stands in it', async () => {
+    for (const q of [
+      '"',
+      '""',
+      '"a',
+      'a"',
+      "'",
+      '*',
+      'a*',
+      '-',
+      '-a',
+      '(',
+      ')',
+      'a)',
+      '(a',
+      'a OR',
+      'OR',
+      'AND',
+      'NOT a',
+      'a NOT',
+      'NEAR(a b, 5)',
+      '^a',
+      'title:a',
+      '{title tags}: a',
+      '- title : a',
+      'a + b',
+      'a\\',
+      "\\'",
+      "a' | 'b",
+      'a & b',
+      '!a',
+      'a <-> b',
+      'a:*',
+      ':',
+      '%',
+      '_',
+      ';--',
+      '#0',
+      "'#0'",
+      '\u{1F600}',
+      '\u0301',
+      'e\u0301\u0301',
+      '\uFDFA',
+      '\u{20000}',
+      '\u0E33',
+      'ｶﾞ',
+      '½',
+      'İ',
+      'ß',
+      'a '.repeat(100),
+      'ab* '.repeat(50),
+      'abcd* '.repeat(40),
+      '-a '.repeat(66),
+      '"a" '.repeat(50),
+      'z'.repeat(200),
+      '界'.repeat(200),
+    ]) {
+      const answer = await search(the(), q);
+      if (answer.status !== 200) assertProblem(answer, 'invalid_input');
+      else assertOk(answer);
+    }
+  });
+
+  test('a query without a word to look for is refused with a hint', async () => {
+    for (const q of ['?!', '""', '-nothing', ' ', '\u{1F600}']) {
+      const answer = assertProblem(await search(the(), q), 'invalid_input');
+      assert.equal(answer.at('errors.0.field'), 'q');
+    }
+    const answer = await search(the(), '-nothing');
+    assert.match(String(answer.at('hint')), /quotes/);
+    assertProblem(await the().call('GET', '/api/search'), 'invalid_input');
+    assertProblem(await search(the(), 'q'.repeat(201)), 'invalid_input');
+  });
+
+  test('what was not done as written is said in a warning', async () => {
+    const answer = assertOk(await search(the(), 'abc*'));
+    assert.match(String(answer.at('warnings.0')), /needs 4 letters/);
+    assert.match(
+      String(assertOk(await search(the(), 'a b c d e f g h i j k l m n o p q')).at('warnings.0')),
+      /first 16/,
+    );
+    assert.match(String(assertOk(await search(the(), 'plain')).at('warnings.0')), /^nothing holds all/);
+  });
+
+  test('the best come first: the word in the title, then in a tag, then often in the text, then the newest', async () => {
+    const { client } = await the().agent('Ranked');
+    const text = { status: 'published', content: 'An xylograph.' } as const;
+    await client.publish({ ...text, title: 'On an xylograph' });
+    await client.publish({ ...text, title: 'Tagged', tags: ['xylograph'] });
+    await client.publish({ ...text, title: 'Often', content: 'xylograph, xylograph, xylograph' });
+    await client.publish({ ...text, title: 'Older' });
+    await client.publish({ ...text, title: 'Newer' });
+    assert.deepEqual(await titles(the(), 'xylograph'), [
+      'On an xylograph',
+      'Tagged',
+      'Often',
+      'Newer',
+      'Older',
+    ]);
+  });
+
+  test('pages go on in the same ranking while posts are published and deleted', async () => {
+    const { client } = await the().agent('Paged');
+    const publish = (i: number | string) =>
+      client.publish({ title: `Page ${i}`, content: 'yttrium', status: 'published' });
+    const first = await publish(0);
+    for (let i = 1; i < 5; i++) await publish(i);
+    const one = await the().client().search('yttrium', { limit: 2 });
+    assert.deepEqual(
+      one.posts.map(({ title }) => title),
+      ['Page 4', 'Page 3'],
+    );
+    assert.equal(one.total, 5);
+    await publish('new');
+    await client.deletePost(first.post.id);
+    const two = await the()
+      .client()
+      .search('yttrium', { limit: 2, cursor: one.nextCursor ?? '' });
+    assert.deepEqual(
+      two.posts.map(({ title }) => title),
+      ['Page 2', 'Page 1'],
+    );
+    assert.deepEqual([two.nextCursor, two.total], [null, 4]);
+    const link = String((await search(the(), 'yttrium', '&limit=2')).headers['link']);
+    assert.match(link, /q=yttrium&limit=2&cursor=[\w-]+>; rel="next"$/);
+    assertProblem(await search(the(), 'other', `&cursor=${one.nextCursor}`), 'invalid_input');
+  });
+
+  test('a found post shows where the words are, as plain text', async () => {
+    const { client } = await the().agent('Snippet');
+    const content = `${'Filler words. '.repeat(40)}\n\n<b>bold</b> **Gauge** the gauged\n\nGAUGE at Zürich. ${'More. '.repeat(80)}`;
+    const { post } = await client.publish({ title: 'Snip', content, status: 'published', lang: 'en' });
+    const answer = assertOk(await search(the(), 'gauge zurich'));
+    const snippet = String(answer.at('posts.0.snippet'));
+    assert.match(
+      snippet,
+      /^… .*<b>bold<\/b> \*\*Gauge\*\* the gauged \*\*GAUGE\*\* at \*\*Zürich\*\*\. More\..* …$/,
+    );
+    assert.ok(snippet.length < 260);
+    assert.equal(answer.at('posts.0.id'), post.id);
+    assert.equal(answer.at('posts.0.agent.slug'), 'snippet');
+    assert.deepEqual(answer.at('posts.0.votes'), { upvotes: 0, downvotes: 0, score: 0 });
+    assert.equal(answer.headers['ratelimit-policy'], '"anonymous";q=6000;w=3600');
+    assert.match(String((await search(the(), 'snip')).at('posts.0.snippet')), /^Filler words\. /);
+  });
+});
+
+describeInstances('the search page', { variants: ['subdomain'], env: { LIMIT_ANONYMOUS: '40' } }, (the) => {
+  test('it shows a form, then what was found with the hits marked and everything escaped', async () => {
+    const { client } = await the().agent('Pager');
+    for (let i = 0; i < 21; i++) {
+      await client.publish({
+        title: `<b>${i}</b>`,
+        content: 'An `<i>` osmium **core**.',
+        status: 'published',
+      });
+    }
+    const form = await the().call('GET', '/search');
+    assert.equal(form.status, 200);
+    assert.match(form.text, /<form class="search" role="search"/);
+    assert.doesNotMatch(form.text, /<mark>|class="empty"/);
+    assert.equal(form.headers['ratelimit'], undefined);
+    assert.ok(String(form.headers['content-security-policy']).includes(`form-action ${the().baseUrl};`));
+
+    const first = await the().call('GET', '/search?q=osmium+%3Ccore%3E');
+    assert.match(first.text, /An &lt;i&gt; <mark>osmium<\/mark> <mark>core<\/mark>\./);
+    assert.match(first.text, /&lt;b&gt;20&lt;\/b&gt;/);
+    assert.match(first.text, /value="osmium &lt;core&gt;"/);
+    assert.equal(first.text.match(/<article /g)?.length, 20);
+    const next = /rel="next" href="([^"]*)"/.exec(first.text)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    const second = await the().call('GET', next.slice(the().baseUrl.length));
+    assert.match(second.text, /&lt;b&gt;0&lt;\/b&gt;/);
+    assert.equal(second.text.match(/<article /g)?.length, 1);
+
+    assert.match((await the().call('GET', '/search?q=none')).text, /No post has <q/);
+    assert.equal((await the().call('GET', '/search?q=%21%21')).status, 400);
+    assert.equal((await the().call('GET', '/search?q=a&q=b')).status, 400);
+  });
+
+  test('it counts against the limit for calls without a key, which a blank form does not', async () => {
+    let answer = await the().call('GET', '/search?q=word');
+    assert.match(String(answer.headers['ratelimit-policy']), /^"anonymous";q=40;/);
+    for (let i = 0; i < 40 && answer.status === 200; i++) answer = await the().call('GET', '/search?q=word');
+    assert.equal(answer.status, 429);
+    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8');
+    assert.match(String(answer.headers['retry-after']), /^\d+$/);
+    assertProblem(await search(the(), 'word'), 'rate_limited');
+    assert.equal((await the().call('GET', '/search?q=+')).status, 200);
+  });
+});
+
+describeInstances('search', { variants: ['path'] }, (the) => {
+  test('there is none', async () => {
+    assertProblem(await search(the(), 'anything'), 'not_found');
+    assert.equal((await the().call('GET', '/search?q=anything')).status, 404);
+  });
+});
+
+test('SQLite finds matches in the full-text index, newest first, without sorting', async () => {
+  const instance = await startInstance();
+  try {
+    const { db } = instance.ctx();
+    const compiled = newestMatches(parseSearch('two words -third'), 1000, 1e9).compile(db);
+    const plan = await db.executeQuery<{ detail: string }>({
+      ...compiled,
+      sql: `explain query plan ${compiled.sql}`,
+    });
+    assert.deepEqual(
+      plan.rows.map(({ detail }) => detail.replace(/ VIRTUAL TABLE INDEX .*/, ' by the index')),
+      [
+        'SCAN s by the index',
+        'SEARCH d USING INTEGER PRIMARY KEY (rowid=?)',
+        'SEARCH p USING INDEX sqlite_autoindex_posts_1 (id=?)',
+      ],
+    );
+  } finally {
+    await instance.close();
+  }
+});

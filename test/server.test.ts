@@ -1,0 +1,381 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import { connect, createServer } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { runCommandLine } from '../src/cli/main.ts';
+import { loadConfig } from '../src/config.ts';
+import { createLog } from '../src/log.ts';
+import { startServer } from '../src/server.ts';
+import { request } from './support/http.ts';
+import { freePort, portOf, spawnServer, type ServerProcess } from './support/processes.ts';
+
+const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
+
+let dir = '';
+let last = 0;
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'masthead-server-'));
+});
+after(() => rm(dir, { recursive: true }));
+
+describe('a start that cannot work ends with exit code 1 and one line', { concurrency: 2 }, () => {
+  const cases: [what: string, message: RegExp, prepare: (dataDir: string) => Promise<Case>][] = [
+    [
+      'the port is taken',
+      /^Port \d+ is already in use: set PORT, or stop the program that holds it\.$/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        const holder = createServer().listen(0, '127.0.0.1');
+        await once(holder, 'listening');
+        return { env: { PORT: String(portOf(holder)) }, release: () => void holder.close() };
+      },
+    ],
+    [
+      'HOST is not an address of this machine',
+      /^HOST 192\.0\.2\.1 is not an address of this machine/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        return { env: { HOST: '192.0.2.1' } };
+      },
+    ],
+    [
+      'there is no database and none may be made',
+      /^There is no database at .*\/masthead\.db: is the data volume mounted\?/,
+      async () => ({ args: ['serve', '--existing'] }),
+    ],
+    [
+      'the database is locked by another process',
+      /^The database .* is locked by another process/,
+      async (dataDir) => {
+        const holder = await openDatabase(dataDir);
+        holder.exec('begin immediate');
+        return { release: () => holder.close() };
+      },
+    ],
+    [
+      'the database is newer than the program',
+      /^The database is newer than this program \(it has the schema step '9999-later'\)/,
+      async (dataDir) => {
+        const later = await openDatabase(dataDir);
+        later.exec("insert into migrations (name, applied_at) values ('9999-later', '')");
+        later.close();
+        return {};
+      },
+    ],
+    [
+      'the database is lost',
+      /^The database .* is missing, but .*\/instance says that this instance has one/,
+      async (dataDir) => {
+        await rm(await madeDatabase(dataDir));
+        return {};
+      },
+    ],
+    [
+      'the database is empty',
+      /^The database .* is empty, but .*\/instance says that this instance has one/,
+      async (dataDir) => {
+        await truncate(await madeDatabase(dataDir), 0);
+        return {};
+      },
+    ],
+    [
+      'the database is cut short',
+      /^The database .* is damaged/,
+      async (dataDir) => {
+        await truncate(await madeDatabase(dataDir), 20_000);
+        return {};
+      },
+    ],
+    [
+      'the header of the database is overwritten',
+      /^.*masthead\.db is not an SQLite database/,
+      async (dataDir) => {
+        await overwrite(await madeDatabase(dataDir), 0);
+        return {};
+      },
+    ],
+    [
+      'the database is another kind of file',
+      /^.*masthead\.db is not an SQLite database/,
+      async (dataDir) => {
+        await mkdir(dataDir);
+        await writeFile(join(dataDir, 'masthead.db'), 'Shopping list: milk, bread. '.repeat(100));
+        return {};
+      },
+    ],
+    [
+      'the database belongs to another instance',
+      /^The database .* belongs to instance [0-9a-f-]{36}, but .*\/instance names somebody-else/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        await writeFile(join(dataDir, 'instance'), 'somebody-else\n');
+        return {};
+      },
+    ],
+    [
+      'the secret was cut short',
+      /^The secret in .*\/secret is shorter than 32 characters/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        await truncate(join(dataDir, 'secret'), 10);
+        return {};
+      },
+    ],
+    [
+      'SMTP_URL has a parameter that means nothing',
+      /^SMTP_URL has a parameter that is not one of/,
+      async () => ({ env: { SMTP_URL: 'smtp://mail.example?tls=never' } }),
+    ],
+  ];
+  for (const [what, message, prepare] of cases) {
+    test(`because ${what}`, async () => {
+      const dataDir = freshDir();
+      const { args = ['serve'], env = {}, release = () => {} } = await prepare(dataDir);
+      const port = String(await freePort());
+      const run = await mastheadProcess(args, { DATA_DIR: dataDir, PORT: port, ...env });
+      release();
+      assert.deepEqual([run.code, run.stdout], [1, '']);
+      assert.match(run.stderr, /^[^\n]+\n$/);
+      assert.match(run.stderr.trimEnd(), message);
+    });
+  }
+});
+
+describe('a running server', () => {
+  test('finds damage in the middle of its database, says so once, and goes on reading', async () => {
+    const dataDir = freshDir();
+    const file = await madeDatabase(dataDir);
+    const database = new DatabaseSync(file);
+    const page = Number(
+      database.prepare("select rootpage from sqlite_master where name = 'comments'").get()?.['rootpage'],
+    );
+    const size = Number(database.prepare('pragma page_size').get()?.['page_size']);
+    database.close();
+    await overwrite(file, (page - 1) * size);
+
+    const server = await spawnServer({ env: { DATA_DIR: dataDir }, script });
+    await until(() => server.output().includes('the database is damaged'));
+    const probe = await request(server.baseUrl, { path: '/readyz' });
+    assert.deepEqual([probe.status, probe.at('writable')], [200, false]);
+    const refused = await register(server.baseUrl, 'ada');
+    assert.deepEqual([refused.status, refused.at('code')], [503, 'read_only']);
+    assert.equal((await request(server.baseUrl, { path: '/api/posts' })).status, 200);
+    assert.equal(await server.stop(), 0);
+    assert.equal(server.output().split('the database is damaged').length, 2);
+  });
+
+  test('prints where it is before the first line of its log', async () => {
+    const server = await spawnServer({ env: { DATA_DIR: freshDir(), BASEURL: 'x' }, script });
+    assert.equal(await server.stop(), 0);
+    const [block = '', logged = ''] = server.output().split(/\n(?=\{)(.*)/s);
+    assert.match(block, /^Masthead \d/);
+    assert.ok(block.includes(`  address    http://localhost:${server.port}\n`));
+    const messages = logged
+      .trimEnd()
+      .split('\n')
+      .map((line): string => JSON.parse(line).message);
+    assert.deepEqual(
+      messages.filter((message) => message !== 'the database schema was brought up to date'),
+      ['BASEURL is not a setting; did you mean BASE_URL?', 'stopping', 'stopped'],
+    );
+  });
+
+  test('takes a free port for PORT=0 and gives it back', async () => {
+    const config = loadConfig({ DATA_DIR: freshDir(), PORT: '0' });
+    const server = await startServer(config, { log: createLog('silent') });
+    assert.equal(server.config.site.baseUrl, `http://localhost:${server.port}`);
+    const registered = await register(server.config.site.baseUrl, 'ada');
+    assert.equal(registered.status, 200);
+    await Promise.all([server.close(), server.close()]);
+    await assert.rejects(request(server.config.site.baseUrl), { code: 'ECONNREFUSED' });
+  });
+
+  test('serves without writing where READ_ONLY is on', async () => {
+    const dataDir = freshDir();
+    await madeDatabase(dataDir);
+    const config = loadConfig({ DATA_DIR: dataDir, PORT: '0', READ_ONLY: 'on' });
+    const server = await startServer(config, { log: createLog('silent') });
+    const url = server.config.site.baseUrl;
+    const probe = await request(url, { path: '/readyz' });
+    assert.deepEqual([probe.status, probe.at('writable')], [200, false]);
+    assert.equal((await register(url, 'ada')).at('code'), 'read_only');
+    await server.close();
+  });
+});
+
+describe('SIGTERM', () => {
+  test('under load leaves no answer cut and no stored post unanswered', async () => {
+    const dataDir = freshDir();
+    const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0' };
+    const server = await spawnServer({ env, script });
+    const key = await verifiedKey(server, env, 'ada');
+    const told: string[] = [];
+    const failures: unknown[] = [];
+    const client = async (name: number): Promise<void> => {
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+      try {
+        for (let n = 0; ; n++) {
+          const title = `Post ${name} ${n}`;
+          const answer = await publish(server.baseUrl, key, title, agent);
+          assert.equal(answer.status, 201);
+          told.push(title);
+        }
+      } catch (error) {
+        failures.push(error);
+      } finally {
+        agent.destroy();
+      }
+    };
+    const clients = Array.from({ length: 12 }, (_, name) => client(name));
+    await until(() => told.length >= 60);
+    assert.equal(await server.stop(), 0);
+    await Promise.all(clients);
+
+    const database = new DatabaseSync(join(dataDir, 'masthead.db'), { readOnly: true });
+    const stored = database
+      .prepare('select title from posts')
+      .all()
+      .map((row) => String(row['title']));
+    database.close();
+    assert.deepEqual(stored.toSorted(), told.toSorted());
+    for (const failure of failures) {
+      assert.ok(failure instanceof Error && 'code' in failure, String(failure));
+      assert.ok(failure.code === 'ECONNREFUSED' || failure.code === 'ECONNRESET', failure.message);
+    }
+  });
+
+  test('turns readiness off first, and serves on until a proxy can have noticed', async () => {
+    const server = await spawnServer({ env: { DATA_DIR: freshDir(), TRUST_PROXY: 'loopback' }, script });
+    server.kill('SIGTERM');
+    await until(() => server.output().includes('"stopping"'));
+    const probe = await request(server.baseUrl, { path: '/readyz' });
+    assert.deepEqual([probe.status, probe.at('state')], [503, 'draining']);
+    const list = await request(server.baseUrl, { path: '/api/posts' });
+    assert.deepEqual([list.status, list.headers.connection], [200, 'close']);
+    assert.equal(await server.exited, 0);
+  });
+
+  test('does not wait for connections that ask nothing', async () => {
+    const server = await spawnServer({ env: { DATA_DIR: freshDir() }, script });
+    const silent = connect(server.port, '127.0.0.1');
+    await once(silent, 'connect');
+    const kept = new http.Agent({ keepAlive: true });
+    await request(server.baseUrl, { path: '/healthz', agent: kept });
+    assert.equal(await server.stop(), 0);
+    assert.doesNotMatch(server.output(), /cut off/);
+    silent.destroy();
+    kept.destroy();
+  });
+
+  test('a second time ends the process at once', async () => {
+    const server = await spawnServer({ env: { DATA_DIR: freshDir() }, script });
+    const slow = connect(server.port, '127.0.0.1');
+    slow.on('error', () => {});
+    slow.write(
+      'POST /api/register HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+    );
+    await request(server.baseUrl, { path: '/healthz' });
+    server.kill('SIGTERM');
+    await until(() => server.output().includes('"stopping"'));
+    server.kill('SIGTERM');
+    assert.equal(await server.exited, 1);
+    slow.destroy();
+  });
+});
+
+type Case = {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly release?: () => void;
+};
+
+function freshDir(): string {
+  return join(dir, String(++last));
+}
+
+/** Makes a database as a first start does; returns its file. */
+async function madeDatabase(dataDir: string): Promise<string> {
+  const ignore = () => {};
+  assert.equal(
+    await runCommandLine(['migrate'], { out: ignore, err: ignore, env: { DATA_DIR: dataDir } }),
+    0,
+  );
+  return join(dataDir, 'masthead.db');
+}
+
+async function openDatabase(dataDir: string): Promise<DatabaseSync> {
+  return new DatabaseSync(await madeDatabase(dataDir));
+}
+
+async function overwrite(file: string, offset: number): Promise<void> {
+  const handle = await open(file, 'r+');
+  await handle.write(Buffer.alloc(100, 0xa5), 0, 100, offset);
+  await handle.close();
+}
+
+function mastheadProcess(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [script, ...args], { env, timeout: 30_000 }, (error, stdout, stderr) => {
+      resolve({ code: error?.code ?? 0, stdout, stderr });
+    });
+  });
+}
+
+function register(baseUrl: string, name: string) {
+  return sendJson(baseUrl, '/api/register', { email: `${name}@agents.example`, name, slug: name });
+}
+
+async function verifiedKey(
+  server: ServerProcess,
+  env: Readonly<Record<string, string>>,
+  name: string,
+): Promise<string> {
+  await register(server.baseUrl, name);
+  let key = '';
+  const code = await runCommandLine(['admin', 'agents', 'verify', name], {
+    out: (line) => (key = line),
+    err: assert.fail,
+    env,
+  });
+  assert.equal(code, 0);
+  return key;
+}
+
+function publish(baseUrl: string, key: string, title: string, agent: http.Agent) {
+  return sendJson(
+    baseUrl,
+    '/api/publish',
+    { title, content: 'Text' },
+    { authorization: `Bearer ${key}` },
+    agent,
+  );
+}
+
+function sendJson(baseUrl: string, path: string, body: object, headers = {}, agent?: http.Agent) {
+  return request(baseUrl, {
+    method: 'POST',
+    path,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    ...(agent ? { agent } : {}),
+  });
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!holds()) {
+    if (Date.now() > deadline) throw new Error('what the test waits for did not happen within 10 s');
+    await delay(10);
+  }
+}

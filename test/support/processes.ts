@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { type Server, createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { request } from './http.ts';
+
+/** What a server process is started with. */
+export type ServerOptions = {
+  /** The whole environment but for `PATH` and `HOME`. A `PORT` in it is kept, else a free one is chosen. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stands after the script: `['serve']` unless told. */
+  readonly args?: readonly string[];
+  /** Path of the script: `bin/masthead.mjs` unless told. */
+  readonly script?: string;
+  /** Longest wait for `/readyz`, in milliseconds: 15,000 unless told. */
+  readonly readyWithin?: number;
+};
+
+/** A server in a process of its own. It dies with the process that started it, whatever ends that one. */
+export type ServerProcess = {
+  readonly port: number;
+  /** `http://127.0.0.1:{port}`. */
+  readonly baseUrl: string;
+  readonly pid: number;
+  /** Exit code, null after a signal. */
+  readonly exited: Promise<number | null>;
+  /** Sends a signal to the process; SIGKILL goes to all that it has started too. */
+  kill(signal: NodeJS.Signals): void;
+  /** SIGTERM, and SIGKILL when that has not ended it after 15 s. */
+  stop(): Promise<number | null>;
+  /** All of standard output and standard error so far. */
+  output(): string;
+};
+
+/** Starts a server and waits until `/readyz` answers 200; when it does not, rejects with its output. */
+export async function spawnServer(options: ServerOptions = {}): Promise<ServerProcess> {
+  const port = Number(options.env?.['PORT'] ?? (await freePort()));
+  const script = options.script ?? fileURLToPath(new URL('../../bin/masthead.mjs', import.meta.url));
+  const child = spawn(process.execPath, [script, ...(options.args ?? ['serve'])], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...options.env, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  await once(child, 'spawn');
+  const pid = pidOf(child);
+  const group = -pid;
+  const guard = spawnGuard('kill -s KILL -- "$1"', [String(group)]);
+
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  }
+  const exited = new Promise<number | null>((resolve) => {
+    child.on('close', (code) => {
+      guard.kill('SIGKILL');
+      resolve(code);
+    });
+  });
+  const kill = (signal: NodeJS.Signals): void => {
+    if (child.exitCode === null && child.signalCode === null) {
+      process.kill(signal === 'SIGKILL' ? group : pid, signal);
+    }
+  };
+  const stop = async (): Promise<number | null> => {
+    const patience = setTimeout(kill, 15_000, 'SIGKILL');
+    kill('SIGTERM');
+    const code = await exited;
+    clearTimeout(patience);
+    return code;
+  };
+
+  const server = { port, baseUrl: `http://127.0.0.1:${port}`, pid, exited, kill, stop, output: () => output };
+  const deadline = Date.now() + (options.readyWithin ?? 15_000);
+  while (!(await isReady(server.baseUrl))) {
+    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+      kill('SIGKILL');
+      const code = await exited;
+      throw new Error(`the server did not start (exit code ${code}); its output:\n${output}`);
+    }
+    await delay(20);
+  }
+  return server;
+}
+
+async function isReady(baseUrl: string): Promise<boolean> {
+  try {
+    return (await request(baseUrl, { path: '/readyz', timeout: 2_000 })).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * A free port of 127.0.0.1, below the range that Linux takes the ports of outgoing connections from: there, a
+ * client that retries a dead server may be given that very port, and would then be connected to itself.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const probe = createServer();
+    try {
+      await once(probe.listen(port, '127.0.0.1'), 'listening');
+      return port;
+    } catch {
+      // Taken: try another.
+    } finally {
+      probe.close();
+    }
+  }
+}
+
+/**
+ * Runs a shell script when this process ends, whatever ends it (SIGKILL included), or when the guard's
+ * standard input is ended. Killing the guard dismisses it.
+ */
+export function spawnGuard(
+  script: string,
+  args: readonly string[],
+  options: { readonly uid?: number; readonly gid?: number } = {},
+): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', `while read -r line; do :; done; ${script}`, 'guard', ...args], {
+    ...options,
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  unref(guard);
+  return guard;
+}
+
+/** Lets this process end although the child still runs. */
+export function unref(child: ChildProcess): void {
+  child.unref();
+  for (const stream of child.stdio) {
+    // A pipe is a socket, which the types of a child process do not say.
+    if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref();
+  }
+}
+
+/** The process id of a child that has started. */
+export function pidOf(child: ChildProcess): number {
+  if (child.pid === undefined) throw new Error(`${child.spawnfile} did not start`);
+  return child.pid;
+}
+
+/** Whether a process runs. One that has ended, and that nobody has collected yet, has no command line. */
+export function isAlive(pid: number): boolean {
+  const commandLine = `/proc/${pid}/cmdline`;
+  return existsSync(commandLine) && readFileSync(commandLine).length > 0;
+}
+
+/** The port that a TCP server listens on. */
+export function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}

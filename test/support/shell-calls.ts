@@ -1,0 +1,84 @@
+/** A call that a shell would make with curl. */
+export type ShellCall = {
+  readonly method: string;
+  readonly url: URL;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  /** The command as it stands in the text. */
+  readonly source: string;
+};
+
+/** Everything that stands in the `sh` blocks of a markdown document, block by block. */
+export function shellBlocks(markdown: string): string[] {
+  return Array.from(markdown.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block);
+}
+
+/**
+ * The curl calls of a shell text. `variables` stand in for `$NAME`, `files` for `@NAME`; one that is missing
+ * is an error, as is any option but -X, -H, -d, --data-binary and -OJ.
+ */
+export function shellCalls(
+  text: string,
+  variables: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>> = {},
+): ShellCall[] {
+  const lines = text.replace(/\\\n/g, ' ').split('\n');
+  return lines.filter((line) => line.startsWith('curl ')).map((line) => readCall(line, variables, files));
+}
+
+function readCall(
+  source: string,
+  variables: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>>,
+): ShellCall {
+  const [, ...words] = shellWords(source, variables);
+  const headers: Record<string, string> = {};
+  let method: string | null = null;
+  let body: string | null = null;
+  let url: string | null = null;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? '';
+    if (!word.startsWith('-')) {
+      url = word;
+      continue;
+    }
+    if (word === '-OJ') continue;
+    const value = words[++i] ?? '';
+    if (word === '-X') method = value;
+    else if (word === '-H') {
+      const [name = '', ...rest] = value.split(':');
+      headers[name.toLowerCase()] = rest.join(':').trim();
+    } else if (word === '-d') body = value;
+    else if (word === '--data-binary') body = named(files, value.slice(1), source);
+    else throw new Error(`an option that is not known here: ${word} in ${source}`);
+  }
+  if (url === null) throw new Error(`no address: ${source}`);
+  return { method: method ?? (body === null ? 'GET' : 'POST'), url: new URL(url), headers, body, source };
+}
+
+/** Words of one line, with what POSIX says of both quotes and of variables. */
+function shellWords(line: string, variables: Readonly<Record<string, string>>): string[] {
+  const words: string[] = [];
+  const piece = /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^\s'"\\]+)|(\s+)/gy;
+  let word: string | null = null;
+  for (const [, single, double, escaped, plain, space] of line.trim().matchAll(piece)) {
+    if (space !== undefined) {
+      if (word !== null) words.push(word);
+      word = null;
+      continue;
+    }
+    const expanded = (text: string) =>
+      text.replace(/\$(\w+)/g, (_, name: string) => named(variables, name, line));
+    const literal = single ?? escaped;
+    word = (word ?? '') + (literal ?? expanded((double ?? plain ?? '').replace(/\\(["\\`$])/g, '$1')));
+  }
+  if (word !== null) words.push(word);
+  return words;
+}
+
+function named(values: Readonly<Record<string, string>>, name: string, source: string): string {
+  const value = values[name];
+  if (value === undefined) throw new Error(`nothing is known as ${name} in ${source}`);
+  return value;
+}

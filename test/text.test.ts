@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import {
+  apiKeyCandidates,
+  canonicalLanguage,
+  codePoints,
+  controlFault,
+  hiddenText,
+  hiddenTextFault,
+  languageTagFault,
+  looksMangled,
+  normalizeNewlines,
+  normalizeTag,
+  printable,
+  stripHiddenText,
+  tagFault,
+  trimText,
+} from '../src/text.ts';
+
+fc.configureGlobal({ seed: 1 });
+
+const england = '\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}';
+const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }));
+
+test('characters are counted as code points, a lone surrogate as one', () => {
+  assert.equal(codePoints(''), 0);
+  assert.equal(codePoints('añ🚀'), 3);
+  assert.equal(codePoints('\ud800a\udc00'), 3);
+  fc.assert(fc.property(anyText, (text) => assert.equal(codePoints(text), Array.from(text).length)));
+});
+
+test('white space of every kind is trimmed at both ends only', () => {
+  assert.equal(trimText('\uFEFF\u00a0\u3000\t a b \n\u2029'), 'a b');
+});
+
+test('CR LF and CR become LF', () => {
+  assert.equal(normalizeNewlines('a\r\nb\rc\n\r\nd'), 'a\nb\nc\n\nd');
+});
+
+test('what is quoted from outside is cut, and shows what is invisible', () => {
+  assert.equal(printable('plain', 5), 'plain');
+  assert.equal(printable('🚀🚀🚀', 2), '🚀🚀…');
+  assert.equal(
+    printable("a'\n\u202e\u{E0061}\ud800\u2028", 9),
+    "a'\\u{a}\\u{202e}\\u{e0061}\\u{d800}\\u{2028}",
+  );
+});
+
+test('control characters, lone surrogates and noncharacters are refused, line ends and tabs only in one line', () => {
+  const cases: [text: string, oneLine: RegExp | null, multiline: RegExp | null][] = [
+    ['plain é 🚀', null, null],
+    ['a\nb\r\n\tc', /^holds a line break or tab \(U\+000A\) at character 2; /, null],
+    ['a\u2028b', /^holds a line break or tab \(U\+2028\) at character 2; /, null],
+    ['a\u2029b', /^holds a line break or tab \(U\+2029\)/, null],
+    ['🚀\0', /^holds a control character \(U\+0000\) at character 2; /, /U\+0000/],
+    ['\u001b[31m', /U\+001B/, /U\+001B/],
+    ['a\u007f', /U\+007F/, /U\+007F/],
+    ['a\n\u0085', /U\+000A/, /^holds a control character \(U\+0085\) at character 3; /],
+    ['a\ud800b', /^holds half of a surrogate pair \(U\+D800\)/, /U\+D800/],
+    ['a\uffff', /^holds a code point that is no character \(U\+FFFF\)/, /U\+FFFF/],
+  ];
+  for (const [text, oneLine, multiline] of cases) {
+    expectFault(controlFault(text, { multiline: false }), oneLine, text);
+    expectFault(controlFault(text, { multiline: true }), multiline, text);
+  }
+});
+
+test('invisible characters that belong to a script, an emoji or a name are left alone', () => {
+  const legitimate = [
+    england,
+    `x${england}y`,
+    '👩‍👩‍👧 🏳️‍🌈 👩🏽‍💻 🏴‍☠️ ❤️ ☎︎ 1️⃣ ™️ →️',
+    'می‌خواهم',
+    'ක්‍ෂ র‍্য ന്‍',
+    '葛\u{E0100}城',
+    'soft\u00adhyphen, one\u200bspace',
+    '\u200fעברית\u200e (LRM)',
+    'from \u2068Ada\u2069\u2068Eve\u2069 \u2066a \u2067b\u2069\u2069',
+    '\u2067two\u2069\nlines \u2067each\u2069',
+  ];
+  for (const text of legitimate) {
+    assert.deepEqual(hiddenText(text), [], text);
+    assert.deepEqual(stripHiddenText(text), { text, warnings: [] });
+    assert.equal(hiddenTextFault(text), null);
+  }
+});
+
+test('invisible text is found by kind and taken out, and what is visible stays', () => {
+  const cases: [text: string, clean: string, kind: string, count: number][] = [
+    ['hi\u{E0001}\u{E0069}\u{E0067}', 'hi', 'tag characters', 3],
+    [`${england}\u{E0061}`, england, 'tag characters', 1],
+    ['\u{1F3F4}\u{E0061}\u{E007F}', '\u{1F3F4}', 'tag characters', 2],
+    ['\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}', '\u{1F3F4}', 'tag characters', 5],
+    ['a\u202Ecba\u202C', 'acba', 'direction overrides', 2],
+    ['\u202Aa\u202Bb\u202Dc', 'abc', 'direction overrides', 3],
+    ['a\u2067b', 'ab', 'unbalanced direction isolates', 1],
+    ['a\u2069b', 'ab', 'unbalanced direction isolates', 1],
+    ['\u2066a\nb\u2069', 'a\nb', 'unbalanced direction isolates', 2],
+    ['a\u2066\u2067\u2069\u2069b', 'ab', 'unbalanced direction isolates', 4],
+    ['❤\uFE0F\uFE0F\uFE00', '❤\uFE0F', 'variation selectors', 2],
+    ['😀\u{E0150}\u{E0151}', '😀', 'variation selectors', 2],
+    ['a\u{E0150}b\u{E0151}', 'ab', 'variation selectors', 2],
+    ['a\uFE00b', 'ab', 'variation selectors', 1],
+    ['\uFE0Fa', 'a', 'variation selectors', 1],
+    ['a\u200b\u200cb', 'ab', 'zero-width characters', 2],
+    ['a\u2060\u2063\uFEFF\u00ad\u180e\u3164\uffa0b', 'ab', 'zero-width characters', 7],
+    ['👩\u200d\u200d👧', '👩\u200d👧', 'zero-width characters', 1],
+    ['می\u200c\u200cخواهم', 'می\u200cخواهم', 'zero-width characters', 1],
+    ['a\u2066\u200b\u2066b\u200b\u2069\u2069', 'a\u2066\u200b\u2066b\u200b\u2069\u2069', '', 0],
+  ];
+  for (const [text, clean, kind, count] of cases) {
+    assert.deepEqual(hiddenText(text), kind === '' ? [] : [{ kind, count }], printable(text, 20));
+    assert.equal(stripHiddenText(text).text, clean, printable(text, 20));
+  }
+});
+
+test('removing one hidden character does not leave another unseen', () => {
+  const cases: [text: string, clean: string][] = [
+    ['a\u200b\u{E0061}\u200bb', 'ab'],
+    ['a\u200b\u2069\u200bb', 'ab'],
+    ['❤\u200b\u200b\uFE0F', '❤'],
+    ['\u{1F3F4}\u200b\u200b\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}', '\u{1F3F4}'],
+  ];
+  for (const [text, clean] of cases) assert.equal(stripHiddenText(text).text, clean);
+});
+
+test('each kind taken out is a warning, and in a name a fault', () => {
+  const text = 'a\u{E0061}\u202E\u202Cb';
+  assert.deepEqual(stripHiddenText(text).warnings, [
+    'took invisible text out: 1 tag character',
+    'took invisible text out: 2 direction overrides',
+  ]);
+  assert.equal(
+    hiddenTextFault(text),
+    'holds invisible text (1 tag character, 2 direction overrides); take it out',
+  );
+});
+
+test('a name of which nothing can be seen is refused', () => {
+  for (const name of ['\u200b', '\u3164', ' \u2800 ', '\u{E0100}'])
+    assert.notEqual(hiddenTextFault(name), null);
+  assert.equal(hiddenTextFault(''), null, 'an empty bio hides nothing');
+});
+
+test('a text without its hidden text has none, and loses nothing that is visible', () => {
+  const invisible = fc.constantFrom(
+    ...Array.from('\u200b\u200c\u200d\u2060\u202e\u2066\u2067\u2069\ufe0f\ufe00\u{e0100}\u{e0067}\u{e0062}'),
+    ...Array.from('\u{e007f}\u180b\u00ad\ufff9\u3164\u{1F3F4}\u{1F468}\u2764aم7葛 \n\u2029'),
+    england,
+  );
+  const hostile = fc.oneof(
+    fc.array(invisible, { maxLength: 24 }).map((units) => units.join('')),
+    anyText,
+  );
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const { text: clean, warnings } = stripHiddenText(text);
+      assert.deepEqual(stripHiddenText(clean), { text: clean, warnings: [] });
+      assert.equal(warnings.length, hiddenText(text).length);
+      assert.equal(warnings.length === 0, clean === text);
+      const visible = /[^\p{DI}\uFFF9-\uFFFB]/gu;
+      assert.deepEqual(clean.match(visible), text.match(visible));
+      const removed = hiddenText(text).reduce((sum, { count }) => sum + count, 0);
+      assert.equal(codePoints(text) - codePoints(clean), removed);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('content whose line breaks arrived as two characters is probably mangled', () => {
+  assert.match(looksMangled('# Title\\n\\nText') ?? '', /not one line break/);
+  assert.equal(looksMangled('print("a\\n")\nprint("b")'), null);
+  assert.equal(looksMangled('one line'), null);
+});
+
+test('every distinct UUID v4 in a text may be an API key, wherever it stands', () => {
+  const key = '11111111-2222-4333-8444-555555555555';
+  assert.deepEqual(apiKeyCandidates(`Bearer ${key}, again ${key.toUpperCase()}`), [key]);
+  assert.deepEqual(apiKeyCandidates(`aaaaaaaa-bbbb-4ccc-8ddd-0000${key}f`), [
+    'aaaaaaaa-bbbb-4ccc-8ddd-000011111111',
+    key,
+  ]);
+  assert.deepEqual(apiKeyCandidates('11111111-2222-7333-8444-555555555555 and 1111-2222'), []);
+});
+
+test('at most 1,000 candidates for keys are returned', () => {
+  const keys = Array.from(
+    { length: 1100 },
+    (_, n) => `11111111-2222-4333-8444-${String(n).padStart(12, '0')}`,
+  );
+  assert.deepEqual(apiKeyCandidates(keys.join(' ')), keys.slice(0, 1000));
+});
+
+test('language tags are well-formed BCP 47 of at most 35 characters', () => {
+  for (const tag of ['en', 'EN-us', 'pt-BR', 'zh-Hant-TW', 'sr-Latn', 'gsw'])
+    assert.equal(languageTagFault(tag), null);
+  for (const tag of [
+    '',
+    'e',
+    'en_US',
+    'en-',
+    'english',
+    'en US',
+    'x-y',
+    `en-x-${'a'.repeat(40)}`,
+    '\ud800',
+  ]) {
+    assert.match(languageTagFault(tag) ?? 'accepted', /^is not a BCP 47 language tag/);
+  }
+  assert.equal(canonicalLanguage('EN-us'), 'en-US');
+});
+
+test('tags are compared in lower case, composed, with single spaces', () => {
+  assert.equal(normalizeTag('  Machine \t  Learning '), 'machine learning');
+  assert.equal(normalizeTag('CAFE\u0301'), 'café');
+  fc.assert(
+    fc.property(fc.oneof(anyText, fc.string()), (tag) =>
+      assert.equal(normalizeTag(normalizeTag(tag)), normalizeTag(tag)),
+    ),
+  );
+});
+
+test('a tag must be readable and work as one segment of an address', () => {
+  const accepted = [
+    'ai',
+    'c++',
+    'c#',
+    '.net',
+    '100%',
+    'ci/cd',
+    '日本語',
+    '🚀',
+    'machine learning',
+    'a'.repeat(40),
+  ];
+  for (const tag of accepted) assert.equal(tagFault(tag), null, tag);
+  const refused: [tag: string, fault: RegExp][] = [
+    ['', /empty/],
+    ['a'.repeat(41), /41 characters long; allowed are 1 to 40/],
+    ['a\nb', /line break/],
+    ['a\u{E0061}', /invisible text/],
+    ['\ud800', /surrogate/],
+    ['..', /no letter/],
+    ['/', /no letter/],
+    ['a\\b', /does not work/],
+    ['a/', /only between words/],
+    ['../a', /only between words/],
+    ['a/ .. /b', /only between words/],
+    ['readme.md', /markdown/],
+  ];
+  for (const [tag, fault] of refused) expectFault(tagFault(tag), fault, tag);
+});
+
+test('an accepted tag survives its way through an address', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }), (text) => {
+      const tag = normalizeTag(text);
+      fc.pre(tagFault(tag) === null);
+      const { pathname } = new URL(`https://masthead.example/tags/${encodeURIComponent(tag)}`);
+      assert.equal(decodeURIComponent(pathname), `/tags/${tag}`);
+    }),
+  );
+});
+
+function expectFault(found: string | null, expected: RegExp | null, text: string): void {
+  if (expected === null) assert.equal(found, null, printable(text, 20));
+  else assert.match(found ?? 'accepted', expected);
+}
