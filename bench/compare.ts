@@ -1,0 +1,58 @@
+import { load, type Load, type Shots } from './load.ts';
+import type { Measured } from './machine.ts';
+
+/** One side of a comparison. */
+export type Side = { readonly server: Pick<Measured, 'cpu'>; readonly shots: Shots };
+
+export type Plan = {
+  /** Seconds of one load. */
+  readonly seconds: number;
+  /** How often each side is loaded. */
+  readonly rounds: number;
+  /** Seconds of load before the first round; 1 unless told. */
+  readonly warmUp?: number;
+};
+
+export type Comparison = { readonly ours: Load; readonly theirs: Load; readonly ratio: number };
+
+/**
+ * Loads two servers in turn, A B A B, so that what else the machine does falls on both; the medians of each,
+ * and the median of the rounds' ratios of requests a second.
+ */
+export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Comparison> {
+  const { seconds, rounds, warmUp = 1 } = plan;
+  for (const side of [ours, theirs]) await load(side.server, side.shots, warmUp);
+  const mine: Load[] = [];
+  const other: Load[] = [];
+  for (let round = 0; round < rounds; round++) {
+    mine.push(await load(ours.server, ours.shots, seconds));
+    other.push(await load(theirs.server, theirs.shots, seconds));
+  }
+  return {
+    ours: medianLoad(mine),
+    theirs: medianLoad(other),
+    ratio: median(mine.map((one, i) => one.perSecond / (other[i]?.perSecond ?? NaN))),
+  };
+}
+
+/** One server by itself: the median of its loads. */
+export async function measure({ server, shots }: Side, { seconds, rounds }: Plan): Promise<Load> {
+  await load(server, shots, 1);
+  const loads: Load[] = [];
+  for (let round = 0; round < rounds; round++) loads.push(await load(server, shots, seconds));
+  return medianLoad(loads);
+}
+
+function medianLoad(loads: readonly Load[]): Load {
+  return {
+    perSecond: median(loads.map(({ perSecond }) => perSecond)),
+    cpu: median(loads.map(({ cpu }) => cpu)),
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? NaN;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2;
+}

@@ -1,0 +1,113 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { availableParallelism, totalmem } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Linux counts processor time in hundredths of a second, whatever the kernel's own tick (proc(5)). */
+const ticksPerSecond = 100;
+
+/** The core of whatever is measured, and that of whatever measures; null where there is only one. */
+export const cores =
+  availableParallelism() > 1 && hasProgram('taskset')
+    ? ({ server: 0, load: 1 } as const)
+    : ({ server: null, load: null } as const);
+
+/** In words, for the head of the results: the same on machines of the same shape. */
+export function describeMachine(): string[] {
+  const sqlite = process.versions['sqlite'] ?? 'none';
+  return [
+    `${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`,
+    `Node ${process.versions.node}, SQLite ${sqlite}`,
+    cores.server === null
+      ? 'server and load share all cores'
+      : 'server on one core, load on another, 64 connections',
+  ];
+}
+
+export function hasProgram(name: string): boolean {
+  return spawnSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' }).status === 0;
+}
+
+/** A command line that runs on one core; the given one where there is nothing to choose. */
+export function pinned(core: number | null, command: readonly string[]): string[] {
+  return core === null ? [...command] : ['taskset', '-c', String(core), ...command];
+}
+
+/** A process that is measured. */
+export type Measured = {
+  readonly pid: number;
+  /** Seconds of processor time of all of its threads so far. */
+  cpu(): number;
+  /** Resident memory in MiB, now. */
+  resident(): number;
+  /** Ends it, and waits until it has. */
+  stop(): Promise<void>;
+};
+
+const alive = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+});
+
+/** Starts a process that lives no longer than this one. `env` is all of its environment but `PATH`. */
+export async function start(
+  command: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  { core = cores.server }: { core?: number | null } = {},
+): Promise<Measured> {
+  const [program = '', ...args] = pinned(core, command);
+  const child = spawn(program, args, {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = (errors + text).slice(-2_000)));
+  alive.add(child);
+  const exited = once(child, 'exit').then(() => alive.delete(child));
+  await once(child, 'spawn');
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${program} has no process id`);
+  const readProc = (file: string): string => {
+    if (!existsSync(`/proc/${pid}/${file}`)) throw new Error(`${command.join(' ')} has ended: ${errors}`);
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  };
+  return {
+    pid,
+    cpu() {
+      // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
+      const fields = readProc('stat').split(') ')[1]?.split(' ') ?? [];
+      return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+    },
+    resident: () => Number(/^VmRSS:\s+(\d+)/m.exec(readProc('status'))?.[1]) / 1024,
+    async stop() {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), 12_000);
+      await exited;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A port of the loopback interface that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** Asks until there is an answer of this status, and returns how long that took, ms. Throws after 30 s. */
+export async function waitFor(url: string, status = 200): Promise<number> {
+  const begun = performance.now();
+  while (performance.now() - begun < 30_000) {
+    const answer = await fetch(url).catch(() => null);
+    await answer?.arrayBuffer();
+    if (answer?.status === status) return performance.now() - begun;
+    await delay(2);
+  }
+  throw new Error(`${url} did not answer`);
+}
