@@ -51,7 +51,7 @@ export type DatabaseConfig =
       readonly engine: 'postgres';
       /** Candidates for the primary, in order; at least one. */
       readonly urls: readonly string[];
-      /** Past a pooler, for migrations and LISTEN. */
+      /** Past a pooler, for migrations. */
       readonly directUrl: string | null;
       readonly replicaUrls: readonly string[];
     };

@@ -77,7 +77,7 @@ export const settings = {
   },
   DATABASE_DIRECT_URL: {
     default: 'DATABASE_URL',
-    meaning: 'PostgreSQL: an address that goes past a connection pooler, for migrations and notifications.',
+    meaning: 'PostgreSQL: an address that goes past a connection pooler, for migrations.',
     example: 'DATABASE_DIRECT_URL=postgres://masthead:password@db.example:5432/masthead',
     secret: true,
     show: (c) => (c.database.engine === 'postgres' ? optional(c.database.directUrl) : none),
