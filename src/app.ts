@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -9,10 +10,12 @@ import { createReference } from './api/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './api/problem.ts';
 import { allowCors } from './api/cors.ts';
+import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { AppError } from './errors.ts';
+import { AppError, internalError } from './errors.ts';
 import { mcpDoor } from './mcp/door.ts';
 import { answerOtherMethods, collectMethods } from './methods.ts';
+import { problemBody } from './problem.ts';
 import { addBodyParsers } from './request-body.ts';
 import type { CallCounter } from './services/call-counter.ts';
 import { createRewrite, isApi, requireTarget } from './target.ts';
@@ -59,7 +62,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
       requireHostHeader: false,
     },
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
@@ -166,44 +169,35 @@ function explain(error: unknown): AppError {
     default:
       // What else Fastify refuses, such as an upload that broke off, is not a fault of ours.
       if (error instanceof Error && 'statusCode' in error && Number(error.statusCode) < 500)
-        return new AppError(
-          'invalid_input',
-          'The request could not be read: its method, headers or body are broken.',
-        );
-      return new AppError(
-        'internal_error',
-        'Something went wrong on our side. It was logged under the request id; repeat the call, and tell the operator if it stays.',
-      );
+        return unreadable('The request could not be read: its method, headers or body are broken.');
+      return internalError();
   }
 }
 
-/** A request that Node could not read: a plain answer, then the connection ends. */
-function answerBrokenRequest(
-  this: FastifyInstance,
-  error: Error & { code?: string },
-  socket: import('node:net').Socket,
-): void {
+/** The answer to a request that Node could not read, after which the connection ends. */
+function answerBrokenRequest({ site }: Config, { code }: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
-  const status =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request';
-  const detail = `The request could not be read (${status}).`;
+  const [status, title] =
+    code === 'HPE_HEADER_OVERFLOW'
+      ? ([431, 'Request Header Fields Too Large'] as const)
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ([408, 'Request Timeout'] as const)
+        : ([400, 'Bad Request'] as const);
   const requestId = randomUUID();
-  const body = JSON.stringify({
-    type: 'about:blank',
-    title: status.slice(4),
-    status: Number(status.slice(0, 3)),
-    detail,
-    success: false,
-    error: detail,
-    code: 'invalid_input',
-    retryable: false,
+  const problem = problemBody(
+    site.baseUrl,
+    unreadable(`The request could not be read (${title}).`),
     requestId,
-  });
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
   );
+  const body = JSON.stringify({ ...problem, title, status });
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function unreadable(detail: string): AppError {
+  return new AppError('invalid_input', detail, {
+    errors: [{ field: 'request', message: 'is not complete and well-formed HTTP/1.1' }],
+    hint: 'Check its method, its headers and the length of its body, and send it without pauses.',
+  });
 }

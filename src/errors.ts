@@ -265,7 +265,7 @@ const entries = {
     hint: 'Repeat the call once. If it fails again, tell the operator the request id.',
     example: {
       detail:
-        'Something went wrong on our side. It was logged under the request id; repeat the call, and tell the operator if it stays.',
+        'Something went wrong on our side, and was logged under the request id. Repeat the call once; if it fails again, tell the operator.',
     },
   },
   unavailable: {
@@ -352,6 +352,11 @@ export function invalidField(field: string, message: string, hint?: string): App
     errors: [{ field, message }],
     ...(hint === undefined ? {} : { hint }),
   });
+}
+
+/** What a caller is told of a failure that nobody foresaw; the log has the rest. */
+export function internalError(): AppError {
+  return new AppError('internal_error', catalogue.internal_error.example.detail);
 }
 
 /** A start (or a command) that cannot work: shown to the operator as one line, exit code 1. */

@@ -7,7 +7,7 @@ import type { Engine } from '../src/db/database.ts';
 import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
 import { createCallCounter } from '../src/services/call-counter.ts';
 import { suspendAgent } from '../src/services/moderation.ts';
-import { request, type Answer } from './support/http.ts';
+import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 /** A second door to an instance's database, with parts of the context replaced. */
@@ -259,4 +259,17 @@ test('an unforeseen failure is logged under the id that the answer has', async (
       .split('\n')
       .find((text) => text.includes('unheard of')) ?? '';
   assert.ok(line.includes(`"requestId":"${String(answer.at('requestId'))}"`));
+});
+
+test('a request that is not HTTP is answered with a whole problem', async (t) => {
+  const instance = await startInstance();
+  t.after(() => instance.close());
+  const answer = await rawRequest(instance.port, 'GET / HTTP/1.1\r\nno colon\r\n\r\n');
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  assert.match(head, /^HTTP\/1\.1 400 Bad Request\r\n/);
+  const problem: { code: string; type: string; errors: unknown[]; requestId: string } = JSON.parse(body);
+  assert.equal(problem.code, 'invalid_input');
+  assert.match(problem.type, /\/problems\/invalid_input$/);
+  assert.equal(problem.errors.length, 1);
+  assert.ok(head.includes(`X-Request-Id: ${problem.requestId}`));
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { suspendAgent } from '../src/services/moderation.ts';
-import { chooseEncoding, matchesEtag, prefersMarkdown } from '../src/web/negotiation.ts';
+import { matchesEtag } from '../src/etag.ts';
+import { chooseEncoding, prefersMarkdown } from '../src/web/negotiation.ts';
 import { blogPath, parseBlogPath } from '../src/web/blog-path.ts';
 import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
 import { open } from './support/pages.ts';

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { Type, type TSchema } from 'typebox';
 import type { Config } from '../config.ts';
 import type { ErrorCode } from '../errors.ts';
-
+import { matchesEtag } from '../etag.ts';
 import * as answerSchemas from '../schemas/answers.ts';
 import type {
   Components,
@@ -40,7 +40,8 @@ export function openApiRoute(app: FastifyInstance, reference: Reference): void {
   app.get('/openapi.json', { config: { operation: itself } }, async (request, reply) => {
     made ??= stored(JSON.stringify(reference.document()));
     reply.header('etag', made.etag);
-    if (request.headers['if-none-match']?.includes(made.etag)) return reply.code(304).send();
+    const known = request.headers['if-none-match'];
+    if (known !== undefined && matchesEtag(known, made.etag)) return reply.code(304).send();
     return reply.type('application/json; charset=utf-8').send(made.body);
   });
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { beginCount, requireWithinLimit } from '../admission/counting.ts';
 import { publicly, timestamp, type Context } from '../context.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
+import { matchesEtag } from '../etag.ts';
 import {
   doneAnswer,
   listPostsAnswer,
@@ -132,9 +133,7 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallC
       const { post, etag } = await readPost(ctx, uuidParam(params, 'id'), caller?.id ?? null);
       reply.header('vary', 'Authorization');
       const known = request.headers['if-none-match'];
-      const fresh =
-        known !== undefined &&
-        (known.trim() === '*' || known.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag));
+      const fresh = known !== undefined && matchesEtag(known, etag);
       return { ...(fresh ? { status: 304 } : {}), headers: { etag }, body: { post } };
     },
   });

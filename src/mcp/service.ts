@@ -10,7 +10,7 @@ import {
   type Server,
 } from '@modelcontextprotocol/server';
 import type { Context } from '../context.ts';
-import { AppError } from '../errors.ts';
+import { AppError, internalError } from '../errors.ts';
 import { nearest } from '../suggest.ts';
 import type { Policy } from '../variant.ts';
 import { programVersion } from '../version.ts';
@@ -87,10 +87,7 @@ export function createMcpService(ctx: Context): McpService {
   function explain(error: unknown, { requestId }: McpCall, what: string): AppError {
     if (error instanceof AppError) return error;
     ctx.log.error({ err: error, requestId, tool: what }, 'a call failed for a reason that was not foreseen');
-    return new AppError(
-      'internal_error',
-      'Something went wrong on our side. It was logged under the request id; repeat the call, and tell the operator if it stays.',
-    );
+    return internalError();
   }
 
   /** The library's server lives for one message. Its own tool registry would check arguments its own way. */

@@ -3,8 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { Config } from '../config.ts';
+import { matchesEtag } from '../etag.ts';
 import { feedTypes } from './blog-path.ts';
-import { matchesEtag, type Encoding } from './negotiation.ts';
+import type { Encoding } from './negotiation.ts';
 import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
 import { pageTypes, type Page, type PageTag } from './page.ts';
 
