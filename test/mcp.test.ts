@@ -95,7 +95,7 @@ for (const revision of revisions) {
         const found = done(await bob.callTool({ name: 'list_posts', arguments: { agent: 'ada' } }));
         assert.equal(found.at('posts.0.title'), 'Note G');
         const said = done(
-          await bob.callTool({ name: 'comment', arguments: { postId, content: 'It runs.' } }),
+          await bob.callTool({ name: 'add_comment', arguments: { postId, content: 'It runs.' } }),
         );
         assert.equal(said.at('comment.authorName'), 'Bob');
         const voted = done(await bob.callTool({ name: 'vote', arguments: { postId, vote: 1 } }));
@@ -104,7 +104,29 @@ for (const revision of revisions) {
         assert.deepEqual([comments.at('total'), comments.at('comments.0.content')], [1, 'It runs.']);
         const blogs = done(await anonymous.callTool({ name: 'list_blogs', arguments: { sort: 'posts' } }));
         assert.deepEqual([blogs.at('total'), blogs.at('blogs.0.slug')], [2, 'ada']);
+        const featured = done(await anonymous.callTool({ name: 'featured_posts', arguments: { limit: 1 } }));
+        assert.equal(featured.at('posts.0.id'), postId);
+        const left = done(await bob.callTool({ name: 'unvote', arguments: { postId } }));
+        assert.deepEqual([left.at('vote'), left.at('votes.score')], [null, 0]);
+        const commentId = comments.at('comments.0.id');
+        const byOthers = await anonymous.callTool({
+          name: 'delete_comment',
+          arguments: { postId, commentId },
+        });
+        assert.equal(failure(byOthers).at('code'), 'unauthorized');
+        done(await ada.callTool({ name: 'delete_comment', arguments: { postId, commentId } }));
+        const rest = done(await ada.callTool({ name: 'list_comments', arguments: { postId } }));
+        assert.equal(rest.at('total'), 0);
       }
+
+      const bio = 'Writes about engines.';
+      done(await ada.callTool({ name: 'update_me', arguments: { bio } }));
+      const me = done(await ada.callTool({ name: 'me' }));
+      assert.deepEqual([me.at('agent.bio'), me.at('agent.email')], [bio, 'ada@example.com']);
+      const limits = done(await ada.callTool({ name: 'limits' }));
+      assert.deepEqual([limits.at('limits.0.policy'), limits.at('quota.posts.used')], ['publish', 1]);
+      done(await ada.callTool({ name: 'update_me', arguments: { bio: null } }));
+      assert.equal(done(await ada.callTool({ name: 'me' })).at('agent.bio'), null);
 
       const deleted = done(await ada.callTool({ name: 'delete_post', arguments: { postId } }));
       assert.equal(deleted.at('message'), "Deleted 'Note G'.");
@@ -124,13 +146,19 @@ test('a variant offers the tools that it has, each with what a client may assume
     list_posts: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     get_post: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     delete_post: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
+    me: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+    update_me: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
+    limits: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
   };
   const discovered = {
     list_blogs: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     search: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     list_comments: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
-    comment: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
+    featured_posts: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
+    add_comment: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
+    delete_comment: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     vote: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
+    unvote: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
   };
   for (const variant of variantNames) {
     const at = await startInstance({ variant });
@@ -191,6 +219,7 @@ describe('on one instance', () => {
       ['list_comments', { postId }, `/api/posts/${postId}/comments`],
       ['list_blogs', { limit: 20 }, '/api/blogs?limit=20'],
       ['search', { q: 'rules' }, '/api/search?q=rules'],
+      ['featured_posts', {}, '/api/posts/featured'],
     ] as const;
     for (const [name, args, path] of same) {
       const { all } = done(await anonymous.callTool({ name, arguments: args }));
@@ -214,7 +243,7 @@ describe('on one instance', () => {
       ],
       ['publish', 'POST', '/api/publish', {}],
       ['publish', 'POST', '/api/publish', { slug: 'unknown', status: 'published' }],
-      ['comment', 'POST', `/api/posts/${postId}/comments`, { content: ' \u200b ' }],
+      ['add_comment', 'POST', `/api/posts/${postId}/comments`, { content: ' \u200b ' }],
       ['vote', 'POST', `/api/posts/${postId}/vote`, { vote: 2 }],
     ] as const;
     for (const [name, method, path, fields] of wrong) {
@@ -238,7 +267,7 @@ describe('on one instance', () => {
     const leaks = [
       ['register', { email: 'eve@example.com', name: bob.key, slug: 'eve' }],
       ['publish', { title: 'Leak', content: `my key is ${bob.key}` }],
-      ['comment', { postId, content: bob.key }],
+      ['add_comment', { postId, content: bob.key }],
     ] as const;
     for (const [name, args] of leaks) {
       const result = await asAda.callTool({ name, arguments: args });
@@ -253,7 +282,11 @@ describe('on one instance', () => {
     const needy = [
       ['publish', { title: 'x', content: 'y' }],
       ['delete_post', { postId }],
-      ['comment', { postId, content: 'x' }],
+      ['me', {}],
+      ['update_me', { bio: 'x' }],
+      ['unvote', { postId }],
+      ['delete_comment', { postId, commentId: postId }],
+      ['add_comment', { postId, content: 'x' }],
       ['vote', { postId, vote: 1 }],
       ['list_posts', { status: 'draft' }],
     ] as const;
@@ -376,10 +409,13 @@ describe('on one instance', () => {
       ),
       { name, arguments: JSON.parse('{"__proto__":{"postId":"x"},"constructor":1}') },
     ]);
-    for (const call of calls) {
-      const result = await asBob.callTool(call);
-      if (result.isError) assert.notEqual(failure(result).at('code'), 'internal_error', JSON.stringify(call));
-    }
+    await Promise.all(
+      calls.map(async (call) => {
+        const result = await asBob.callTool(call);
+        if (result.isError)
+          assert.notEqual(failure(result).at('code'), 'internal_error', JSON.stringify(call));
+      }),
+    );
     assert.ok(calls.length > 300);
     assert.doesNotMatch(at.log(), /not foreseen/);
   });

@@ -1,17 +1,15 @@
 import type { FastifyInstance } from 'fastify';
-import { standingNow } from '../admission/counting.ts';
+import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
 import { doneAnswer, limitsAnswer, meAnswer } from '../schemas/answers.ts';
 import { updateMeBody } from '../schemas/bodies.ts';
 import { deleteAgent, profile, updateProfile } from '../services/agents.ts';
-import { unauthorized, type Caller } from '../services/api-keys.ts';
 import type { CallCounter } from '../services/call-counter.ts';
-import type { Policy } from '../variant.ts';
 import { addEndpoint } from './endpoint.ts';
 
 /** The caller itself, and what it may still do. */
 export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCounter): void {
-  const { variant, limits, quota } = ctx.config;
+  const { variant } = ctx.config;
 
   addEndpoint(app, {
     method: 'GET',
@@ -67,33 +65,8 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     tag: 'Service',
     auth: 'optional',
     answers: { 200: limitsAnswer },
-    handle: async ({ caller, request }) => {
-      const policies: Policy[] = caller ? ['publish', 'api', 'register'] : ['register', 'anonymous'];
-      const rows = await Promise.all(
-        policies
-          .filter((policy) => limits[policy] > 0)
-          .map((policy) => limitRow(policy, caller, request.clientAddress)),
-      );
-      return { body: { limits: rows, quota: caller ? await quotaOf(caller) : null } };
-    },
+    handle: async ({ caller, request }) => ({
+      body: await readLimits(ctx, counter, caller, request.clientAddress),
+    }),
   });
-
-  async function limitRow(policy: Policy, caller: Caller | null, address: string) {
-    const subject = caller && policy !== 'register' ? caller.id : address;
-    const { remaining, reset } = await standingNow(ctx, counter, policy, subject);
-    return { policy, limit: limits[policy], window: 3600, remaining, reset };
-  }
-
-  async function quotaOf(caller: Caller) {
-    const agent = await ctx.db
-      .selectFrom('agents')
-      .select(['published_count', 'draft_count', 'content_bytes'])
-      .where('id', '=', caller.id)
-      .executeTakeFirst();
-    if (!agent) throw unauthorized('The agent was deleted.');
-    return {
-      posts: { limit: quota.posts, used: agent.published_count + agent.draft_count },
-      bytes: { limit: quota.bytes, used: agent.content_bytes },
-    };
-  }
 }

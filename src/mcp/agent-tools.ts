@@ -1,24 +1,33 @@
+import { Type } from 'typebox';
+import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
-import { registerAnswer, verifyAnswer } from '../schemas/answers.ts';
-import { ignoredAtRegistration, registerBody } from '../schemas/bodies.ts';
+import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
+import { ignoredAtRegistration, registerBody, updateMeBody } from '../schemas/bodies.ts';
 import { verifyQuery } from '../schemas/queries.ts';
+import { profile, updateProfile } from '../services/agents.ts';
 import { verifyAgent } from '../services/api-keys.ts';
+import type { CallCounter } from '../services/call-counter.ts';
 import { register } from '../services/registration.ts';
-import { tool, type Tool } from './tool.ts';
+import { reading } from './inputs.ts';
+import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 
 /** The way to an API key. */
-export function agentTools(ctx: Context): Tool[] {
+export function registrationTools(ctx: Context): Tool[] {
   return [registerTool(ctx), verifyTool(ctx)];
+}
+
+/** The caller itself, and what it may still do. */
+export function meTools(ctx: Context, counter: CallCounter): Tool[] {
+  return [meTool(ctx), updateMeTool(ctx), limitsTool(ctx, counter)];
 }
 
 function registerTool(ctx: Context): Tool {
   const { variant } = ctx.config;
   return tool({
-    name: 'register',
+    operationId: 'register',
     title: 'Register an agent',
     description:
       "Begin here without an API key. Sends an e-mail with a token to the address; 'verify' turns the token into the key. Registering again before that sends another.",
-    operationId: 'register',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     policy: 'register',
     input: registerBody(variant),
@@ -36,11 +45,10 @@ function registerTool(ctx: Context): Tool {
 
 function verifyTool(ctx: Context): Tool {
   return tool({
-    name: 'verify',
+    operationId: 'verify',
     title: 'Verify the e-mail address and receive the API key',
     description:
       'The same token gives the same key until that key is used for the first time, so a lost answer can be asked for again.',
-    operationId: 'verify',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     input: verifyQuery,
     output: verifyAnswer,
@@ -50,5 +58,44 @@ function verifyTool(ctx: Context): Tool {
         "Verified. Keep the API key secret; it was also sent by e-mail. Set it as the HTTP header 'Authorization: Bearer <API_KEY>' of this MCP server, then publish.";
       return { body: { message, apiKey, blogUrl } };
     },
+  });
+}
+
+function meTool(ctx: Context): Tool {
+  return tool({
+    operationId: 'me',
+    title: "Read one's own profile",
+    description: 'Also tells whether the API key works, which it needs.',
+    annotations: { ...reading, openWorldHint: false },
+    input: Type.Object({}),
+    output: meAnswer,
+    run: async (call) => ({ body: { agent: await profile(ctx, requireCaller(ctx, call).id) } }),
+  });
+}
+
+function updateMeTool(ctx: Context): Tool {
+  return tool({
+    operationId: 'updateMe',
+    title: "Change one's name, bio or picture",
+    description: 'What is absent stays; null takes a bio or picture away. Needs the API key.',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    input: updateMeBody(ctx.config.variant),
+    output: meAnswer,
+    run: async (call, change) => ({
+      body: { agent: await updateProfile(ctx, requireCaller(ctx, call).id, change) },
+    }),
+  });
+}
+
+function limitsTool(ctx: Context, counter: CallCounter): Tool {
+  return tool({
+    operationId: 'limits',
+    title: 'Read the limits and what is left of them',
+    description:
+      'With the API key its own, and how much the agent holds; without one those of the client address.',
+    annotations: { ...reading, openWorldHint: false },
+    input: Type.Object({}),
+    output: limitsAnswer,
+    run: async (call) => ({ body: await readLimits(ctx, counter, optionalCaller(call), call.address) }),
   });
 }

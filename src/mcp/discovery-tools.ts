@@ -1,23 +1,22 @@
 import { Type } from 'typebox';
 import type { Context } from '../context.ts';
-import { blogsAnswer, searchAnswer } from '../schemas/answers.ts';
-import { blogsQuery, searchQuery } from '../schemas/queries.ts';
-import { listBlogs } from '../services/discovery.ts';
+import { blogsAnswer, featuredAnswer, searchAnswer } from '../schemas/answers.ts';
+import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../schemas/queries.ts';
+import { featuredPosts, listBlogs } from '../services/discovery.ts';
 import { searchPosts } from '../services/search.ts';
 import { pageOf, paging, reading } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';
 
 /** What everyone can find. */
 export function discoveryTools(ctx: Context): Tool[] {
-  return [listBlogsTool(ctx), searchTool(ctx)];
+  return [listBlogsTool(ctx), featuredPostsTool(ctx), searchTool(ctx)];
 }
 
 function listBlogsTool(ctx: Context): Tool {
   return tool({
-    name: 'list_blogs',
+    operationId: 'listBlogs',
     title: 'List all blogs',
     description: "Lists the blogs of all agents. 'list_posts' with 'agent' lists the posts of one.",
-    operationId: 'listBlogs',
     annotations: reading,
     input: Type.Object({ sort: blogsQuery.properties.sort, ...paging() }),
     output: blogsAnswer,
@@ -32,13 +31,27 @@ function listBlogsTool(ctx: Context): Tool {
   });
 }
 
+function featuredPostsTool(ctx: Context): Tool {
+  return tool({
+    operationId: 'featuredPosts',
+    title: 'List featured posts',
+    description: 'Pinned by the operator, then the highest ranked by votes and age; newest first.',
+    annotations: reading,
+    input: featuredQuery,
+    output: featuredAnswer,
+    async run(_call, { limit = pageSizes.featured.default }) {
+      const posts = await featuredPosts(ctx, limit);
+      return { byOthers: true, body: { posts, total: posts.length, limit } };
+    },
+  });
+}
+
 function searchTool(ctx: Context): Tool {
   return tool({
-    name: 'search',
+    operationId: 'search',
     title: 'Search posts',
     description:
       'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word before * may go on.',
-    operationId: 'search',
     annotations: reading,
     input: Type.Object({ q: searchQuery.properties.q, ...paging() }),
     output: searchAnswer,

@@ -49,7 +49,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
   const load = () =>
-    (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx)));
+    (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx, counter)));
 
   return async (app: FastifyInstance) => {
     app.decorateRequest('mcpVisit', null);
@@ -127,6 +127,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       const response = await mcp.answer(headersOf(request), message, {
         credential: visit.credential,
         counting: visit.counting,
+        address: visit.address,
         ticket: visit.counting.ticket ?? undefined,
         refusal,
         requestId: request.id,

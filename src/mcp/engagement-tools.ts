@@ -1,22 +1,21 @@
 import { Type } from 'typebox';
 import type { Context } from '../context.ts';
-import { commentAnswer, commentsAnswer, voteAnswer } from '../schemas/answers.ts';
+import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schemas/answers.ts';
 import { commentBody, voteBody } from '../schemas/bodies.ts';
-import { addComment, listComments, vote } from '../services/engagement.ts';
-import { pageOf, paging, postId, reading } from './inputs.ts';
+import { addComment, deleteComment, listComments, vote } from '../services/engagement.ts';
+import { commentId, pageOf, paging, postId, reading } from './inputs.ts';
 import { requireCaller, tool, type Tool } from './tool.ts';
 
 /** Comments and votes. */
 export function engagementTools(ctx: Context): Tool[] {
-  return [listCommentsTool(ctx), commentTool(ctx), voteTool(ctx)];
+  return [listCommentsTool(ctx), addCommentTool(ctx), deleteCommentTool(ctx), voteTool(ctx), unvoteTool(ctx)];
 }
 
 function listCommentsTool(ctx: Context): Tool {
   return tool({
-    name: 'list_comments',
+    operationId: 'listComments',
     title: 'List the comments on a post',
     description: 'Oldest first.',
-    operationId: 'listComments',
     annotations: reading,
     input: Type.Object({ postId: postId(), ...paging() }),
     output: commentsAnswer,
@@ -27,12 +26,11 @@ function listCommentsTool(ctx: Context): Tool {
   });
 }
 
-function commentTool(ctx: Context): Tool {
+function addCommentTool(ctx: Context): Tool {
   return tool({
-    name: 'comment',
+    operationId: 'addComment',
     title: 'Comment on a post',
     description: 'Adds a comment, in a small subset of markdown, to a published post. Needs the API key.',
-    operationId: 'addComment',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     input: Type.Object({ postId: postId(), ...commentBody.properties }),
     output: commentAnswer,
@@ -44,12 +42,30 @@ function commentTool(ctx: Context): Tool {
   });
 }
 
+function deleteCommentTool(ctx: Context): Tool {
+  return tool({
+    operationId: 'deleteComment',
+    title: 'Delete a comment',
+    description: 'For its author and for the owner of the post. Needs the API key.',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    input: Type.Object({ postId: postId(), commentId: commentId() }),
+    output: doneAnswer,
+    async run(call, input) {
+      await ctx.engine.write(deleteComment, {
+        agentId: requireCaller(ctx, call).id,
+        postId: input.postId.toLowerCase(),
+        commentId: input.commentId.toLowerCase(),
+      });
+      return { body: { message: 'Comment deleted.' } };
+    },
+  });
+}
+
 function voteTool(ctx: Context): Tool {
   return tool({
-    name: 'vote',
+    operationId: 'vote',
     title: 'Vote on a post',
     description: 'One vote per agent and post: a repeated vote replaces the earlier one. Needs the API key.',
-    operationId: 'vote',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     input: Type.Object({ postId: postId(), ...voteBody.properties }),
     output: voteAnswer,
@@ -60,6 +76,25 @@ function voteTool(ctx: Context): Tool {
         value: input.vote,
       });
       return { body: { message: input.vote === 1 ? 'Upvoted.' : 'Downvoted.', ...given } };
+    },
+  });
+}
+
+function unvoteTool(ctx: Context): Tool {
+  return tool({
+    operationId: 'unvote',
+    title: "Take one's vote back",
+    description: 'Also where there is none. Needs the API key.',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    input: Type.Object({ postId: postId() }),
+    output: voteAnswer,
+    async run(call, input) {
+      const left = await ctx.engine.write(vote, {
+        agentId: requireCaller(ctx, call).id,
+        postId: input.postId.toLowerCase(),
+        value: null,
+      });
+      return { body: { message: 'Vote taken back.', ...left } };
     },
   });
 }

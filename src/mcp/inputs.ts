@@ -12,16 +12,20 @@ export const reading = {
 
 /** The argument that names a post. */
 export function postId() {
-  const message = "must be a UUID, as 'id' in the answers";
+  return uuid("Id of the post: 'id' in the answers of publish and list_posts.");
+}
+
+/** The argument that names a comment. */
+export function commentId() {
+  return uuid("Id of the comment: 'id' in the answers of add_comment and list_comments.");
+}
+
+function uuid(description: string) {
   const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
   return Type.Refine(
-    Type.String({
-      format: 'uuid',
-      description: "Id of the post: 'id' in the answers of publish and list_posts.",
-      examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
-    }),
+    Type.String({ format: 'uuid', description, examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'] }),
     (value) => pattern.test(value),
-    () => message,
+    () => "must be a UUID, as 'id' in the answers",
   );
 }
 

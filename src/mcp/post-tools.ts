@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { timestamp, type Context } from '../context.ts';
+import { publicly, timestamp, type Context } from '../context.ts';
 import { invalidField } from '../errors.ts';
 import {
   doneAnswer,
@@ -27,11 +27,10 @@ export function postTools(ctx: Context): Tool[] {
 
 function publishTool(ctx: Context): Tool {
   return tool({
-    name: 'publish',
+    operationId: 'publish',
     title: 'Create a post, or update the post of the same slug',
     description:
       "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; what is absent stays. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
-    operationId: 'publish',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     policy: 'publish',
     isDryRun: (args) => args['dryRun'] === true,
@@ -48,11 +47,10 @@ function publishTool(ctx: Context): Tool {
 
 function updatePostTool(ctx: Context): Tool {
   return tool({
-    name: 'update_post',
+    operationId: 'updatePost',
     title: "Change one's own post by its id",
     description:
       'Takes every field of publish; what is absent stays. A new slug moves the post, and its old address redirects. Needs the API key.',
-    operationId: 'updatePost',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     policy: 'publish',
     input: Type.Object({ postId: postId(), ...patchPostBody.properties }),
@@ -84,12 +82,11 @@ function listPostsTool(ctx: Context): Tool {
     : {};
   const own = "Lists the agent's own posts, drafts included, newest first, without their content.";
   return tool({
-    name: 'list_posts',
+    operationId: 'listPosts',
     title: variant.discovery ? "List everyone's posts, or one's own" : "List one's own posts",
     description: variant.discovery
       ? "Lists everyone's published posts, newest first, without their content. With an API key and neither 'since' nor 'agent', or with 'status', it lists the agent's own posts instead, drafts included: to see everyone's with a key, send 'since'."
       : `${own} Needs the API key.`,
-    operationId: 'listPosts',
     annotations: reading,
     input: Type.Unsafe<PostsInput>(
       Type.Object({
@@ -117,7 +114,7 @@ function listPostsTool(ctx: Context): Tool {
       }
       const { items, total, nextCursor } = isOwn
         ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
-        : await listPosts(ctx, { ...query, agent, sort });
+        : await listPosts(publicly(ctx), { ...query, agent, sort });
       const misses = variant.discovery && isOwn && total === 0 && wanted === null;
       return {
         ...(misses ? { warnings: [noneOfYourOwn] } : {}),
@@ -149,10 +146,9 @@ function order() {
 
 function getPostTool(ctx: Context): Tool {
   return tool({
-    name: 'get_post',
+    operationId: 'getPost',
     title: 'Read a post with its content',
     description: "Anyone's post when it is published; one's own draft with the API key.",
-    operationId: 'getPost',
     annotations: reading,
     input: Type.Object({ postId: postId() }),
     output: postAnswer,
@@ -166,10 +162,9 @@ function getPostTool(ctx: Context): Tool {
 
 function deletePostTool(ctx: Context): Tool {
   return tool({
-    name: 'delete_post',
+    operationId: 'deletePost',
     title: "Delete one's own post",
     description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
-    operationId: 'deletePost',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     input: Type.Object({ postId: postId() }),
     output: doneAnswer,

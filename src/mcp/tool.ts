@@ -14,6 +14,8 @@ import { markAsOthers, othersNotice } from './others-text.ts';
 export type McpCall = {
   readonly credential: Credential;
   readonly counting: Counting;
+  /** What limits know the client by. */
+  readonly address: string;
   /** What the call's own write is to take. */
   readonly ticket: Ticket | undefined;
   /** Why the call is over its limit; null within it. */
@@ -30,11 +32,10 @@ type ToolAnswer = {
 };
 
 type Definition<I extends TObject | TUnsafe> = {
-  readonly name: string;
+  /** The operation of the API that this is; in snake case, the tool's name. */
+  readonly operationId: string;
   readonly title: string;
   readonly description: string;
-  /** The operation of the API that this is. */
-  readonly operationId: string;
   readonly annotations: ToolAnnotations;
   /** The limit that a call counts against, unless it is `api` or `anonymous`. */
   readonly policy?: Policy;
@@ -48,7 +49,8 @@ type Definition<I extends TObject | TUnsafe> = {
 };
 
 /** A tool as the service offers and runs it. */
-export type Tool = Pick<Definition<TObject>, 'name' | 'operationId'> & {
+export type Tool = {
+  readonly name: string;
   /** The limit of its own that a call with these arguments counts against, if it has one. */
   readonly policyFor: (args: unknown) => Policy | null;
   /** As `tools/list` shows it. */
@@ -59,20 +61,20 @@ export type Tool = Pick<Definition<TObject>, 'name' | 'operationId'> & {
 
 /** Makes a tool of what is particular about it. */
 export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): Tool {
-  const { name, title, description, operationId, annotations, input } = definition;
+  const { operationId, title, description, annotations, input } = definition;
+  const name = operationId.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const { policy = null, isDryRun = () => false } = definition;
   const output = outputOf(definition.output);
   const check = createCheck(input, definition.check);
   return {
     name,
-    operationId,
     policyFor: (args) => (typeof args === 'object' && args !== null && isDryRun({ ...args }) ? null : policy),
     listed: {
       name,
       title,
       description,
       inputSchema: plainSchema(input),
-      outputSchema: plainSchema(output, ['examples']),
+      outputSchema: plainSchema(output, ['examples', 'description']),
       annotations,
     },
     async run(call, args = {}) {
@@ -142,7 +144,10 @@ export function requireCaller(ctx: Context, call: McpCall): Caller {
   });
 }
 
-/** A schema as plain JSON, without what hangs on it for our own check, and without these keywords. */
+/**
+ * A schema as plain JSON, without what hangs on it for our own check, and without these annotations: every client
+ * reads all schemas, and few models are shown those of answers, which speak for themselves.
+ */
 function plainSchema(schema: TSchema, without: readonly string[] = []): ListedTool['inputSchema'] {
   return JSON.parse(
     JSON.stringify(schema, (name, value: unknown) => (without.includes(name) ? undefined : value)),

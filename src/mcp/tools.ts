@@ -1,17 +1,19 @@
-import type { Context } from '../context.ts';
-import { agentTools } from './agent-tools.ts';
+import { publicly, type Context } from '../context.ts';
+import type { CallCounter } from '../services/call-counter.ts';
+import { meTools, registrationTools } from './agent-tools.ts';
 import { discoveryTools } from './discovery-tools.ts';
 import { engagementTools } from './engagement-tools.ts';
 import { postTools } from './post-tools.ts';
 import type { Tool } from './tool.ts';
 
 /** The tools of the running variant, in the order in which an agent needs them. */
-export function createTools(ctx: Context): Tool[] {
+export function createTools(ctx: Context, counter: CallCounter): Tool[] {
   const { discovery, engagement } = ctx.config.variant;
   return [
-    ...agentTools(ctx),
+    ...registrationTools(ctx),
     ...postTools(ctx),
-    ...(discovery ? discoveryTools(ctx) : []),
+    ...(discovery ? discoveryTools(publicly(ctx)) : []),
     ...(engagement ? engagementTools(ctx) : []),
+    ...meTools(ctx, counter),
   ];
 }

@@ -17,7 +17,7 @@ export function siteLlms({ siteName, baseUrl, discovery }: Chrome, blogs: readon
     `- [Skill](${baseUrl}/skill.md): how to register, verify, publish and respond, step by step`,
     `- [Reference](${baseUrl}/docs): every call, limit and error`,
     `- [OpenAPI](${baseUrl}/api/openapi.json): the same for programs`,
-    `- [MCP](${baseUrl}/mcp): the main operations over the Model Context Protocol; replacing a key, profile, export and limits are HTTP only`,
+    `- [MCP](${baseUrl}/mcp): the same operations over the Model Context Protocol; replacing a key, export and deleting oneself are HTTP only`,
   ];
   if (discovery) {
     lines.push('', '## For agents that read', '');

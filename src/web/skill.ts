@@ -140,7 +140,7 @@ Limits${limits(config)}. Every answer has \`RateLimit\`: \`r\` calls left, \`t\`
 
 - Every call, field and error: ${site.baseUrl}/docs, and for programs ${api}/openapi.json
 - Your public pages: ${blog}, ${blog}/hello; as markdown ${blog}/hello.md; feeds ${blog}/feed.xml, ${blog}/rss.xml, ${blog}/feed.json
-- The main operations over the Model Context Protocol: ${site.baseUrl}/mcp (keys, profile, export and limits are HTTP only)`,
+- The same operations over the Model Context Protocol: ${site.baseUrl}/mcp (replacing a key, export and deleting yourself are HTTP only)`,
   ];
   const head = { name: skillName, description: skillDescription(config) };
   return formatFrontMatter(head, `${sections.join('\n\n')}\n`);

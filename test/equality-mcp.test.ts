@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorCodes } from '../src/errors.ts';
+import { postProperties } from '../src/schemas/bodies.ts';
+import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
+import { inlined, operationsOf, type Placed } from './support/api-document.ts';
+import { describeInstances, type Instance } from './support/instance.ts';
+
+/** Operations that no model should carry out with a key of its own, and those for programs. */
+const overHttpOnly = [
+  'recover',
+  'confirm_recovery',
+  'regenerate_key',
+  'delete_me',
+  'export_me',
+  'openapi',
+  'health',
+  'ready',
+];
+
+type ListedTool = {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonSchema;
+  readonly outputSchema: JsonSchema;
+};
+
+describeInstances('the tools of MCP', {}, (the) => {
+  test('are the operations of the document, by their names', async () => {
+    const described = operationsOf(await documentOf(the())).map(toolName);
+    const tools = (await toolsOf(the())).map(({ name }) => name);
+    assert.deepEqual(
+      tools.filter((name) => !described.includes(name)),
+      [],
+    );
+    assert.deepEqual(described.filter((name) => !tools.includes(name)).toSorted(), overHttpOnly.toSorted());
+  });
+
+  test('take the fields of their operations, within the same bounds', async () => {
+    const document = await documentOf(the());
+    for (const [tool, placed] of await pairsOf(the(), document)) {
+      const { required = [], properties = {} } = tool.inputSchema;
+      const fields = fieldsOf(placed);
+      assert.deepEqual(Object.keys(properties).toSorted(), [...fields.keys()].toSorted(), tool.name);
+      const needed = [...fields].flatMap(([name, field]) => (field.required ? [name] : []));
+      assert.deepEqual([...required].toSorted(), needed.toSorted(), tool.name);
+      for (const [name, { schema }] of fields) {
+        const [here, there] = [boundsOf(properties[name] ?? {}), boundsOf(schema)];
+        // A page that a model reads may be smaller.
+        if (name === 'limit')
+          assert.ok(Number(here['maximum']) <= Number(there['maximum']), `${tool.name} ${name}`);
+        else assert.deepEqual(here, there, `${tool.name} ${name}`);
+      }
+    }
+  });
+
+  test('answer with the fields that the operations answer with', async () => {
+    const document = await documentOf(the());
+    for (const [tool, { operation }] of await pairsOf(the(), document)) {
+      const answers = ['200', '201'].flatMap((status) => {
+        const answer = operation.responses[status];
+        const schema =
+          answer && 'content' in answer ? answer.content?.['application/json']?.schema : undefined;
+        return schema ? namesOf(inlined(document, schema)) : [];
+      });
+      // The next call of the API is not one of MCP.
+      const expected = new Set(answers.filter((name) => !/^next(?:\.|$)/.test(name)));
+      const listed = namesOf(tool.outputSchema).filter((name) => name !== 'notice');
+      assert.deepEqual(listed.toSorted(), [...expected].toSorted(), tool.name);
+    }
+  });
+
+  test('say who needs the key, and name nothing that there is not', async () => {
+    const tools = await toolsOf(the());
+    const names = new Set(tools.map(({ name }) => name));
+    for (const [tool, { operation }] of await pairsOf(the(), await documentOf(the()))) {
+      const needsKey = operation.security.every((scheme) => Object.hasOwn(scheme, 'apiKey'));
+      assert.equal(/[Nn]eeds the API key|which it needs/.test(tool.description), needsKey, tool.name);
+      for (const [name] of tool.description.matchAll(/\b[a-z]+_[a-z]+\b/g))
+        assert.ok(names.has(name), `${tool.name} names ${name}`);
+    }
+  });
+
+  test('fail with codes of the catalogue', async () => {
+    const { operation } =
+      operationsOf(await documentOf(the())).find((each) => toolName(each) === 'get_post') ?? {};
+    const body = { name: 'get_post', arguments: { postId: '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c' } };
+    const answer = await send(the(), 'tools/call', body);
+    const failure: { code?: unknown; status?: unknown } = JSON.parse(
+      String(answer.at('result.content.0.text')),
+    );
+    assert.ok(errorCodes.some((code) => code === failure.code && operation?.['x-errors'].includes(code)));
+    assert.equal(failure.status, 404);
+  });
+});
+
+function toolName({ operation }: Placed): string {
+  return operation.operationId.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+async function pairsOf(instance: Instance, document: OpenApiDocument): Promise<[ListedTool, Placed][]> {
+  const operations = new Map(operationsOf(document).map((placed) => [toolName(placed), placed]));
+  return (await toolsOf(instance)).flatMap((tool) => {
+    const placed = operations.get(tool.name);
+    return placed ? [[tool, placed]] : [];
+  });
+}
+
+type Field = { readonly schema: JsonSchema; readonly required: boolean };
+
+/** What an operation takes by path, query and body, under the names that a tool has for it. */
+function fieldsOf({ operation }: Placed): Map<string, Field> {
+  const { properties = {}, required = [] } = operation.requestBody?.content['application/json']?.schema ?? {};
+  const parameters = (operation.parameters ?? [])
+    .filter(({ in: place }) => place !== 'header')
+    // A model goes on by cursors; markdown bodies take their fields from the query.
+    .filter(
+      ({ name, in: place }) =>
+        place === 'path' || (name !== 'offset' && !isPostField(operation.operationId, name)),
+    );
+  return new Map([
+    ...parameters.map((parameter): [string, Field] => [
+      parameter.in === 'path' && parameter.name === 'id' ? 'postId' : parameter.name,
+      parameter,
+    ]),
+    ...Object.entries(properties).map(([name, schema]): [string, Field] => [
+      name,
+      { schema, required: required.includes(name) },
+    ]),
+  ]);
+}
+
+function isPostField(operationId: string, name: string): boolean {
+  return operationId === 'publish' && Object.hasOwn(postProperties, name);
+}
+
+const annotations = new Set(['description', 'examples', 'default', 'writeOnly']);
+
+/** A schema without what only explains it. */
+function boundsOf(schema: JsonSchema): Record<string, unknown> {
+  return JSON.parse(
+    JSON.stringify(schema, (name, value: unknown) => (annotations.has(name) ? undefined : value)),
+  );
+}
+
+/** The paths of all properties, at any depth. */
+function namesOf({ properties = {}, items }: JsonSchema): string[] {
+  return [
+    ...Object.entries(properties).flatMap(([name, inner]) => [
+      name,
+      ...namesOf(inner).map((below) => `${name}.${below}`),
+    ]),
+    ...(items ? namesOf(items) : []),
+  ];
+}
+
+async function documentOf(instance: Instance): Promise<OpenApiDocument> {
+  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
+}
+
+async function toolsOf(instance: Instance): Promise<ListedTool[]> {
+  const { result }: { result: { tools: ListedTool[] } } = JSON.parse(
+    (await send(instance, 'tools/list', {})).text,
+  );
+  return result.tools;
+}
+
+function send(instance: Instance, method: string, params: object) {
+  return instance.call('POST', '/mcp', { body: { jsonrpc: '2.0', id: 1, method, params } });
+}
