@@ -64,7 +64,7 @@ describe('POST /mcp', () => {
     ['an unknown method', { jsonrpc: '2.0', id: 1, method: 'tools/burn' }, 200, -32_601],
     ['a tool call without a name', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: {} }, 200, -32_602],
     ['a tool call with a list', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: [] }, 400, undefined],
-    ['a resource without a URI', { jsonrpc: '2.0', id: 1, method: 'resources/read' }, 200, undefined],
+    ['a resource without a URI', { jsonrpc: '2.0', id: 1, method: 'resources/read' }, 200, -32_602],
   ] as const;
   for (const [what, body, status, code] of outOfProtocol) {
     test(`${what} is an error of the protocol`, async () => {
@@ -74,6 +74,39 @@ describe('POST /mcp', () => {
       if (code !== undefined) assert.equal(answer.at('error.code'), code);
     });
   }
+
+  test('params that lack something are answered with all that they lack, and with an example', async () => {
+    const faults = [
+      ['initialize', {}, "'protocolVersion' is missing; 'capabilities' is missing; 'clientInfo' is missing."],
+      [
+        'initialize',
+        { protocolVersion: '2025-11-25', capabilities: [], clientInfo: { name: 5 } },
+        "'capabilities' must be an object, not a list; 'clientInfo.name' must be a string, not a number; 'clientInfo.version' is missing.",
+      ],
+      ['tools/call', { arguments: null }, "'name' is missing; 'arguments' must be an object, not null."],
+      ['tools/list', { cursor: 5 }, "'cursor' must be a string, not a number."],
+      ['resources/read', {}, "'uri' is missing."],
+    ] as const;
+    for (const [method, params, fault] of faults) {
+      const answer = await send(at, method, params);
+      assert.deepEqual([answer.status, answer.at('error.code')], [200, -32_602], method);
+      const [, told = '', example = ''] =
+        /^(.*) Send 'params' like (.*)\.$/.exec(String(answer.at('error.message'))) ?? [];
+      assert.equal(told, fault);
+      const followed = await send(at, method, JSON.parse(example));
+      assert.notEqual(followed.at('error.message'), answer.at('error.message'));
+    }
+  });
+
+  test('a revision that is not served is answered with the newest that is', async () => {
+    const asked = {
+      protocolVersion: '1999-01-01',
+      capabilities: {},
+      clientInfo: { name: 'a', version: '1' },
+    };
+    const answer = await send(at, 'initialize', asked);
+    assert.equal(answer.at('result.protocolVersion'), '2025-11-25');
+  });
 
   test('markdown and other content types are refused', async () => {
     for (const type of ['text/markdown', 'text/plain', 'application/x-www-form-urlencoded']) {

@@ -15,6 +15,7 @@ import { nearest } from '../suggest.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
 import { programVersion } from '../version.ts';
+import { paramsFault } from './params.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
 import { failed, optionalCaller, type McpCall } from './tool.ts';
 import { createTools } from './tools.ts';
@@ -119,7 +120,15 @@ export function createMcpService(ctx: Context, counter: CallCounter): McpService
     },
     async answer(headers, message, call) {
       const request = new Request(`${ctx.config.site.baseUrl}/mcp`, { method: 'POST', headers });
-      if (await isLegacyRequest(request, message)) return answerLegacy(serverFor(call), request, message);
+      const isLegacy = await isLegacyRequest(request, message);
+      const { id, method, params }: { id?: unknown; method?: unknown; params?: unknown } = message;
+      // Only the older revisions begin with initialize.
+      const fault = isLegacy || method !== 'initialize' ? paramsFault(method, params) : null;
+      if (fault !== null && (typeof id === 'string' || typeof id === 'number') && !Array.isArray(params)) {
+        const error = { code: ProtocolErrorCode.InvalidParams, message: fault };
+        return Response.json({ jsonrpc: '2.0', id, error });
+      }
+      if (isLegacy) return answerLegacy(serverFor(call), request, message);
       const handler = createMcpHandler(() => serverFor(call), {
         legacy: 'reject',
         // Nothing here tells of changes, so nobody may hold a stream open to wait for them.
