@@ -64,7 +64,7 @@ function configuration({ folder, port, upstreamPort, staticPort }: NginxOptions)
     ['server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`],
     ['listen 80 default_server;', `listen 127.0.0.1:${port} default_server;`],
     ['listen [::]:80 default_server;', ''],
-    ['/var/cache/nginx/masthead', join(folder, 'cache')],
+    ['/var/lib/nginx/masthead', join(folder, 'cache')],
   ]);
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
