@@ -30,6 +30,11 @@ export function snippetOf(text: string, query: SearchQuery): SnippetPart[] {
   ];
 }
 
+/** A snippet as plain text with ** around every hit. */
+export function markedSnippet(parts: readonly SnippetPart[]): string {
+  return parts.map(({ text, hit }) => (hit ? `**${text}**` : text)).join('');
+}
+
 /** NFC, piece by piece: to put a long run of marks in order takes quadratic time. */
 function composed(text: string): string {
   if (isAscii(text)) return text;

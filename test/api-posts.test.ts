@@ -267,6 +267,8 @@ describeInstances('discovery', { variants: ['subdomain'] }, (the) => {
     assert.equal((await list('?agent=bob')).at('total'), 3);
     assert.equal((await list('?since=2020-01-01')).at('posts.5.title'), 'Post 0');
     assertProblem(await list('?status=published&agent=bob'), 'invalid_input');
+    const ordered = await list('?status=published&sort=oldest');
+    assert.match(String(assertOk(ordered).at('warnings.0')), /^'sort' ignored/);
     assertProblem(await list('?agent=nobody'), 'not_found');
     assertProblem(await list('?agent=No-Slug'), 'invalid_input');
     assertProblem(await list('?since=2020-01-01&limit=101'), 'invalid_input');

@@ -247,6 +247,12 @@ describeInstances('bodies', {}, (the) => {
     }
   });
 
+  test('that no call defines are ignored, and their fields named', async () => {
+    const { key } = await the().agent('Zoe');
+    const answer = await the().call('POST', '/api/regenerate-key', { key, body: { slug: 'zoe' } });
+    assert.deepEqual(assertOk(answer).at('warnings'), ["unknown field 'slug' ignored"]);
+  });
+
   test('are at most 64 KiB, and 4 MiB where content is', async () => {
     const json = { 'content-type': 'application/json' };
     assertProblem(await send('/api/recover', ' '.repeat(64 * 1024 + 1), json), 'too_large');

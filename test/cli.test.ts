@@ -13,7 +13,7 @@ import { settings } from '../src/config/settings.ts';
 import { createLog } from '../src/log.ts';
 import { readNewestMail } from '../src/mail/folder.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
-import { countWaitingMail } from '../src/services/outbox-status.ts';
+import { countWaitingMail } from '../src/services/outbox.ts';
 import { request } from './support/http.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));

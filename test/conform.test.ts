@@ -11,7 +11,7 @@ import type { Result } from '../src/conform/check.ts';
 import { createLog } from '../src/log.ts';
 import { readNewestMail } from '../src/mail/folder.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
-import { countWaitingMail } from '../src/services/outbox-status.ts';
+import { countWaitingMail } from '../src/services/outbox.ts';
 import { request } from './support/http.ts';
 import { variantNames } from './support/instance.ts';
 

@@ -9,6 +9,7 @@ import { composeEml, parseSender } from '../src/mail/eml.ts';
 import { createFolderMailer, readNewestMail } from '../src/mail/folder.ts';
 import { shownAddress, shownName } from '../src/mail/letter.ts';
 import { MailError, type Mailer, type OutgoingMail } from '../src/mail/mailer.ts';
+import type { MailText } from '../src/mail/letter.ts';
 import * as messages from '../src/mail/messages.ts';
 import { createSmtpMailer, parseSmtpUrl } from '../src/mail/smtp.ts';
 import { type SmtpFault, startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
@@ -20,7 +21,7 @@ const ada = { name: 'Ada', slug: 'ada', blogUrl: `https://ada.example` };
 const address = 'ada@example.com';
 const from = 'Masthead <masthead@mail.example>';
 
-function allMessages(agent: messages.MailedAgent): readonly messages.MailText[] {
+function allMessages(agent: messages.MailedAgent): readonly MailText[] {
   const about = { baseUrl, agent, address, token, apiKey };
   return [
     messages.verificationMail(about),
@@ -32,7 +33,7 @@ function allMessages(agent: messages.MailedAgent): readonly messages.MailText[] 
   ];
 }
 
-function mailOf(text: messages.MailText, changes: Partial<OutgoingMail> = {}): OutgoingMail {
+function mailOf(text: MailText, changes: Partial<OutgoingMail> = {}): OutgoingMail {
   return {
     id: '01a1fbe4-a775-72bf-89b2-9e2b63df3183',
     to: address,

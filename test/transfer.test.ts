@@ -13,7 +13,7 @@ import { openContext } from '../src/open-context.ts';
 import { startServer } from '../src/server.ts';
 import { addComment, vote } from '../src/services/engagement.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/moderation.ts';
-import { countWaitingMail } from '../src/services/outbox-status.ts';
+import { countWaitingMail } from '../src/services/outbox.ts';
 import { publish } from '../src/services/posts.ts';
 import { register } from '../src/services/registration.ts';
 import { tableNames, transfer } from '../src/services/transfer.ts';

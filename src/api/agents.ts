@@ -1,16 +1,13 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Context } from '../context.ts';
-import { AppError } from '../errors.ts';
 import { ignoredAtRegistration, recoverBody, registerBody } from '../schemas/bodies.ts';
+import type { NextStep } from '../schemas/answer-parts.ts';
 import { doneAnswer, registerAnswer } from '../schemas/answers.ts';
-import { sha256 } from '../secrets.ts';
 import { recover } from '../services/api-keys.ts';
-import type { Replayable } from '../services/idempotency.ts';
-import type { NextStep } from '../services/next-step.ts';
 import { register } from '../services/registration.ts';
 import { ticketOf } from './auth.ts';
 import { addEndpoint } from './endpoint.ts';
-import { withReplay } from './replay.ts';
+import { replayOf, withReplay } from './replay.ts';
 
 const mailSent = 'Registered. Check your e-mail for the verification token, which is valid for 24 hours.';
 
@@ -89,17 +86,4 @@ function verifyIt(baseUrl: string): NextStep {
     method: 'GET',
     url: `${baseUrl}/api/verify?token=TOKEN`,
   };
-}
-
-/** The Idempotency-Key of a call, if it has one. Throws invalid_input for one that is too long. */
-export function replayOf(request: FastifyRequest, owner: string, route: string): Replayable | null {
-  const key = request.headers['idempotency-key'];
-  if (key === undefined) return null;
-  if (typeof key !== 'string' || key.length === 0 || key.length > 255) {
-    const message = 'must be 1 to 255 characters';
-    throw new AppError('invalid_input', `'Idempotency-Key' ${message}.`, {
-      errors: [{ field: 'Idempotency-Key', message }],
-    });
-  }
-  return { scope: `${owner} ${route}`, key, requestHash: sha256(JSON.stringify(request.body) ?? '') };
 }

@@ -4,6 +4,7 @@ import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../request-body.ts';
 import type { Caller } from '../services/api-keys.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
+import { uuidPattern } from '../secrets.ts';
 import type { Policy } from '../variant.ts';
 import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
 import { optionalCaller, requireCaller } from './auth.ts';
@@ -152,7 +153,8 @@ function sendKept(reply: FastifyReply, { headers, body }: KeptAnswer): Buffer {
 function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
   endpoint: Endpoint<A, B, Q>,
 ) {
-  const checkBody = endpoint.body && createCheck(endpoint.body, endpoint.check);
+  // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
+  const checkBody = createCheck(endpoint.body ?? Type.Object({}), endpoint.check);
   const inTexts = { ...endpoint.check, coerce: true };
   const checkMarkdown = endpoint.body && createCheck(endpoint.body, { ...inTexts, names: 'field' });
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
@@ -168,11 +170,12 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
       request.body instanceof MarkdownBody && endpoint.markdown
         ? endpoint.markdown.fields(request.body.text, request.query as Record<string, unknown>)
         : request.body;
-    const body = (isMarkdown ? checkMarkdown : checkBody)?.(sent);
+    const hasFields = typeof sent === 'object' && sent !== null && !Array.isArray(sent);
+    const body = endpoint.body || hasFields ? (isMarkdown ? checkMarkdown : checkBody)?.(sent) : undefined;
     const warnings = [...(body?.warnings ?? []), ...query.warnings];
     if (body) throwIfFaulty({ ...body, warnings }, query.faults);
     throwIfFaulty({ ...query, warnings });
-    return { body: body?.value as Sent<B>, query: query.value as Sent<Q>, warnings };
+    return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
 }
 
@@ -184,7 +187,7 @@ function callerOf(auth: Auth, request: FastifyRequest): Caller | null {
 /** A path parameter that is a UUID. Throws not_found, since nothing else names anything. */
 export function uuidParam(params: Readonly<Record<string, string>>, name: string): string {
   const value = params[name] ?? '';
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return value.toLowerCase();
+  if (uuidPattern.test(value)) return value.toLowerCase();
   throw new AppError(
     'not_found',
     `'${value.slice(0, 64)}' is not an id: ids are UUIDs, as 'id' in the answers.`,

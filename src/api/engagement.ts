@@ -4,10 +4,9 @@ import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schema
 import { commentBody, voteBody } from '../schemas/bodies.ts';
 import { commentsQuery, pageSizes } from '../schemas/queries.ts';
 import { addComment, deleteComment, listComments, vote, type VoteResult } from '../services/engagement.ts';
-import { replayOf } from './agents.ts';
 import { addEndpoint, uuidParam, type Answer } from './endpoint.ts';
 import { nextLink } from './paging.ts';
-import { withReplay } from './replay.ts';
+import { replayOf, withReplay } from './replay.ts';
 
 /** Comments and votes. */
 export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../context.ts';
 import { confirmBody } from '../schemas/bodies.ts';
+import type { NextStep } from '../schemas/answer-parts.ts';
 import { keyAnswer, verifyAnswer } from '../schemas/answers.ts';
 import { verifyQuery } from '../schemas/queries.ts';
 import { confirmRecovery, describeToken, regenerateKey, verifyAgent } from '../services/api-keys.ts';
-import type { NextStep } from '../services/next-step.ts';
 import { addEndpoint } from './endpoint.ts';
 
 const verified = 'Verified. Keep the API key secret; it was also sent by e-mail.';

@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { beginCount, requireWithinLimit } from '../admission/counting.ts';
 import { publicly, timestamp, type Context } from '../context.ts';
-import { AppError, type ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import { matchesEtag } from '../etag.ts';
+import type { NextStep } from '../schemas/answer-parts.ts';
 import {
   doneAnswer,
   listPostsAnswer,
@@ -23,9 +24,8 @@ import { parseSince } from '../schemas/since.ts';
 import { createCheck, throwIfFaulty } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/api-keys.ts';
 import type { CallCounter } from '../services/call-counter.ts';
-import { listOwnPosts, listPosts, noneOfYourOwn } from '../services/discovery.ts';
+import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/discovery.ts';
 import { dryRun } from '../services/dry-run.ts';
-import type { NextStep } from '../services/next-step.ts';
 import { deletePost } from '../services/post-store.ts';
 import { outcomeSentence, publish, updatePost, type Published } from '../services/posts.ts';
 import type { Preconditions } from '../services/preconditions.ts';
@@ -109,11 +109,9 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallC
     keep: true,
     ...(variant.discovery ? { errors: ['not_found'] } : {}),
     handle: async ({ caller, query, request }) => {
-      const isOwn =
-        !variant.discovery ||
-        query.status !== undefined ||
-        (caller !== null && query.since === undefined && query.agent === undefined);
-      return isOwn ? ownPosts(ctx, caller, query, request) : discoveredPosts(publicly(ctx), request);
+      return asksForOwnPosts(variant, caller !== null, query)
+        ? ownPosts(ctx, caller, query, request)
+        : discoveredPosts(publicly(ctx), request);
     },
   });
 
@@ -214,20 +212,15 @@ async function ownPosts(
   request: FastifyRequest,
 ): Promise<Answer> {
   if (caller === null) throw unauthorized("Listing one's own posts needs an API key.");
-  if (query.agent !== undefined) {
-    const message =
-      "lists somebody's published posts and cannot be combined with 'status', which lists your own";
-    throw new AppError('invalid_input', `'agent' ${message}.`, { errors: [{ field: 'agent', message }] });
-  }
   const page = pageQuery(query, pageSizes.ownPosts.default);
   const list = await listOwnPosts(ctx, caller.id, {
     ...page,
     status: query.status ?? null,
     since: sinceOf(query),
+    sort: query.sort ?? 'newest',
   });
   const answer = listAnswer(list, page, nextLink(request, ctx.config.site.baseUrl, list.nextCursor));
-  const misses = ctx.config.variant.discovery && list.total === 0 && query.status === undefined;
-  return misses ? { ...answer, warnings: [noneOfYourOwn] } : answer;
+  return { ...answer, warnings: list.warnings };
 }
 
 function sinceOf({ since }: ListPostsQuery): string | null {

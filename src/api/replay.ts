@@ -1,7 +1,21 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
+import { sha256 } from '../secrets.ts';
 import type { Replayable } from '../services/idempotency.ts';
 import type { Answer } from './endpoint.ts';
+
+/** The Idempotency-Key of a call, if it has one. Throws invalid_input for one that is too long. */
+export function replayOf(request: FastifyRequest, owner: string, route: string): Replayable | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key !== 'string' || key.length === 0 || key.length > 255) {
+    const message = 'must be 1 to 255 characters';
+    throw new AppError('invalid_input', `'Idempotency-Key' ${message}.`, {
+      errors: [{ field: 'Idempotency-Key', message }],
+    });
+  }
+  return { scope: `${owner} ${route}`, key, requestHash: sha256(JSON.stringify(request.body) ?? '') };
+}
 
 /** Calls of this process that are under way, by scope and Idempotency-Key. */
 const underWay = new Set<string>();

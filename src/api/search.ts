@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Context } from '../context.ts';
 import { searchAnswer } from '../schemas/answers.ts';
 import { pageSizes, searchQuery } from '../schemas/queries.ts';
-import type { SnippetPart } from '../search-snippet.ts';
+import { markedSnippet } from '../search-snippet.ts';
 import { searchPosts } from '../services/search.ts';
 import { addEndpoint } from './endpoint.ts';
 import { nextLink } from './paging.ts';
@@ -31,7 +31,7 @@ export function searchEndpoints(app: FastifyInstance, ctx: Context): void {
       return {
         headers: nextLink(request, site.baseUrl, nextCursor),
         body: {
-          posts: items.map((post) => ({ ...post, snippet: marked(post.snippet) })),
+          posts: items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) })),
           total,
           nextCursor,
         },
@@ -39,9 +39,4 @@ export function searchEndpoints(app: FastifyInstance, ctx: Context): void {
       };
     },
   });
-}
-
-/** Plain text with ** around every hit. */
-function marked(parts: readonly SnippetPart[]): string {
-  return parts.map(({ text, hit }) => (hit ? `**${text}**` : text)).join('');
 }

@@ -3,27 +3,20 @@ import type { Wire } from './wire.ts';
 
 /** In which the two variants differ, as far as an agent can see. */
 export type Rules = {
-  readonly letter: 'a' | 'b';
   /** Whether a slug is sent at registration. */
   readonly sendsSlug: boolean;
   /** Whether blogs are hosts. */
   readonly blogHosts: boolean;
   /** Whether there are lists of everyone's posts, comments and votes. */
   readonly discovery: boolean;
-  /** Published limits, per hour; null: none. */
-  readonly limits: { readonly publish: number; readonly api: number } | null;
+  /** Whether the specification sets rate limits. */
+  readonly limits: boolean;
 };
 
 /** The two, as the specification has them. */
 export const rules: Readonly<Record<'a' | 'b', Rules>> = {
-  a: { letter: 'a', sendsSlug: true, blogHosts: true, discovery: true, limits: null },
-  b: {
-    letter: 'b',
-    sendsSlug: false,
-    blogHosts: false,
-    discovery: false,
-    limits: { publish: 100, api: 1000 },
-  },
+  a: { sendsSlug: true, blogHosts: true, discovery: true, limits: false },
+  b: { sendsSlug: false, blogHosts: false, discovery: false, limits: true },
 };
 
 /** How the token of the verification mail is come by; null: it never is. */

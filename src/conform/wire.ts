@@ -2,6 +2,7 @@ import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
+import { uuidPattern } from '../secrets.ts';
 import { Mismatch, shownValue, Skipped } from './check.ts';
 
 /** One answer, as it came. */
@@ -138,8 +139,7 @@ const forms = {
   false: (value: unknown) => value === false,
   boolean: (value: unknown) => typeof value === 'boolean',
   text: (value: unknown) => typeof value === 'string' && value !== '',
-  uuid: (value: unknown) =>
-    typeof value === 'string' && /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(value),
+  uuid: (value: unknown) => typeof value === 'string' && uuidPattern.test(value),
   url: (value: unknown) => typeof value === 'string' && /^https?:/.test(value) && URL.canParse(value),
   time: (value: unknown) =>
     typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value),

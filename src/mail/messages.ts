@@ -12,8 +12,6 @@ import {
   shownName,
 } from './letter.ts';
 
-export type { MailText } from './letter.ts';
-
 /** What every message tells about an agent. */
 export type MailedAgent = {
   /** As the agent wrote it: any Unicode text. */

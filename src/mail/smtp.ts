@@ -1,4 +1,5 @@
 import type { Options as PoolOptions } from 'nodemailer/lib/smtp-pool/index.js';
+import { isLoopback } from '../hosts.ts';
 import { checkedRecipient, composeEml, parseSender } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
@@ -107,7 +108,7 @@ export function parseSmtpUrl(text: string): SmtpServer {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const secure = url.protocol === 'smtps:';
   const auth = credentials(url);
-  const needsTls = auth !== null && !/^(?:localhost|127(?:\.\d+){3}|::1)$/.test(host);
+  const needsTls = auth !== null && !isLoopback(url.hostname);
   const ignoreTls = flag(url, 'ignoreTLS', false);
   return {
     host,

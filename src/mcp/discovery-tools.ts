@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { Context } from '../context.ts';
 import { blogsAnswer, featuredAnswer, searchAnswer } from '../schemas/answers.ts';
 import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../schemas/queries.ts';
+import { markedSnippet } from '../search-snippet.ts';
 import { featuredPosts, listBlogs } from '../services/discovery.ts';
 import { searchPosts } from '../services/search.ts';
 import { pageOf, paging, reading } from './inputs.ts';
@@ -58,11 +59,7 @@ function searchTool(ctx: Context): Tool {
     async run(_call, { q, ...input }) {
       const { limit, cursor } = pageOf(input);
       const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q, limit, cursor });
-      const posts = items.map(({ snippet, ...post }) => ({
-        ...post,
-        // As in the API's answer: plain text with ** around every hit.
-        snippet: snippet.map(({ text, hit }) => (hit ? `**${text}**` : text)).join(''),
-      }));
+      const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
       return { byOthers: true, warnings, body: { posts, total, nextCursor } };
     },
   });

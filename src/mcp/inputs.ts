@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { blogsQuery } from '../schemas/queries.ts';
+import { uuidPattern } from '../secrets.ts';
 import type { PageQuery } from '../services/paging.ts';
 
 /** What a reading tool gives back was written by whoever publishes here: an open world. */
@@ -21,10 +22,9 @@ export function commentId() {
 }
 
 function uuid(description: string) {
-  const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
   return Type.Refine(
     Type.String({ format: 'uuid', description, examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'] }),
-    (value) => pattern.test(value),
+    (value) => uuidPattern.test(value),
     () => "must be a UUID, as 'id' in the answers",
   );
 }

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { publicly, timestamp, type Context } from '../context.ts';
-import { invalidField } from '../errors.ts';
 import {
   doneAnswer,
   listPostsAnswer,
@@ -11,7 +10,7 @@ import {
 import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
 import { agentSlug, since, status } from '../schemas/fields.ts';
 import { parseSince } from '../schemas/since.ts';
-import { listOwnPosts, listPosts, noneOfYourOwn } from '../services/discovery.ts';
+import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/discovery.ts';
 import { dryRun } from '../services/dry-run.ts';
 import { deletePost } from '../services/post-store.ts';
 import { outcomeSentence, publish, updatePost, type Published } from '../services/posts.ts';
@@ -97,27 +96,18 @@ function listPostsTool(ctx: Context): Tool {
       }),
     ),
     output: listPostsAnswer(variant),
-    async run(call, { status: wanted = null, agent = null, sort = 'newest', ...input }) {
+    async run(call, input) {
+      const { status: wanted = null, agent = null, sort = 'newest' } = input;
       const caller = optionalCaller(call);
       const page = pageOf(input);
       const from = input.since === undefined ? null : parseSince(input.since);
-      const query = { ...page, since: from === null ? null : timestamp(from) };
-      const isOwn =
-        !variant.discovery ||
-        wanted !== null ||
-        (caller !== null && input.since === undefined && agent === null);
-      if (isOwn && agent !== null) {
-        throw invalidField(
-          'agent',
-          "lists somebody's published posts and cannot be combined with 'status', which lists your own",
-        );
-      }
-      const { items, total, nextCursor } = isOwn
+      const query = { ...page, since: from === null ? null : timestamp(from), sort };
+      const isOwn = asksForOwnPosts(variant, caller !== null, input);
+      const { items, total, nextCursor, warnings } = isOwn
         ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
-        : await listPosts(publicly(ctx), { ...query, agent, sort });
-      const misses = variant.discovery && isOwn && total === 0 && wanted === null;
+        : { ...(await listPosts(publicly(ctx), { ...query, agent })), warnings: [] };
       return {
-        ...(misses ? { warnings: [noneOfYourOwn] } : {}),
+        warnings,
         byOthers: !isOwn && agent !== caller?.slug,
         body: { posts: items, total, limit: page.limit, offset: page.offset, nextCursor },
       };

@@ -74,3 +74,4 @@ export const next = Type.Object(
     ],
   },
 );
+export type NextStep = Static<typeof next>;

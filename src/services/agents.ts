@@ -2,7 +2,7 @@ import { timestamp, type Context, type ReadContext, type WriteContext } from '..
 import { operation } from '../db/operation.ts';
 import type { AgentRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
-import { lockAgent } from './agent-lock.ts';
+import { lockCaller } from './api-keys.ts';
 import { addToCounter } from './counters.ts';
 import { forgetAnswers } from './idempotency.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
@@ -89,12 +89,12 @@ export const updateAgent = operation(
   },
 );
 
-/** Deletes an agent and everything that belongs to it. Its slug is never given out again. */
+/** Deletes an agent and everything that belongs to it. Its slug is never given out again. Throws unauthorized, suspended. */
 export const deleteAgent = operation(
   'agents.delete',
   async (tx, { agentId }: { agentId: string }): Promise<null> => {
-    const agent = await lockAgent(tx, agentId);
-    if (!agent) throw new AppError('not_found', 'The agent was deleted.');
+    // Not a suspended one: its comments and listing are out of the counts already.
+    const agent = await lockCaller(tx, agentId);
     await withdrawEngagement(tx, agentId);
     if (agent.listed_at) {
       await addToCounter(tx, 'blogs', agentId, -1);

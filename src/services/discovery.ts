@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../context.ts';
 import type { Tables } from '../db/tables.ts';
-import { AppError } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
+import type { Variant } from '../variant.ts';
 import { unauthorized } from './api-keys.ts';
 import { readCounter } from './counters.ts';
 import { readCursor, toPage, type Page, type PageQuery } from './paging.ts';
@@ -17,17 +18,40 @@ import {
 /** A list with its total; null where none is kept for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
 
+/**
+ * Whether a list call asks for the caller's own posts: with `status`, or with a key and neither `since` nor
+ * `agent`, and always where the variant has no list of everyone's. Throws invalid_input for `status` with `agent`.
+ */
+export function asksForOwnPosts(
+  { discovery }: Pick<Variant, 'discovery'>,
+  hasKey: boolean,
+  asked: { readonly status?: string; readonly since?: string; readonly agent?: string },
+): boolean {
+  if (!discovery) return true;
+  if (asked.status === undefined) return hasKey && asked.since === undefined && asked.agent === undefined;
+  if (asked.agent === undefined) return true;
+  throw invalidField(
+    'agent',
+    "lists another agent's published posts and cannot be combined with 'status', which lists your own",
+  );
+}
+
 export type OwnPostsQuery = PageQuery & {
   readonly status: 'draft' | 'published' | null;
   readonly since: string | null;
+  /** Understood for everyone's posts only: the order of one's own is fixed. */
+  readonly sort: 'newest' | 'oldest';
 };
 
-/** An agent's own posts, newest created first. `since` (ISO time) looks at publication, for drafts at creation. Throws unauthorized. */
+/**
+ * An agent's own posts, newest created first. `since` (ISO time) looks at publication, for drafts at creation.
+ * Throws unauthorized.
+ */
 export async function listOwnPosts(
   ctx: ReadContext,
   agentId: string,
   query: OwnPostsQuery,
-): Promise<Listing<OwnPost>> {
+): Promise<Listing<OwnPost> & { readonly warnings: readonly string[] }> {
   const after = readCursor(query.cursor, 'own', ['', '']);
   const agent = await ctx.db
     .selectFrom('agents')
@@ -56,6 +80,7 @@ export async function listOwnPosts(
   const counts = { draft: agent.draft_count, published: agent.published_count };
   const total = query.since ? null : query.status ? counts[query.status] : counts.draft + counts.published;
   const slug = agent.slug ?? '';
+  const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && query.status === null;
   return {
     ...toPage(
       rows,
@@ -65,12 +90,16 @@ export async function listOwnPosts(
       (row) => ownPost(ctx, slug, row),
     ),
     total,
+    warnings: [
+      ...(isUnexpectedlyEmpty ? [noneOfYourOwn] : []),
+      ...(query.sort === 'newest' ? [] : [orderIsFixed]),
+    ],
   };
 }
 
-/** What an agent is told whose own list is empty, where there is a list of everyone's. */
-export const noneOfYourOwn =
+const noneOfYourOwn =
   "these are your own posts, and you have none yet; for everyone's send 'since', such as since=2026-01-01";
+const orderIsFixed = "'sort' ignored: it orders everyone's posts; your own are listed newest first";
 
 export type PostsQuery = PageQuery & {
   /** ISO time, inclusive. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { timestamp, type ReadContext } from '../context.ts';
 import { findWronglyKept } from './kept-counts.ts';
-import { countWaitingMail } from './outbox-status.ts';
+import { countWaitingMail } from './outbox.ts';
 
 /** One thing that was looked at: in order, worth a look, or wrong. */
 export type Finding = {

@@ -7,7 +7,7 @@ export const rememberedFor = 24 * 3_600_000;
 
 /** A call that carries an Idempotency-Key. */
 export type Replayable = {
-  /** Whose key it is and for what: `{agent id or address} {method} {route}`. */
+  /** Whose key it is and for what: `{agent id or client address} {route}`. */
   readonly scope: string;
   readonly key: string;
   /** SHA-256 of the body, to tell a repeat from a mistake. */

@@ -86,7 +86,7 @@ export const verifyByOperator = operation(
   },
 );
 
-/** Pins a published post to the featured list, or takes it off. */
+/** Pins a post to the featured list, where it stands while it is public, or takes it off. */
 export const featurePost = operation(
   'moderation.feature',
   async (tx, { postId, featured }: { postId: string; featured: boolean }): Promise<null> => {

@@ -1,8 +1,9 @@
 import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
 import { operation } from '../db/operation.ts';
 import type { AgentRow } from '../db/tables.ts';
-import type { MailedAgent, MailText } from '../mail/messages.ts';
+import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
+import type { MailedAgent } from '../mail/messages.ts';
 import { seal, sha256, uuidv7 } from '../secrets.ts';
 
 /** Kinds of messages; `key-…` ones carry an API key. */
@@ -104,6 +105,22 @@ export async function cancelMail(
     .where('due_at', 'is not', null)
     .where('kind', 'in', kinds)
     .execute();
+}
+
+/** How many messages are to be delivered yet, those under way included. */
+export async function countWaitingMail(ctx: ReadContext): Promise<number> {
+  const { count } = await ctx.db
+    .selectFrom('outbox')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('due_at', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The agent that a message is to; null when it has none or is not there. */
+export async function agentOfMail(ctx: ReadContext, id: string): Promise<string | null> {
+  const row = await ctx.db.selectFrom('outbox').select('agent_id').where('id', '=', id).executeTakeFirst();
+  return row?.agent_id ?? null;
 }
 
 export type Lease = { readonly owner: string; readonly limit: number; /** ms */ readonly duration: number };

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
+import { timestamp } from '../context.ts';
 import { migrate, requireUpToDate } from '../db/migrate.ts';
 import type { Tables } from '../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../db/whole.ts';
@@ -123,7 +124,7 @@ async function prepare(target: WholeDatabase, instanceId: string, now: number): 
         );
       await requireUpToDate(target.db, target.description);
     } else {
-      await migrate(target.db, target.spelling, new Date(now).toISOString());
+      await migrate(target.db, target.spelling, timestamp(now));
       await target.db.insertInto('meta').values({ key: unfinishedCopy, value: instanceId }).execute();
     }
   });

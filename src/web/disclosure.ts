@@ -1,5 +1,4 @@
-/** Who wrote a post, as the agent that published it states. */
-export type Disclosure = 'unspecified' | 'ai-autonomous' | 'ai-generated' | 'ai-assisted' | 'none';
+import type { Disclosure } from '../db/tables.ts';
 
 type DisclosureText = {
   /** The sentence that readers see before the text. */

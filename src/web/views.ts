@@ -1,4 +1,5 @@
-import type { Disclosure } from './disclosure.ts';
+import type { Disclosure } from '../db/tables.ts';
+import type { SnippetPart } from '../search-snippet.ts';
 
 /** What every page of one installation shares, and where the page itself is. */
 export type Chrome = {
@@ -133,9 +134,6 @@ export type BlogsPage = {
   readonly paging: Paging;
 };
 
-/** A piece of text around a search hit. */
-type SnippetPart = { readonly text: string; readonly hit: boolean };
-
 export type SearchResult = PostSummary & { readonly snippet: readonly SnippetPart[] };
 
 export type SearchPage = {
@@ -157,7 +155,7 @@ export type VerifyResult = { readonly agent: AgentView; readonly apiKey: string 
 
 /** A feed of one blog, one tag of it, or all blogs. */
 export type FeedView = {
-  /** Permanent and the same in every variant: `urn:uuid:…`; see `feedId`. */
+  /** Permanent and the same in every variant: `urn:uuid:…`. */
   readonly id: string;
   readonly title: string;
   readonly description: string | null;

@@ -4,8 +4,14 @@ import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { MailError, type Mailer, type OutgoingMail } from '../mail/mailer.ts';
 import { unseal } from '../secrets.ts';
-import { agentOfMail, countWaitingMail } from '../services/outbox-status.ts';
-import { claimMail, recordAttempt, releaseMail, type Claimed } from '../services/outbox.ts';
+import {
+  agentOfMail,
+  claimMail,
+  countWaitingMail,
+  recordAttempt,
+  releaseMail,
+  type Claimed,
+} from '../services/outbox.ts';
 import { repeat } from './repeat.ts';
 
 /** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */

@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
 import { openContext, type OpenContext } from '../../src/open-context.ts';
 import { verifyByOperator } from '../../src/services/moderation.ts';
-import { countWaitingMail } from '../../src/services/outbox-status.ts';
+import { countWaitingMail } from '../../src/services/outbox.ts';
 import { register } from '../../src/services/registration.ts';
 import { request, type Answer } from './http.ts';
 import type { EngineName } from './instance.ts';

@@ -10,7 +10,7 @@ import { catalogue, type ErrorCode } from '../../src/errors.ts';
 import { createLog } from '../../src/log.ts';
 import type { OpenApiDocument } from '../../src/schemas/openapi.ts';
 import { startServer } from '../../src/server.ts';
-import { countWaitingMail } from '../../src/services/outbox-status.ts';
+import { countWaitingMail } from '../../src/services/outbox.ts';
 import { answerFaults, operationAt, type ReceivedAnswer } from './api-document.ts';
 import { request, type Answer, type RequestOptions } from './http.ts';
 import { sharedPostgres } from './shared-postgres.ts';

@@ -1,5 +1,6 @@
 import type { MastheadClient } from '../../../client/src/index.ts';
 import { StartError } from '../../errors.ts';
+import { uuidPattern } from '../../secrets.ts';
 import { shown } from '../command.ts';
 
 /** How commands say what a post may be named by. */
@@ -7,7 +8,7 @@ export const postNaming = 'A post is named by its id or its address; one of your
 
 /** The id of the post that was named; looks addresses and slugs up. Throws StartError where there is none. */
 export async function postIdOf(client: MastheadClient, named: string): Promise<string> {
-  if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(named)) return named.toLowerCase();
+  if (uuidPattern.test(named)) return named.toLowerCase();
   const isAddress = /^https?:\/\//.test(named) && URL.canParse(named);
   const address = isAddress ? named.replace(/[?#].*$/, '').replace(/\/$/, '') : null;
   if (client.apiKey !== null) {
