@@ -4,6 +4,8 @@ import { printable } from './text.ts';
 
 /** Deepest nesting of a JSON body. */
 const deepest = 32;
+/** Most values in a JSON body, far more than any call has: 4 MiB of small ones take a second to build. */
+const mostValues = 10_000;
 
 /** A body sent as `text/markdown`. */
 export class MarkdownBody {
@@ -78,8 +80,7 @@ function unsupported(detail: string, hint: string): AppError {
 
 function parseJson(body: Buffer): unknown {
   const text = decode(body);
-  const depth = depthOf(text);
-  if (depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
+  refuseUnbounded(text);
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
@@ -115,10 +116,10 @@ function invalidJson(detail: string): AppError {
   });
 }
 
-/** Deepest level of brackets outside of strings, without building anything. */
-function depthOf(text: string): number {
+/** Refuses by its brackets and commas outside of strings what is too deep or too much, without building anything. */
+function refuseUnbounded(text: string): void {
   let depth = 0;
-  let most = 0;
+  let values = 1;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -126,8 +127,11 @@ function depthOf(text: string): number {
       if (c === 0x5c) i++;
       else if (c === 0x22) inString = false;
     } else if (c === 0x22) inString = true;
-    else if (c === 0x7b || c === 0x5b) most = Math.max(most, ++depth);
-    else if (c === 0x7d || c === 0x5d) depth--;
+    else if (c === 0x2c) values++;
+    else if (c === 0x7b || c === 0x5b) {
+      values++;
+      if (++depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
+    } else if (c === 0x7d || c === 0x5d) depth--;
+    if (values > mostValues) throw invalidJson(`The JSON holds more than ${mostValues} values.`);
   }
-  return most;
 }

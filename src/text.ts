@@ -215,17 +215,28 @@ export function looksMangled(content: string): string | null {
 
 /**
  * Distinct strings in the text that look like an API key (a UUID v4 in any case), in lower case. They are
- * sought at every position, so that one cannot hide in the tail of another; at most `most`.
+ * sought at every position, so that one cannot hide in the tail of another.
  */
-export function apiKeyCandidates(text: string, most = 1000): string[] {
+export function apiKeyCandidates(text: string): string[] {
   const found = new Set<string>();
   // Every key has these two characters, which are found far sooner than its first digits.
-  for (let at = text.indexOf('-4'); at !== -1 && found.size < most; at = text.indexOf('-4', at + 1)) {
+  for (let at = text.indexOf('-4'); at !== -1; at = text.indexOf('-4', at + 1)) {
     const start = at - beforeVersion;
+    // The other hyphens, far sooner than the whole pattern.
+    if (start < 0 || text[start + 8] !== '-' || text[start + 18] !== '-' || text[start + 23] !== '-')
+      continue;
     apiKey.lastIndex = start;
-    if (start >= 0 && apiKey.test(text)) found.add(text.slice(start, start + uuidLength).toLowerCase());
+    if (apiKey.test(text)) found.add(text.slice(start, start + uuidLength).toLowerCase());
   }
   return [...found];
+}
+
+/** The same of several texts, as they are and as readers see them: without what is invisible. */
+export function keysToBeSeen(texts: readonly string[]): string[] {
+  const seen = texts.flatMap((text) =>
+    invisible.test(text) ? [text, text.replace(invisibleRuns, '')] : text,
+  );
+  return [...new Set(seen.flatMap(apiKeyCandidates))];
 }
 
 const apiKey = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/iy;

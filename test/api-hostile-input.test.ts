@@ -88,6 +88,8 @@ const notJson: readonly (string | Uint8Array)[] = [
   `${'['.repeat(33)}${']'.repeat(33)}`,
   '['.repeat(100_000),
   '{"a":'.repeat(100_000).slice(0, 60_000),
+  // Number of values
+  `[${'{},'.repeat(10_000)}1]`,
 ];
 
 /** Short texts that break programs, in the spirit of the Big List of Naughty Strings. */

@@ -8,6 +8,7 @@ import {
   controlFault,
   hiddenText,
   hiddenTextFault,
+  keysToBeSeen,
   languageTagFault,
   looksMangled,
   normalizeNewlines,
@@ -184,12 +185,11 @@ test('every distinct UUID v4 in a text may be an API key, wherever it stands', (
   assert.deepEqual(apiKeyCandidates('11111111-2222-7333-8444-555555555555 and 1111-2222'), []);
 });
 
-test('at most 1,000 candidates for keys are returned', () => {
-  const keys = Array.from(
-    { length: 1100 },
-    (_, n) => `11111111-2222-4333-8444-${String(n).padStart(12, '0')}`,
-  );
-  assert.deepEqual(apiKeyCandidates(keys.join(' ')), keys.slice(0, 1000));
+test('a key with invisible characters in it is one that readers can see', () => {
+  const key = '11111111-2222-4333-8444-555555555555';
+  assert.deepEqual(keysToBeSeen(['nothing', `see ${key}`, key.replaceAll('', '\u200b')]), [key]);
+  assert.deepEqual(keysToBeSeen([`${key.slice(0, 20)}\u2066\ufe0f\u00ad${key.slice(20)}`]), [key]);
+  assert.deepEqual(keysToBeSeen([`${key.slice(0, 20)} ${key.slice(20)}`]), []);
 });
 
 test('language tags are well-formed BCP 47 of at most 35 characters', () => {

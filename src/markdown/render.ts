@@ -1,3 +1,4 @@
+import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../text.ts';
 import { commentParser, type Parse, type Parsed, postParser } from './parser.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
 import { countWords, excerptOf } from './text.ts';
@@ -6,10 +7,23 @@ import { type Kind, write, type Written } from './writer.ts';
 /** Longest plain text that is kept, in UTF-16 units. */
 const longestText = 200_000;
 
-/** Renders a post. Pure, and bounded only by its caller: see `renderer.ts`. Throws `unrenderable`. */
+/**
+ * Cleans and renders a post. Pure, and bounded only by its caller: see `renderer.ts`. Throws `unrenderable`.
+ * All that takes long with a text of 512 KiB is done here, since the caller is a thread of its own.
+ */
 export function renderPost(markdown: string): RenderedPost {
-  const { html, text, headings, warnings } = render(markdown, 'post');
-  return { html, text: cut(text), excerpt: excerptOf(text), headings, words: countWords(text), warnings };
+  const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
+  const { html, text, headings, warnings } = render(content, 'post');
+  return {
+    content,
+    html,
+    text: cut(text),
+    excerpt: excerptOf(text),
+    headings,
+    words: countWords(text),
+    keys: keysToBeSeen([content, html, text]),
+    warnings: [...hidden, ...warnings],
+  };
 }
 
 /** Renders a comment, as {@link renderPost} does a post. */

@@ -5,6 +5,8 @@ export const rendererVersion = 1;
 
 /** A post as readers, search and lists need it. */
 export type RenderedPost = {
+  /** The markdown as it is kept: every line ends in LF, and hidden text is taken out. */
+  readonly content: string;
   /** At most 4 MiB of UTF-8; holds no address of this service, no inline style and no script. */
   readonly html: string;
   /** Plain text for search, at most 200,000 UTF-16 units: blocks on lines of their own, table cells between tabs. */
@@ -15,6 +17,8 @@ export type RenderedPost = {
   readonly headings: readonly Heading[];
   /** Words, for reading time; two Chinese or Japanese characters count as one. */
   readonly words: number;
+  /** What looks like an API key in the markdown, its HTML or its plain text, in lower case. */
+  readonly keys: readonly string[];
   /** Sentences about what was let through but is probably a mistake. */
   readonly warnings: readonly string[];
 };

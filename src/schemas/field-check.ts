@@ -192,9 +192,13 @@ function listFault({ maxItems = Infinity, examples = [] }: Keywords): KindFault 
   };
 }
 
+/** Code points of a value that a message repeats. */
+const mostShown = 64;
+
 /** A value in a message; `plain` where it was to be expected as text. A key in the wrong place is not repeated. */
 function shown(value: unknown, plain: boolean): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (typeof value !== 'string' || apiKeyCandidates(value).length > 0) return nameOfType(value);
-  return `${plain ? '' : 'the string '}'${printable(value, 64)}'`;
+  if (typeof value !== 'string' || apiKeyCandidates(value.slice(0, 4 * mostShown)).length > 0)
+    return nameOfType(value);
+  return `${plain ? '' : 'the string '}'${printable(value, mostShown)}'`;
 }

@@ -168,7 +168,9 @@ function warningsFor(
   ignored: Readonly<Record<string, string>>,
 ): string[] {
   const explained = given.filter((name) => Object.hasOwn(ignored, name));
-  // A name may be a key that was pasted in the wrong place: it is not repeated.
-  const others = given.filter((name) => !explained.includes(name) && apiKeyCandidates(name).length === 0);
+  // A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters.
+  const others = given.filter(
+    (name) => !explained.includes(name) && apiKeyCandidates(name.slice(0, 256)).length === 0,
+  );
   return [...explained.flatMap((name) => ignored[name] ?? []), ...unknownFieldWarnings(names, others, known)];
 }

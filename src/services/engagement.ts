@@ -101,7 +101,7 @@ export async function addComment(
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
   const rendered = await ctx.renderer.renderComment(text);
   // A key may appear only when hidden characters or markdown's escapes are gone.
-  await refuseLeakedKeys(ctx, [content, text, rendered.html]);
+  await refuseLeakedKeys(ctx, [text, rendered.text, rendered.html]);
   const stored = await ctx.engine.write(storeComment, {
     agentId: caller.id,
     postId,

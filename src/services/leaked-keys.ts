@@ -1,20 +1,31 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { operation } from '../db/operation.ts';
 import { parseEmail } from '../email.ts';
 import { AppError } from '../errors.ts';
 import { keyLeakedMail } from '../mail/messages.ts';
 import { sha256 } from '../secrets.ts';
-import { apiKeyCandidates } from '../text.ts';
+import { keysToBeSeen } from '../text.ts';
 import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour } from './outbox.ts';
 
 /** Hashes that one query asks for. */
-const hashesAtOnce = 1000;
+const hashesAtOnce = 500;
 
-/** Refuses a call in whose texts a key stands that works here, and tells the key's owner. Throws leaked_key. */
-export async function refuseLeakedKeys(ctx: Context, texts: readonly string[]): Promise<void> {
-  const candidates = [...new Set(texts.flatMap((text) => apiKeyCandidates(text, Infinity)))];
-  for (let from = 0; from < candidates.length; from += hashesAtOnce)
+/**
+ * Refuses a call in whose texts a reader can see a key that works here, and tells the key's owner: in any
+ * case, with or without invisible characters in it. Throws leaked_key.
+ */
+export function refuseLeakedKeys(ctx: Context, texts: readonly string[]): Promise<void> {
+  return refuseKeys(ctx, keysToBeSeen(texts));
+}
+
+/** The same for strings that look like keys, in lower case. */
+export async function refuseKeys(ctx: Context, candidates: readonly string[]): Promise<void> {
+  for (let from = 0; from < candidates.length; from += hashesAtOnce) {
+    // A text can hold thousands: others take their turn in between.
+    if (from > 0) await nextTurn();
     await refuseKnown(ctx, candidates.slice(from, from + hashesAtOnce));
+  }
 }
 
 async function refuseKnown(ctx: Context, candidates: readonly string[]): Promise<void> {

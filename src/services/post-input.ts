@@ -3,14 +3,8 @@ import type { Disclosure } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { takeFirstHeading } from '../front-matter.ts';
 import type { RenderedPost } from '../markdown/rendered.ts';
-import {
-  canonicalLanguage,
-  looksMangled,
-  normalizeNewlines,
-  normalizeTag,
-  stripHiddenText,
-} from '../text.ts';
-import { refuseLeakedKeys } from './leaked-keys.ts';
+import { canonicalLanguage, looksMangled, normalizeTag } from '../text.ts';
+import { refuseKeys, refuseLeakedKeys } from './leaked-keys.ts';
 
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
 export const contentBytes = 512 * 1024;
@@ -31,7 +25,9 @@ export type PostFields = {
 export type PostInput = Omit<PostFields, 'content'> & {
   readonly content: string | null;
   /** HTML and texts made from the content; null where none was sent. */
-  readonly rendered: (RenderedPost & { readonly bytes: number }) | null;
+  readonly rendered:
+    | (Omit<RenderedPost, 'content' | 'keys' | 'warnings'> & { readonly bytes: number })
+    | null;
 };
 
 /** Cleans and renders what was sent, before any transaction begins. */
@@ -41,7 +37,7 @@ export async function preparePost(
 ): Promise<{ sent: PostInput; warnings: string[] }> {
   const warnings: string[] = [];
   if (fields.content !== undefined) requireContentSize(fields.content);
-  const texts = [fields.title, fields.content, fields.excerpt, fields.slug, ...(fields.tags ?? [])].filter(
+  const texts = [fields.title, fields.excerpt, fields.slug, ...(fields.tags ?? [])].filter(
     (text) => typeof text === 'string',
   );
   await refuseLeakedKeys(ctx, texts);
@@ -50,16 +46,22 @@ export async function preparePost(
   const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
   if (fields.content === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
 
-  const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(fields.content));
+  const sentContent = fields.content;
+  const {
+    content,
+    keys,
+    warnings: found,
+    ...rendered
+  } = await ctx.renderer.renderPost(sentContent).catch(async (error: unknown) => {
+    await refuseLeakedKeys(ctx, [sentContent]);
+    throw error;
+  });
+  await refuseKeys(ctx, keys);
   const mangled = looksMangled(content);
-  warnings.push(...hidden, ...(mangled === null ? [] : [mangled]));
+  warnings.push(...found, ...(mangled === null ? [] : [mangled]));
   if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
     warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
   const bytes = Buffer.byteLength(content);
-  const rendered = await ctx.renderer.renderPost(content);
-  // A key may appear only when hidden characters or markdown's escapes are gone.
-  await refuseLeakedKeys(ctx, [content, rendered.text, rendered.html]);
-  warnings.push(...rendered.warnings);
   return { sent: { ...cleaned, content, rendered: { ...rendered, bytes } }, warnings };
 }
 
