@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { layOutPackage } from '../scripts/build.ts';
 import { measureLists, measurePublishing } from './api.ts';
 import { measureInstall, measureMemory, measureStart } from './footprint.ts';
 import { loader } from './load.ts';
@@ -9,7 +10,7 @@ import { describeMachine } from './machine.ts';
 import { measurePages } from './pages.ts';
 import { measureProxy } from './proxy.ts';
 import { report, type Section } from './report.ts';
-import { layOutPackage, seed } from './service.ts';
+import { seed } from './service.ts';
 import type { World } from './world.ts';
 
 const parts: Readonly<Record<string, (world: World) => Promise<Section[]> | Section[]>> = {

@@ -1,13 +1,7 @@
-import { execFile } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { article } from './article.ts';
 import { freePort, start, waitFor, type Measured } from './machine.ts';
-
-const run = promisify(execFile);
-const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Limits are kept, since counting is part of the work; they are only too high to be met. */
 const settings = {
@@ -28,20 +22,6 @@ export type Service = Measured & {
   /** Ms from the start of the program to its first answer. */
   readonly firstAnswer: number;
 };
-
-/** Lays the package out in a folder as it is published: compiled, without source. Returns the folder. */
-export async function layOutPackage(folder: string): Promise<string> {
-  const target = join(folder, 'package');
-  const compiler = join(root, 'node_modules/typescript/bin/tsc');
-  const options = ['-p', join(root, 'tsconfig.build.json'), '--outDir', join(target, 'dist')];
-  await run(process.execPath, [compiler, ...options]).catch((error: Error & { stdout?: string }) => {
-    throw new Error(`the package does not compile: ${error.stdout ?? error.message}`);
-  });
-  for (const part of ['bin', 'assets', 'docs', 'package.json'])
-    if (existsSync(join(root, part))) cpSync(join(root, part), join(target, part), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(target, 'node_modules'));
-  return target;
-}
 
 /** Starts the service on a free port and waits for its first answer. */
 export async function startService(

@@ -22,7 +22,7 @@ function run() {
   exitWithLauncher();
   keepCompiledCode();
   const source = existsSync(join(dirname(here), '..', 'src', 'cli.ts'));
-  void import(source ? '../src/cli.ts' : '../dist/src/cli.js');
+  void import(source ? '../src/cli.ts' : '../dist/cli.js');
 }
 
 /**

@@ -3,10 +3,17 @@
  */
 export const youngMemory = 12;
 
-/**
- * Address of a thread's entry module, relative to the module at `from`. Entries are named by their source
- * (`.ts`); in the compiled package they end in `.js`, like the module that starts them.
- */
-export function threadEntry(entry: string, from: string): URL {
-  return new URL(from.endsWith('.ts') ? entry : entry.replace(/\.ts$/, '.js'), from);
+/** The modules that threads begin with, below `src/`. */
+export const threadEntries = {
+  check: 'db/check-thread.ts',
+  render: 'markdown/render-thread.ts',
+  search: 'db/search-thread.ts',
+  writer: 'writer-thread.ts',
+} as const;
+
+/** Address of a thread's entry module: as it is in source, or compiled, where all lie in one folder. */
+export function threadEntry(name: keyof typeof threadEntries): URL {
+  const source = threadEntries[name];
+  const path = import.meta.url.endsWith('.ts') ? source : source.replace(/^.*\/|\.ts$/g, '') + '.js';
+  return new URL(path, import.meta.url);
 }

@@ -53,7 +53,7 @@ export async function createSqliteEngine(
   );
 
   function startWriter(): Promise<Worker> {
-    const thread = new Worker(threadEntry('../writer-thread.ts', import.meta.url), {
+    const thread = new Worker(threadEntry('writer'), {
       workerData: writerData,
       resourceLimits: { maxYoungGenerationSizeMb: youngMemory },
     });
@@ -105,7 +105,7 @@ export async function createSqliteEngine(
 
   /** Reads the whole file once, in the background: damage must not go on being written to. */
   function startCheck(): Worker {
-    const thread = new Worker(threadEntry('./check-thread.ts', import.meta.url), { workerData: file });
+    const thread = new Worker(threadEntry('check'), { workerData: file });
     thread.once('message', (fault: string | null) => {
       if (fault === null) return;
       readOnlyReason = 'The database file is damaged.';

@@ -23,7 +23,7 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
   let thread: Worker | null = null;
 
   function start(): Worker {
-    const worker = new Worker(threadEntry('./search-thread.ts', import.meta.url), {
+    const worker = new Worker(threadEntry('search'), {
       workerData: file,
       resourceLimits: { maxYoungGenerationSizeMb: youngMemory },
     });

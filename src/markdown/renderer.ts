@@ -162,7 +162,7 @@ class Thread {
   constructor(options: Required<RendererOptions>, events: ThreadEvents) {
     this.deadlineMs = options.deadlineMs;
     this.events = events;
-    this.worker = new Worker(threadEntry('./worker.ts', import.meta.url), {
+    this.worker = new Worker(threadEntry('render'), {
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: options.memoryMb, maxYoungGenerationSizeMb: youngMemory },

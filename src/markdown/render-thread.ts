@@ -6,7 +6,7 @@ import type { Answer, Job } from './renderer.ts';
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.
 const port = parentPort;
-if (port === null) throw new Error('worker.ts runs in a worker thread only');
+if (port === null) throw new Error('render-thread.ts runs in a worker thread only');
 
 port.on('message', (job: Job) => port.postMessage(answer(job)));
 port.postMessage({ type: 'ready' } satisfies Answer);

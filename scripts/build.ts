@@ -1,0 +1,58 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { threadEntries } from '../src/thread-entry.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+if (import.meta.main) await buildProgram(join(root, 'dist'));
+
+/**
+ * Writes the program as it is published into `folder`, which is emptied: JavaScript in few files. Dependencies are
+ * left to be installed; libraries that stand among the development dependencies become part of it, with their
+ * licences, since loading their hundreds of files was the larger part of a start.
+ */
+async function buildProgram(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: ['cli.ts', ...Object.values(threadEntries)].map((path) => `src/${path}`),
+    entryNames: '[name]',
+    outdir: folder,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    bundle: true,
+    splitting: true,
+    external: Object.keys(dependencies),
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const bundled = Object.keys(metafile.inputs).flatMap(
+    (path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [],
+  );
+  for (const name of new Set(bundled)) keepLicence(name, join(folder, 'licences'));
+}
+
+/** Lays the package out in a folder as it is published: compiled, without source. Returns its folder. */
+export async function layOutPackage(folder: string): Promise<string> {
+  const target = join(folder, 'package');
+  await buildProgram(join(target, 'dist'));
+  for (const part of ['bin', 'assets', 'docs', 'package.json'])
+    cpSync(join(root, part), join(target, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(target, 'node_modules'));
+  return target;
+}
+
+function keepLicence(name: string, folder: string): void {
+  const files = ['LICENSE', 'LICENSE.md', 'license'].map((file) => join(root, 'node_modules', name, file));
+  const licence = files.find((file) => existsSync(file));
+  if (licence === undefined) throw new Error(`${name} has no licence file that could go with it`);
+  mkdirSync(folder, { recursive: true });
+  cpSync(licence, join(folder, `${name.replace('/', '-')}.txt`));
+}

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { layOutPackage } from '../scripts/build.ts';
+import { request } from './support/http.ts';
+import { spawnServer } from './support/processes.ts';
+
+const run = promisify(execFile);
+
+describe('the package as it is published', () => {
+  test('serves, conforms and searches', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'masthead-package-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const script = join(await layOutPackage(folder), 'bin/masthead.mjs');
+    const env = { DATA_DIR: join(folder, 'data'), NODE_DISABLE_COMPILE_CACHE: '1' };
+    const server = await spawnServer({ script, env });
+    t.after(() => server.stop());
+    const mail = join(folder, 'data/mail');
+    const { stdout } = await run(process.execPath, [script, 'conform', server.baseUrl, '--mail-dir', mail]);
+    assert.match(stdout, / 0 fail, 0 skipped\.$/m);
+    const found = await request(server.baseUrl, { path: '/api/search?q=word' });
+    assert.equal(found.status, 200, found.text);
+    const page = await request(server.baseUrl, { path: '/docs', headers: { accept: 'text/html' } });
+    assert.equal(page.status, 200);
+  });
+});
