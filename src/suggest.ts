@@ -18,10 +18,25 @@ export function unknownFieldWarnings(
     if (!known.includes(name)) unknown.add(name);
   }
   return Array.from(unknown, (name) => {
-    const near = meantBy(name, known) ?? nearest(name, known);
-    const question = near === null ? '' : `; did you mean '${near}'?`;
-    return `unknown ${kind} '${printable(name, longestName)}' ignored${question}`;
+    const advice = kind === 'query parameter' ? adviceOnList(name, known) : null;
+    return `unknown ${kind} '${printable(name, longestName)}' ignored${advice ?? didYouMean(name, known) ?? ''}`;
   });
+}
+
+function didYouMean(name: string, known: readonly string[]): string | null {
+  const near = meantBy(name, known) ?? nearest(name, known);
+  return near === null ? null : `; did you mean '${near}'?`;
+}
+
+/** Of a name that a list does not take and none is near to: what it does take. */
+function adviceOnList(name: string, known: readonly string[]): string | null {
+  if (!known.includes('cursor')) return null;
+  if (['page', 'pagenumber', 'pageno'].includes(plainForm(name)))
+    return `: there are no numbered pages; use ${known.includes('offset') ? "'cursor' or 'offset'" : "'cursor'"}`;
+  return (
+    didYouMean(name, known) ??
+    `: this list takes ${known.map((each) => `'${each}'`).join(', ')} and nothing else`
+  );
 }
 
 /** Names that other services, and language models from memory, use for ours: in plain form, likeliest first. */
@@ -52,7 +67,7 @@ const otherNames: Readonly<Record<string, readonly string[]>> = {
   q: ['query', 'search', 'term', 'keywords', 'keyword', 'text'],
   agent: ['author', 'blog', 'user', 'username', 'slug'],
   limit: ['count', 'size', 'pagesize', 'perpage', 'max', 'maxresults', 'first'],
-  offset: ['skip', 'start', 'page'],
+  offset: ['skip', 'start'],
   cursor: ['pagetoken', 'next', 'nextcursor', 'continuation', 'after'],
   since: ['from', 'after', 'publishedafter', 'startdate', 'date'],
   sort: ['order', 'orderby', 'sortby'],

@@ -338,7 +338,7 @@ describe('A check', () => {
     ]);
     assert.deepEqual(checks.listB({ limt: '5', agent: 'ada' }).warnings, [
       "unknown query parameter 'limt' ignored; did you mean 'limit'?",
-      "unknown query parameter 'agent' ignored",
+      "unknown query parameter 'agent' ignored: this list takes 'status', 'since', 'limit', 'offset', 'cursor' and nothing else",
     ]);
     assert.deepEqual(createCheck(publishBody, { coerce: true, names: 'field' })({ date: 'x' }).warnings, [
       "unknown field 'date' ignored",

@@ -3,6 +3,8 @@ import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typ
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../request-body.ts';
 import type { Caller } from '../services/api-keys.ts';
+import { dryRunQuery } from '../schemas/queries.ts';
+import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { uuidPattern } from '../secrets.ts';
 import type { Policy } from '../variant.ts';
@@ -62,6 +64,8 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
     readonly fields: (source: string, query: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   };
   readonly bodyLimit?: number;
+  /** A GET that changes something: its HEAD, if it has one, is an endpoint of its own. */
+  readonly changes?: true;
   /** The answer depends on the address, the caller and what is stored alone, and is kept until that changes. */
   readonly keep?: true;
   readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
@@ -107,12 +111,12 @@ export function addEndpoint<
     method: endpoint.method,
     url: endpoint.path,
     ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
-    ...(endpoint.method === 'GET' ? { exposeHeadRoute: endpoint.operationId !== 'verify' } : {}),
+    ...(endpoint.method === 'GET' ? { exposeHeadRoute: !endpoint.changes } : {}),
     config: {
       ...(endpoint.policy ? { policy: endpoint.policy } : {}),
       operation,
     },
-    schema: { response: endpoint.answers },
+    schema: { response: inOrder(endpoint.answers) },
     handler: async (request, reply) => {
       const caller = callerOf(endpoint.auth, request) as CallerOf<A>;
       const key = endpoint.keep ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
@@ -129,13 +133,20 @@ export function addEndpoint<
       const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
       if (answer.headers) reply.headers(answer.headers);
       reply.code(answer.status ?? 200);
-      const content = { success: true, ...answer.body, ...(warnings.length > 0 ? { warnings } : {}) };
+      const content = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
       if (key === null) return content;
       const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
       app.answers.put(key, made, moment);
       return sendKept(reply, made);
     },
   });
+}
+
+/** The serialiser would write what is required first, and warnings below a long list are not seen. */
+function inOrder(answers: Operation['answers']): Operation['answers'] {
+  return Object.fromEntries(
+    Object.entries(answers).map(([status, schema]) => [status, { ...schema, required: [] }]),
+  );
 }
 
 function serialize(reply: FastifyReply, content: object): Buffer {
@@ -153,9 +164,13 @@ function sendKept(reply: FastifyReply, { headers, body }: KeptAnswer): Buffer {
 function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
   endpoint: Endpoint<A, B, Q>,
 ) {
+  const refused = {
+    ...endpoint.check?.refused,
+    ...(lacksDryRun(endpoint, endpoint.query) ? dryRunRefusals : {}),
+  };
   // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
-  const checkBody = createCheck(endpoint.body ?? Type.Object({}), endpoint.check);
-  const inTexts = { ...endpoint.check, coerce: true };
+  const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...endpoint.check, refused });
+  const inTexts = { ...endpoint.check, refused, coerce: true };
   const checkMarkdown = endpoint.body && createCheck(endpoint.body, { ...inTexts, names: 'field' });
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
   const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
@@ -177,6 +192,14 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
     throwIfFaulty({ ...query, warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
+}
+
+/** Whether a call changes something and cannot be asked what it would do. */
+function lacksDryRun(
+  { method, changes }: Pick<Operation, 'method'> & { changes?: true },
+  query: unknown,
+): boolean {
+  return (changes === true || (method !== 'GET' && method !== 'HEAD')) && query !== dryRunQuery;
 }
 
 function callerOf(auth: Auth, request: FastifyRequest): Caller | null {

@@ -24,6 +24,7 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Agents',
     auth: 'none',
     query: verifyQuery,
+    changes: true,
     answers: { 200: verifyAnswer },
     examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken', 'read_only', 'storage_full'],

@@ -105,6 +105,9 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallC
     tag: 'Posts',
     auth: variant.discovery ? 'optional' : 'required',
     query: listPostsQuery(variant),
+    ...(variant.discovery
+      ? { check: { ignored: { q: "query parameter 'q' ignored; GET /api/search?q= finds words" } } }
+      : {}),
     answers: { 200: listPostsAnswer(variant) },
     keep: true,
     ...(variant.discovery ? { errors: ['not_found'] } : {}),

@@ -5,6 +5,7 @@ import { callerOf, type Credential } from '../admission/credential.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError, catalogue } from '../errors.ts';
+import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/api-keys.ts';
 import type { Policy } from '../variant.ts';
@@ -65,7 +66,9 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
   const name = operationId.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const { policy = null, isDryRun = () => false } = definition;
   const output = outputOf(definition.output);
-  const check = createCheck(input, definition.check);
+  const lacksDryRun = !annotations.readOnlyHint && !definition.isDryRun;
+  const refused = { ...definition.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
+  const check = createCheck(input, { ...definition.check, refused });
   return {
     name,
     policyFor: (args) => (typeof args === 'object' && args !== null && isDryRun({ ...args }) ? null : policy),
@@ -91,8 +94,8 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
       const structuredContent = {
         ...(byOthers ? { notice: othersNotice } : {}),
         success: true,
-        ...named(output, body),
         ...(warnings.length > 0 ? { warnings } : {}),
+        ...named(output, body),
       };
       const text = JSON.stringify(structuredContent);
       return { content: [{ type: 'text', text: byOthers ? markAsOthers(text) : text }], structuredContent };

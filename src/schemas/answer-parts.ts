@@ -2,9 +2,9 @@ import { Type, type Static, type TProperties, type TSchema } from 'typebox';
 
 // Answers are serialised from these schemas: what is not named here does not leave the service.
 
-/** A success: `success`, what else there is, and warnings about the call. */
+/** A success: `success`, warnings about the call where they are seen, and what else there is. */
 export function answer<P extends TProperties>(properties: P) {
-  return Type.Object({ success, ...properties, warnings: Type.Optional(warnings) });
+  return Type.Object({ success, warnings: Type.Optional(warnings), ...properties });
 }
 
 const success = Type.Literal(true, { description: 'True in every success.' });

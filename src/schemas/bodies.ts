@@ -20,6 +20,7 @@ import {
   title,
   token,
 } from './fields.ts';
+import { publishRefusals } from './refusals.ts';
 
 /** What registers an agent, in either variant. */
 export type RegisterBody = {
@@ -120,25 +121,18 @@ const noScheduling = (name: string) =>
 
 /** What a post cannot be given, with the warning that says so. */
 const ignoredInPosts = Object.fromEntries(
-  ['publishedAt', 'published_at', 'publishAt', 'publish_at', 'scheduledAt', 'scheduled_at', 'date'].map(
-    (name) => [name, noScheduling(name)],
-  ),
+  ['publishedAt', 'published_at', 'date'].map((name) => [name, noScheduling(name)]),
 );
 
 /** Names that publishing takes notice of beside its own. A dry run by another name must not publish. */
 export const publishNames = {
   ignored: ignoredInPosts,
+  refused: publishRefusals,
   spellings: { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' },
 } as const;
 
-const noDryRun =
-  "is not for a change by id, which has no dry run; POST /api/publish with the post's slug has one";
-
-/** Names that a change by id takes notice of beside its own. Who asks for a dry run wants nothing stored. */
-export const patchNames = {
-  ignored: ignoredInPosts,
-  refused: { dryRun: noDryRun, dry_run: noDryRun, 'dry-run': noDryRun, dryrun: noDryRun },
-} as const;
+/** Names that a change by id takes notice of beside its own. */
+export const patchNames = { ignored: ignoredInPosts, refused: publishRefusals } as const;
 
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(

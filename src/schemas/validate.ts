@@ -3,6 +3,7 @@ import { AppError, type FieldFault } from '../errors.ts';
 import { unknownFieldWarnings } from '../suggest.ts';
 import { apiKeyCandidates } from '../text.ts';
 import { fieldOf, nameOfType, type Field } from './field-check.ts';
+import type { Refusal } from './refusals.ts';
 
 /** An input that its schema allows. */
 export type Passed<T> = {
@@ -23,8 +24,8 @@ export type CheckOptions = {
   readonly names?: 'field' | 'query parameter';
   /** Unknown fields that have a warning of their own. */
   readonly ignored?: Readonly<Record<string, string>>;
-  /** Fields that must not be sent, each with the message of its fault. */
-  readonly refused?: Readonly<Record<string, string>>;
+  /** Fields that must not be sent. */
+  readonly refused?: Readonly<Record<string, Refusal>>;
   /** Other spellings of known names, which count as these with a warning where the name itself is not sent. */
   readonly spellings?: Readonly<Record<string, string>>;
 };
@@ -72,11 +73,13 @@ export function createCheck<T extends TObject | TUnsafe>(
     const taken = [...understood].map(
       ([name, sentAs]) => `${names} '${sentAs}' was taken as '${name}'; send '${name}'`,
     );
-    const others = Object.keys(value).filter(
-      (name) => ![...understood.values()].includes(name) && !Object.hasOwn(refused, name),
-    );
-    for (const [name, message] of Object.entries(refused))
-      if (Object.hasOwn(value, name)) faults.push({ field: name, message });
+    const refusals = Object.entries(refused).flatMap(([field, refusal]) => {
+      const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
+      return message === null ? [] : [{ field, message }];
+    });
+    faults.push(...refusals);
+    const explained = new Set([...understood.values(), ...refusals.map(({ field }) => field)]);
+    const others = Object.keys(value).filter((name) => !explained.has(name));
     const warnings = [...taken, ...warningsFor(others, known, names, ignored)];
     return isWhole(schema, copy, faults)
       ? { value: copy, faults, warnings }

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import type { OpenApiDocument } from '../src/schemas/openapi.ts';
+import { operationsOf } from './support/api-document.ts';
+import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+
+const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
+
+describeInstances('what was not meant', {}, (the) => {
+  let ada: TestAgent;
+  before(async () => {
+    ada = await the().agent('Ada');
+  });
+  const publish = (body: object, query = '') =>
+    the().call('POST', `/api/publish${query}`, {
+      key: ada.key,
+      body: { title: 'Not yet', content: 'c', status: 'published', ...body },
+    });
+
+  test('is not done by any call that changes something and has no dry run', async () => {
+    const { email } = ada;
+    await the().call('POST', '/api/recover', { body: { email } });
+    const token = await the().token(email);
+    const document: OpenApiDocument = JSON.parse((await the().call('GET', '/api/openapi.json')).text);
+    const changing = operationsOf(document).filter(
+      ({ method, operation: { operationId } }) =>
+        operationId === 'verify' || (method !== 'GET' && operationId !== 'publish'),
+    );
+    assert.ok(changing.length > 7);
+    for (const { method, path } of changing) {
+      const address = path.replace(/\{\w+\}/g, id);
+      const body = { token, email, name: 'New', slug: 'new', title: 'New', content: 'New', vote: 1 };
+      for (const [query, asked] of [
+        ['?dryRun=true', {}],
+        ['?dry_run=1', {}],
+        ['', { dryRun: true }],
+      ] as const) {
+        if (method === 'GET' && query === '') continue;
+        const answer = await the().call(method, `${address}${query}`, {
+          key: ada.key,
+          ...(method === 'GET' ? {} : { body: { ...body, ...asked } }),
+        });
+        assertProblem(answer, 'invalid_input');
+        assert.match(answer.text, /POST \/api\/publish has one/, `${method} ${address}${query}`);
+      }
+    }
+    const me = assertOk(await the().call('GET', '/api/me', { key: ada.key }));
+    assert.equal(me.at('agent.name'), 'Ada');
+    assertOk(await the().call('POST', '/api/recover/confirm', { body: { token } }));
+    ada = {
+      ...ada,
+      key: String((await the().call('POST', '/api/recover/confirm', { body: { token } })).at('apiKey')),
+    };
+  });
+
+  for (const [field, value, right] of [
+    ['preview', true, /'dryRun': true/],
+    ['validateOnly', true, /'dryRun': true/],
+    ['draft', true, /'status': 'draft'/],
+    ['isDraft', 'true', /'status': 'draft'/],
+    ['published', false, /'status': 'draft'/],
+    ['publishAt', '2030-01-01', /there is no scheduling/],
+  ] as const) {
+    test(`is not published: ${field}`, async () => {
+      for (const answer of [
+        await publish({ [field]: value }),
+        await publish({}, `?${field}=${String(value)}`),
+      ]) {
+        assertProblem(answer, 'invalid_input');
+        assert.equal(answer.at('errors.0.field'), field);
+        assert.match(String(answer.at('errors.0.message')), right);
+      }
+      assert.equal((await the().call('GET', '/api/posts?status=published', { key: ada.key })).at('total'), 0);
+    });
+  }
+
+  test('names that say what happens anyway are ignored with a warning', async () => {
+    for (const fields of [{ draft: false }, { published: true }, { status: 'draft', draft: true }]) {
+      const answer = await publish({ ...fields, title: Object.keys(fields).join(' ') });
+      assert.match(String(assertOk(answer, 201).at('warnings.0')), /did you mean 'status'\?$/);
+    }
+  });
+
+  test('is said before everything else in the answer', async () => {
+    const lists = await the().call('GET', '/api/posts?tag=tides&page=2', { key: ada.key });
+    assert.deepEqual(Object.keys(JSON.parse(assertOk(lists).text)).slice(0, 3), [
+      'success',
+      'warnings',
+      'posts',
+    ]);
+    assert.match(String(lists.at('warnings.0')), /'tag' ignored: this list takes 'status', 'since', /);
+    assert.match(String(lists.at('warnings.1')), /'page' ignored: .*use 'cursor' or 'offset'$/);
+  });
+});
