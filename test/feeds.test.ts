@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { extractFromJson, extractFromXml } from '@extractus/feed-extractor';
 import { parseAtomFeed, parseJsonFeed, parseOpml, parseRssFeed } from 'feedsmith';
 import { atomFeed } from '../src/web/feeds/atom.ts';
 import { feedHtml, tagFeedId } from '../src/web/feeds/feed.ts';
@@ -83,6 +84,23 @@ test('the JSON feed parses to what was published', () => {
   assert.equal(parsed.items?.[0]?.content_html, feedHtml(longPost).trim());
   assert.equal(parsed.items?.[2]?.language, 'ja');
   assert.ok(text.includes('"value":"ai-assisted"'));
+});
+
+test('another parser reads the same from all three', () => {
+  // It decodes a title twice.
+  const unescaped = entries.filter(({ title }) => !title.includes('&'));
+  const mine = feed(null, unescaped);
+  const parsed = [
+    extractFromXml(atomFeed(mine)),
+    extractFromXml(rssFeed(mine)),
+    extractFromJson(jsonFeed(mine)),
+  ];
+  for (const { entries: read = [] } of parsed) {
+    assert.deepEqual(
+      read.map(({ id, title, link }) => ({ id, title, link })),
+      unescaped.map(({ id, title, url }) => ({ id: `urn:uuid:${id}`, title, link: url })),
+    );
+  }
 });
 
 test('a feed without posts is valid, and dates from its beginning', () => {

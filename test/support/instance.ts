@@ -21,8 +21,8 @@ export const variantNames: readonly VariantName[] = ['subdomain', 'path'];
 
 export type EngineName = 'sqlite' | 'postgres';
 
-/** The databases that the API is tested on: `TEST_ENGINES=sqlite,postgres`; the embedded one unless told. */
-export const engines: readonly EngineName[] = (process.env['TEST_ENGINES'] ?? 'sqlite')
+/** The databases that the API is tested on: both, unless `TEST_ENGINES` names one. */
+export const engines: readonly EngineName[] = (process.env['TEST_ENGINES'] ?? 'sqlite,postgres')
   .split(',')
   .map((name) => (name === 'postgres' ? 'postgres' : 'sqlite'));
 
