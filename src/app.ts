@@ -61,7 +61,9 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
       // A missing Host is answered by requireTarget, with a body that says so.
       requireHostHeader: false,
     },
-    frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
+    // What cannot be routed passes no hook.
+    frameworkErrors: (error, request, reply) =>
+      void (openToAll(request, reply) ?? fail(ctx, web, error, request, reply)),
     clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
@@ -76,8 +78,11 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     if (parts.health.state() === 'draining') reply.header('connection', 'close');
+    // First, so that a page can read why it is refused.
+    const preflight = openToAll(request, reply);
+    if (preflight) return preflight;
     requireTarget(ctx.config, request.raw, request.originalUrl);
-    return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
+    return undefined;
   });
 
   const methods = collectMethods(app);
@@ -88,6 +93,11 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   answerOtherMethods(app, methods);
   answerFromCache(app, web);
   return app;
+}
+
+/** Lets pages of every origin call the API, and answers for it whether they may. */
+function openToAll(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
 }
 
 /** A kept page is sent before anything is routed: that costs about what a bare server does. */

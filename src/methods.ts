@@ -18,7 +18,8 @@ export function collectMethods(app: FastifyInstance): Methods {
 const all = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
 
 /**
- * A known address asked with a method that it lacks is 405 and names those it has, not 404. `hintFor` says what to
+ * A known address asked with a method that it lacks is 405 and names those it has, not 404; OPTIONS is answered
+ * with them. `hintFor` says what to
  * do instead. Returns the methods that each address has beside these answers.
  */
 export function answerOtherMethods(
@@ -31,7 +32,11 @@ export function answerOtherMethods(
   for (const [url, known] of own) {
     const missing = all.filter((method) => !known.has(method));
     if (missing.length === 0 || url.includes('*')) continue;
-    const allow = [...known, 'OPTIONS'].toSorted().join(', ');
+    const allow = [...new Set([...known, 'OPTIONS'])].toSorted().join(', ');
+    if (!known.has('OPTIONS'))
+      app.options(url.slice(app.prefix.length), async (_request, reply) =>
+        reply.code(204).header('allow', allow).send(),
+      );
     app.route({
       method: missing,
       url: url.slice(app.prefix.length),

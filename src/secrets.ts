@@ -2,6 +2,7 @@ import {
   createCipheriv,
   createDecipheriv,
   createHash,
+  createHmac,
   hkdfSync,
   randomBytes,
   randomInt,
@@ -101,7 +102,22 @@ export function uuidv7(now: number): string {
   bytes.writeUInt16BE(0x7000 | ((counter >>> 14) & 0xfff), 6);
   bytes.writeUInt16BE(0x8000 | (counter & 0x3fff), 8);
   randomBytes(6).copy(bytes, 10);
-  const hex = bytes.toString('hex');
+  return hyphenated(bytes);
+}
+
+/**
+ * A UUID that the same text always gives, and that tells nothing of it to who has not the key: HMAC-SHA256 in
+ * the form of version 7, like all ids.
+ */
+export function uuidOf(secretKey: Buffer, text: string): string {
+  const bytes = createHmac('sha256', secretKey).update(text).digest().subarray(0, 16);
+  bytes.writeUInt16BE(0x7000 | (bytes.readUInt16BE(6) & 0xfff), 6);
+  bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
+  return hyphenated(bytes);
+}
+
+function hyphenated(uuid: Buffer): string {
+  const hex = uuid.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 

@@ -140,6 +140,8 @@ describeInstances('one post', {}, (the) => {
       assert.deepEqual([answer.status, answer.text, answer.headers['etag']], [304, '', etag]);
     }
     assert.equal((await get(etag, 'HEAD')).status, 304);
+    for (const same of [{}, { name: 'Ada' }, { bio: '' }]) await ada.client.updateMe(same);
+    assert.equal((await get(etag)).status, 304);
     await ada.client.updateMe({ name: 'Ada B.' });
     const renamed = assertOk(await get(etag));
     assert.equal(renamed.at('post.agent.name'), 'Ada B.');

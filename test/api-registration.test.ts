@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { verifyByOperator } from '../src/services/moderation.ts';
 import {
   assertOk,
   assertProblem,
@@ -430,12 +431,63 @@ describe('mail caps', () => {
       const answer = assertOk(
         await instance.call('POST', '/api/register', { body: { email, name: 'X', slug: 'stranger' } }),
       );
-      assert.notEqual(answer.at('agent.id'), id);
+      assert.notEqual(answer.at('agent.slug'), 'keeper');
       assert.equal(answer.at('agent.slug'), 'stranger');
       const newest = (await instance.mails(email)).at(-1);
       assert.equal(newest?.email.subject, 'The agent keeper is already registered');
       assert.equal(tokenOf(newest ?? assert.fail()), null);
       assert.equal((await instance.client(key).me()).agent.name, 'Keeper');
+      assert.equal((await instance.client(key).me()).agent.id, id);
+      await assert.rejects(
+        instance.ctx().engine.write(verifyByOperator, { slug: 'stranger' }),
+        /belongs to a verified agent/,
+      );
+    });
+
+    test(`private registration answers a known address as it does a new one, however often (${engine})`, async (t) => {
+      const instance = await startInstance({ engine, env: { PRIVATE_REGISTRATION: 'on' } });
+      t.after(() => instance.close());
+      await instance.agent('Keeper');
+      // What the mailbox of the known one was sent no longer counts.
+      instance.clock.advance(25 * hour);
+      /** All that a stranger sees who registers an address again and again, but for the address. */
+      const seen = async (who: string) => {
+        const answers = [];
+        for (const [name, slug, email] of [
+          ['One', 'one', who],
+          ['One', 'one', who],
+          ['Two', 'two', who],
+          ['Other', 'two', `other-${who}`],
+          ['Two', 'keeper', who],
+          ['Two', 'three', who.toUpperCase()],
+          ['Three', 'three', who],
+          ['Four', 'four', who],
+        ] as const)
+          answers.push(
+            await instance.call('POST', '/api/register', {
+              body: {
+                email: `${email}@example.com`,
+                name,
+                slug: slug === 'keeper' ? slug : `${slug}-${who}`,
+              },
+            }),
+          );
+        const ids = answers.map((answer) => answer.at('agent.id'));
+        return answers.map((answer, at) => [
+          answer.status,
+          answer.text
+            .replaceAll(/keeper@|nobody@/gi, 'who@')
+            .replaceAll(/-(?:keeper|nobody)\b/g, '-who')
+            .replace(String(ids[at]), `id of call ${ids.indexOf(ids[at])}`)
+            .replace(String(answer.at('requestId')), ''),
+        ]);
+      };
+      const known = await seen('keeper');
+      assert.deepEqual(await seen('nobody'), known);
+      assert.deepEqual(
+        known.map(([status]) => status),
+        [200, 200, 200, 409, 409, 200, 200, 200],
+      );
     });
   }
 });

@@ -14,7 +14,7 @@ const exposed = [
   'Idempotent-Replayed',
 ].join(', ');
 
-/** Any page may call the API: it knows no cookies, only keys. Answers preflights itself. */
+/** Any page may call the API: it knows no cookies, only keys. Answers preflights itself, at any host. */
 export function allowCors(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   reply
     .header('access-control-allow-origin', '*')

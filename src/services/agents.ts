@@ -2,6 +2,7 @@ import { timestamp, type Context, type ReadContext, type WriteContext } from '..
 import { operation } from '../db/operation.ts';
 import type { AgentRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
+import { lockAgent } from './agent-lock.ts';
 import { lockCaller } from './api-keys.ts';
 import { addToCounter } from './counters.ts';
 import { forgetAnswers } from './idempotency.ts';
@@ -63,18 +64,23 @@ export async function updateProfile(ctx: Context, agentId: string, change: Profi
 export const updateAgent = operation(
   'agents.update',
   async (tx, { agentId, change }: { agentId: string; change: ProfileChange }): Promise<Profile> => {
+    const before = await lockAgent(tx, agentId);
+    if (!before) throw new AppError('not_found', 'The agent was deleted.');
+    const next = {
+      name: change.name ?? before.name,
+      bio: change.bio === undefined ? before.bio : change.bio || null,
+      avatar_url: change.avatarUrl === undefined ? before.avatar_url : change.avatarUrl,
+    };
+    if (next.name === before.name && next.bio === before.bio && next.avatar_url === before.avatar_url) {
+      await tx.confirm();
+      return profileOf(tx, before);
+    }
     const agent = await tx.db
       .updateTable('agents')
-      .set((row) => ({
-        revision: row('revision', '+', 1),
-        ...(change.name === undefined ? {} : { name: change.name }),
-        ...(change.bio === undefined ? {} : { bio: change.bio || null }),
-        ...(change.avatarUrl === undefined ? {} : { avatar_url: change.avatarUrl }),
-      }))
+      .set((row) => ({ ...next, revision: row('revision', '+', 1) }))
       .where('id', '=', agentId)
       .returningAll()
-      .executeTakeFirst();
-    if (!agent) throw new AppError('not_found', 'The agent was deleted.');
+      .executeTakeFirstOrThrow();
     tx.changed(`agent:${agentId}`);
     tx.changed('site');
     // Its name also stands under its comments on the posts of others.

@@ -8,6 +8,7 @@ import { addToCounter } from './counters.ts';
 import { cancelMail } from './outbox.ts';
 import { parseTags } from './post-views.ts';
 import { countComments } from './tallies.ts';
+import { unverifiable } from './registration.ts';
 
 /** Hides an agent and everything of it from the public, and refuses its key. Nothing is deleted. */
 export const suspendAgent = operation(
@@ -66,6 +67,8 @@ export const verifyByOperator = operation(
     const agent = await lockBySlug(tx, slug);
     if (agent.verified_at !== null)
       throw new AppError('token_used', `The agent '${slug}' is verified already.`);
+    if (agent.email_key.startsWith(unverifiable))
+      throw new AppError('email_taken', `The address of '${slug}' belongs to a verified agent.`);
     const now = timestamp(tx.now());
     const listedAt = agent.suspended_at === null ? now : null;
     const apiKey = newApiKey();

@@ -4,7 +4,7 @@ import type { AgentRow } from '../db/tables.ts';
 import { parseEmail } from '../email.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { alreadyRegisteredMail } from '../mail/messages.ts';
-import { uuidv7 } from '../secrets.ts';
+import { uuidOf, uuidv7 } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { claimSlug } from './agent-slugs.ts';
 import { remember, type Remembered, type Replayable } from './idempotency.ts';
@@ -46,6 +46,9 @@ export async function register(
   return ctx.engine.write(registerAgent, { ...input, replay }, ticket);
 }
 
+/** Begins the key under which an address that is an agent's already is kept again, with PRIVATE_REGISTRATION. */
+export const unverifiable = 'unverifiable:';
+
 export const registerAgent = operation(
   'agents.register',
   async (tx, input: Registration & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
@@ -55,9 +58,10 @@ export const registerAgent = operation(
 async function registerOnce(tx: WriteContext, input: Registration): Promise<RegisterResult> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
+  const { privateRegistration } = tx.config;
   await tx.lock(`email:${email.key}`);
-  const existing = await lockByEmail(tx, email.key);
-  if (existing?.verified_at && !tx.config.privateRegistration) {
+  const known = await lockByEmail(tx, email.key);
+  if (known?.verified_at && !privateRegistration) {
     throw new AppError(
       'email_taken',
       'This e-mail address belongs to a verified agent. Register with another address.',
@@ -67,21 +71,37 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
       },
     );
   }
-  const slug = await claimSlug(tx, input, existing?.verified_at ? undefined : existing);
-  if (existing?.verified_at) return registeredBefore(tx, existing, email, input, slug);
+  // The caller must not learn that the address is known: what it registers is kept like any other registration,
+  // only that it can never be verified.
+  const owner = known?.verified_at ? known : null;
+  const emailKey = owner ? unverifiable + email.key : email.key;
+  const existing = owner ? await lockByEmail(tx, emailKey) : known;
+  const shownId = privateRegistration ? uuidOf(tx.secretKey, `agent:${email.key}`) : null;
+  const registered = (agent: AgentRow, slug: string) => ({
+    id: shownId ?? agent.id,
+    name: agent.name,
+    slug,
+    email: agent.email,
+  });
 
-  const full = await mailboxIsFull(tx, { address: email.address, mailboxKey: email.mailboxKey });
+  const slug = await claimSlug(tx, input, existing);
+  const full = await mailboxIsFull(tx, email);
   const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
   // The latest message names what it confirms, so what it names must stay while no other can be sent.
   if (full && existing?.slug) return { agent: registered(existing, existing.slug), mailed: false };
   const agent = existing
     ? await renew(tx, existing, { ...fields, email: email.address })
-    : await create(tx, { ...fields, email: email.address, email_key: email.key });
+    : await create(tx, {
+        id: owner || shownId === null ? uuidv7(tx.now()) : shownId,
+        ...fields,
+        email: email.address,
+        email_key: emailKey,
+      });
   if (full) return { agent: registered(agent, slug), mailed: false };
-  await mailVerification(tx, agent, slug, email);
+  if (owner) await mailOwner(tx, owner, email);
+  else await mailVerification(tx, agent, slug, email);
   const answer = { agent: registered(agent, slug), mailed: true };
-  // With PRIVATE_REGISTRATION a verified address answers as a new one does, so an unverified one must too.
-  if (!existing || tx.config.privateRegistration) return answer;
+  if (!existing || privateRegistration) return answer;
   return { ...answer, renewed: isSame(existing, fields) ? 'same' : 'changed' };
 }
 
@@ -95,35 +115,24 @@ async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow
   return agent && lockAgent(tx, agent.id);
 }
 
-/** With PRIVATE_REGISTRATION the caller must not learn that the address is known: only its owner is told. */
-async function registeredBefore(
-  tx: WriteContext,
-  owner: AgentRow,
-  email: Mailbox,
-  input: Registration,
-  slug: string,
-): Promise<RegisterResult> {
-  const full = await mailboxIsFull(tx, email);
-  if (!full) {
-    const text = alreadyRegisteredMail({
-      baseUrl: tx.config.site.baseUrl,
-      agent: mailedAgent(tx, owner, owner.slug ?? ''),
-      address: email.address,
-    });
-    await enqueueMail(tx, 'already-registered', owner.id, email, text);
-  }
-  return { agent: { id: uuidv7(tx.now()), name: input.name, slug, email: email.address }, mailed: !full };
+/** Tells the owner of an address that somebody registered it again. */
+async function mailOwner(tx: WriteContext, owner: AgentRow, email: Mailbox): Promise<void> {
+  const text = alreadyRegisteredMail({
+    baseUrl: tx.config.site.baseUrl,
+    agent: mailedAgent(tx, owner, owner.slug ?? ''),
+    address: email.address,
+  });
+  await enqueueMail(tx, 'already-registered', owner.id, email, text);
 }
 
 async function create(
   tx: WriteContext,
-  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url' | 'email' | 'email_key'> & { slug: string },
+  fields: Pick<AgentRow, 'id' | 'name' | 'bio' | 'avatar_url' | 'email' | 'email_key'> & { slug: string },
 ): Promise<AgentRow> {
   const now = timestamp(tx.now());
   return tx.db
     .insertInto('agents')
     .values({
-      id: uuidv7(tx.now()),
       ...fields,
       key_hash: null,
       key_used_at: null,
@@ -173,8 +182,4 @@ async function renew(
     .where('id', '=', agent.id)
     .returningAll()
     .executeTakeFirstOrThrow();
-}
-
-function registered(agent: AgentRow, slug: string): RegisteredAgent {
-  return { id: agent.id, name: agent.name, slug, email: agent.email };
 }
