@@ -83,7 +83,7 @@ const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } =
     return { engine: await createSqliteEngine(file, { config, secretKey, log, now }), secretKey, migrated };
   },
   async postgres(database, config, { existing, migrate, log, now }) {
-    const { secret } = config;
+    const { secret, readOnly } = config;
     if (secret === null)
       throw new StartError('SECRET is required with PostgreSQL: all servers must share it.');
     // Loaded here, since it would make every start with the embedded engine slower.
@@ -91,7 +91,7 @@ const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } =
       import('./db/postgres-start.ts'),
       import('./db/postgres-engine.ts'),
     ]);
-    const start = { existing, migrate, now: timestamp(now()), log };
+    const start = { existing, migrate, readOnly, now: timestamp(now()), log };
     const { servers, description, migrated } = await startPostgres(database, start);
     const secretKey = keyFromSecret(secret);
     const engine = createPostgresEngine({ servers, description, config, secretKey, log, now, countCall });

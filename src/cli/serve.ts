@@ -137,8 +137,11 @@ function endOnUnforeseen(log: Log, output: ReturnType<typeof createHeldOutput>):
 }
 
 async function contents({ ctx }: RunningServer): Promise<string> {
-  const { readCounter } = await import('../services/counters.ts');
-  return `${await readCounter(ctx, 'posts')} public posts`;
+  const [{ readCounter }, { publicly }] = await Promise.all([
+    import('../services/counters.ts'),
+    import('../context.ts'),
+  ]);
+  return `${await readCounter(publicly(ctx), 'posts')} public posts`;
 }
 
 async function stop(server: RunningServer, log: Log): Promise<void> {

@@ -21,6 +21,8 @@ export type PostgresStartOptions = {
   readonly existing: boolean;
   /** Create, or bring up to date; else change nothing, and refuse a schema that is out of date. */
   readonly migrate: boolean;
+  /** Do with a standby where no server takes writes. */
+  readonly readOnly: boolean;
   /** ISO time for what is created. */
   readonly now: string;
   readonly log: Log;
@@ -28,7 +30,7 @@ export type PostgresStartOptions = {
 
 export type StartedPostgres = {
   readonly servers: Servers;
-  /** For the start-up block: version and primary. */
+  /** For the start-up block: version and server. */
   readonly description: string;
   /** Schema steps taken. */
   readonly migrated: string[];
@@ -36,7 +38,8 @@ export type StartedPostgres = {
 
 /**
  * Finds the primary, checks that it can be relied on, and brings its schema up to date, all of several
- * processes that start together waiting for the first. Throws StartError with one line for whatever cannot be.
+ * processes that start together waiting for the first; to read only, any standby will do. Throws StartError
+ * with one line for whatever cannot be.
  */
 export async function startPostgres(
   database: DatabaseConfig & { readonly engine: 'postgres' },
@@ -48,10 +51,10 @@ export async function startPostgres(
   for (let attempt = 1; ; attempt++) {
     const { servers, faults } = await openServers({ urls, replicaUrls, log });
     try {
-      const url =
-        (directUrl !== null && (await takesWrites(directUrl)) ? directUrl : null) ?? servers.primary().url;
-      const { version, migrated } = await prepare(url, options);
-      return { servers, description: `PostgreSQL ${version} at ${servers.primary().address}`, migrated };
+      const server = options.readOnly ? servers.readable() : servers.primary();
+      const direct = !options.readOnly && directUrl !== null && (await takesWrites(directUrl));
+      const { version, migrated } = await prepare(direct ? directUrl : server.url, options);
+      return { servers, description: `PostgreSQL ${version} at ${server.address}`, migrated };
     } catch (error) {
       await servers.close();
       const fault = error instanceof Unreachable ? (faults[0] ?? error) : error;

@@ -1,4 +1,5 @@
-import type { Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
+import { AppError } from '../errors.ts';
 import { newestChange, readChanges } from '../services/changes.ts';
 import type { PageCache } from './page-cache.ts';
 
@@ -47,8 +48,11 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
       return;
     }
     if (ctx.now() - lookedAt > forgottenAfter) cache.clear();
-    const after = last ?? Math.max(0, (await newestChange(ctx)) - largestGap);
-    const changes = await readChanges(ctx, { after, missed: [...missing.keys()] });
+    const { after, changes } = await readOn(ctx).catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error;
+      // Where no primary is, what is left of the database shows its changes late, but shows them.
+      return readOn(publicly(ctx));
+    });
     if (changes.length > 0) {
       // First, so that a page is not filled again from a replica that lacks what it was dropped for.
       ctx.engine.catchUp();
@@ -59,6 +63,11 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
     for (const [seq, since] of missing) if (ctx.now() - since > commitsWithin) missing.delete(seq);
     version = before;
     lookedAt = ctx.now();
+  }
+
+  async function readOn(source: Context) {
+    const after = last ?? Math.max(0, (await newestChange(source)) - largestGap);
+    return { after, changes: await readChanges(source, { after, missed: [...missing.keys()] }) };
   }
 
   function note(seq: number): void {

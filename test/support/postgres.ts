@@ -45,6 +45,8 @@ export type Cluster = Databases & {
   stop(): Promise<void>;
   /** SIGKILL to the server and all of its processes at once, as when a machine is lost. The files stay. */
   kill(): Promise<void>;
+  /** SIGSTOP to the same, as when a network or a disk hangs; what is returned lets them go on. */
+  suspend(): () => void;
   /** Starts again with the same port and files, after an orderly shutdown if it runs. */
   restart(): Promise<void>;
   /** The server's log so far. */
@@ -201,6 +203,12 @@ async function open(place: Place): Promise<Cluster> {
     async kill() {
       if (isRunning(server)) await killAll(server);
     },
+    suspend() {
+      const stopped = stopAll(server);
+      return () => {
+        for (const pid of stopped) process.kill(pid, 'SIGCONT');
+      };
+    },
     async restart() {
       if (isRunning(server)) {
         server.ref();
@@ -259,16 +267,22 @@ function isRunning(child: ChildProcess): boolean {
   return child.exitCode === null && child.signalCode === null;
 }
 
-/** Stopped first, the server cannot start another process, nor see one go, before all are gone. */
-async function killAll(server: ChildProcess): Promise<void> {
-  server.ref();
+/** Stopped first, the server cannot start another process, nor see one go. Returns the ids of all. */
+function stopAll(server: ChildProcess): number[] {
   server.kill('SIGSTOP');
   const pid = pidOf(server);
   const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   const children = list.split(' ').filter(Boolean).map(Number);
-  for (const each of [...children, pid]) process.kill(each, 'SIGKILL');
+  for (const child of children) process.kill(child, 'SIGSTOP');
+  return [...children, pid];
+}
+
+async function killAll(server: ChildProcess): Promise<void> {
+  server.ref();
+  const all = stopAll(server);
+  for (const each of all) process.kill(each, 'SIGKILL');
   await once(server, 'exit');
-  while (children.some(isAlive)) await delay(5);
+  while (all.some(isAlive)) await delay(5);
 }
 
 /** A base backup of a running server: there is no pg_basebackup among the binaries. */
