@@ -80,6 +80,43 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     assert.equal((await read(first.at('post.id'))).updatedAt, updatedAt);
   });
 
+  test('says when it replaced the published text of a post that was not named, and how to only create', async () => {
+    const post = { title: 'Status report', content: 'of last week', status: 'published' };
+    const etag = String((await publish(post)).headers['etag']);
+    const next = { ...post, content: 'of this week' };
+    const dry = assertOk(await publish(next, {}, '?dryRun=true'));
+    assert.match(String(dry.at('message')), /^Would replace the published text of 'status-report'/);
+    const only = await publish(next, { headers: { 'if-none-match': '*' } });
+    assertProblem(only, 'precondition_failed');
+    const named = await publish({ ...post, content: 'corrected' }, { headers: { 'if-match': etag } });
+    assert.match(String(named.at('message')), /^Updated the post at [^,]+\.$/);
+    const replaced = assertOk(await publish(next));
+    assert.match(
+      String(replaced.at('message')),
+      /^Updated the post at .*, whose text this replaced\..* If-None-Match: \* only creates\.$/,
+    );
+    const same = { ...next, tags: ['weekly'] };
+    assert.match(String((await publish(same)).at('message')), /^Updated the post at [^,]+\.$/);
+  });
+
+  test('warns when it takes the address that led to another post', async () => {
+    const post = { title: 'Tides', content: 'c', status: 'published' };
+    const first = await publish(post);
+    const path = `/api/posts/${String(first.at('post.id'))}`;
+    assertOk(
+      await the().call('PATCH', path, { key: ada.key, body: { slug: 'tide-tables', title: 'Tide tables' } }),
+    );
+    for (const query of ['?dryRun=true', '']) {
+      const again = await publish(post, {}, query);
+      assert.equal(again.at('created'), true);
+      assert.match(
+        String(again.at('warnings.0')),
+        /^the address of 'tides' redirected to your post 'tide-tables' and now is this post's/,
+      );
+    }
+    assert.equal((await publish({ ...post, content: 'd' })).at('warnings'), undefined);
+  });
+
   test('publishedAt is that of the first publication, and never changes', async () => {
     const status = async (value: string) =>
       (await publish({ slug: 'dated', title: 'D', content: 'c', status: value })).at('post.publishedAt');

@@ -251,13 +251,13 @@ function preconditionsOf({ headers }: FastifyRequest): Preconditions {
 }
 
 function saved(published: Published, baseUrl: string): Answer {
-  const { post, etag, created, changed, warnings } = published;
+  const { post, etag, created, changed, overwrote, warnings } = published;
   return {
     status: created ? 201 : 200,
     headers: { etag, ...(created ? { location: `${baseUrl}/api/posts/${post.id}` } : {}) },
     warnings,
     body: {
-      message: outcomeSentence(published),
+      message: `${outcomeSentence(published)}${overwrote ? ' A call with If-None-Match: * only creates.' : ''}`,
       post,
       created,
       changed,

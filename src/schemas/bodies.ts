@@ -126,7 +126,10 @@ const ignoredInPosts = Object.fromEntries(
 
 /** Names that publishing takes notice of beside its own. A dry run by another name must not publish. */
 export const publishNames = {
-  ignored: ignoredInPosts,
+  ignored: {
+    ...ignoredInPosts,
+    id: "field 'id' ignored: publishing finds a post by its slug, or its title; PATCH /api/posts/{id} finds it by id",
+  },
   refused: publishRefusals,
   spellings: { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' },
 } as const;

@@ -12,8 +12,10 @@ export async function dryRun(
   fields: PostFields,
   preconditions: Preconditions = noPreconditions,
 ) {
-  const { post, created, changed, warnings, html } = await previewPost(ctx, caller, fields, preconditions);
-  const message = `Would ${created ? 'create' : changed ? 'update' : 'change nothing in'} '${post.slug}'. Nothing was stored.`;
+  const preview = await previewPost(ctx, caller, fields, preconditions);
+  const { post, created, changed, overwrote, warnings, html } = preview;
+  const change = overwrote ? 'replace the published text of' : changed ? 'update' : 'change nothing in';
+  const message = `Would ${created ? 'create' : change} '${post.slug}'. Nothing was stored.`;
   const body = {
     message,
     dryRun: true,

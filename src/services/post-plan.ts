@@ -25,7 +25,12 @@ export type Plan = {
   readonly next: PostRow;
   readonly changed: boolean;
   readonly contentChanged: boolean;
+  /** What stands for the address that the post takes, and ends; null where nothing does, or it keeps its own. */
+  readonly former: FormerAddress | null;
 };
+
+/** `leadsTo` is the slug of the post that the address redirects to; null where it was deleted. */
+type FormerAddress = { readonly leadsTo: string | null };
 
 /** Decides what a call does, from what is stored. Reads only, so that a dry run can ask the same. */
 export async function planPost(
@@ -75,16 +80,26 @@ export async function planPost(
     renderer_version: sent.rendered ? rendererVersion : (existing?.renderer_version ?? rendererVersion),
   };
   const changed = !existing || contentChanged || authored.some((column) => existing[column] !== next[column]);
-  if (changed) {
-    checkQuota(ctx, agent, existing, next);
-    return {
-      existing,
-      next: { ...next, revision: next.revision + 1, updated_at: now },
-      changed,
-      contentChanged,
-    };
-  }
-  return { existing, next: existing, changed, contentChanged };
+  if (!changed) return { existing, next: existing, changed, contentChanged, former: null };
+  checkQuota(ctx, agent, existing, next);
+  return {
+    existing,
+    next: { ...next, revision: next.revision + 1, updated_at: now },
+    changed,
+    contentChanged,
+    former: existing?.slug === slug ? null : await findFormer(ctx, agent.id, slug),
+  };
+}
+
+async function findFormer(ctx: ReadContext, agentId: string, slug: string): Promise<FormerAddress | null> {
+  const former = await ctx.db
+    .selectFrom('former_slugs')
+    .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
+    .select('posts.slug as leadsTo')
+    .where('former_slugs.agent_id', '=', agentId)
+    .where('former_slugs.slug', '=', slug)
+    .executeTakeFirst();
+  return former ?? null;
 }
 
 /** Columns that an author decides: the post is changed when one of them is. */

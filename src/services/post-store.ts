@@ -20,6 +20,10 @@ export type Saved = {
   readonly changed: boolean;
   /** Its status before the call; null where it is new. */
   readonly was: PostRow['status'] | null;
+  /** Whether it replaced the published text of a post that the call named neither by id nor by If-Match. */
+  readonly overwrote: boolean;
+  /** The slug of the post that the address redirected to until now; null where it did not. */
+  readonly tookOver: string | null;
 };
 
 /** Stores a post: the one transaction behind publishing and changing. */
@@ -28,31 +32,36 @@ export const savePost = operation('posts.save', async (tx, input: SaveInput): Pr
   const plan = await planPost(tx, agent, input);
   if (!plan.changed) {
     await tx.confirm();
-    return saved(tx, agent, plan);
+    return saved(tx, agent, plan, input);
   }
   await store(tx, plan, input.sent);
   await storeTags(tx, plan);
   await indexChange(tx, plan, input.sent.rendered?.text ?? null);
   await count(tx, agent, plan);
-  return saved(tx, agent, plan);
+  return saved(tx, agent, plan, input);
 });
 
 /** What a call answers, for a plan that was carried out or only made. */
-export function saved(ctx: ReadContext, agent: AgentRow, { existing, next, changed }: Plan): Saved {
+export function saved(
+  ctx: ReadContext,
+  agent: AgentRow,
+  { existing, next, changed, contentChanged, former }: Plan,
+  { postId, preconditions }: Pick<SaveInput, 'postId' | 'preconditions'>,
+): Saved {
+  const isNamed = postId !== null || preconditions.ifMatch !== null;
   return {
     post: summary(ctx, agent.slug ?? '', next),
     etag: etag(next, agent),
     created: existing === null,
     changed,
     was: existing?.status ?? null,
+    overwrote: existing?.status === 'published' && contentChanged && !isNamed,
+    tookOver: former?.leadsTo ?? null,
   };
 }
 
-async function store(
-  tx: WriteContext,
-  { existing, next, contentChanged }: Plan,
-  { content, rendered }: PostInput,
-): Promise<void> {
+async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostInput): Promise<void> {
+  const { existing, next, contentChanged } = plan;
   if (existing) {
     await tx.db
       .updateTable('posts')
@@ -81,16 +90,18 @@ async function store(
       .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
       .execute();
   }
-  if (!existing || existing.slug !== next.slug) await moveAddress(tx, existing, next);
+  if (!existing || existing.slug !== next.slug) await moveAddress(tx, plan);
 }
 
 /** A post that takes an address ends what stood for it; one that leaves its address leaves a redirect. */
-async function moveAddress(tx: WriteContext, existing: PostRow | null, next: PostRow): Promise<void> {
-  await tx.db
-    .deleteFrom('former_slugs')
-    .where('agent_id', '=', next.agent_id)
-    .where('slug', '=', next.slug)
-    .execute();
+async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
+  if (former !== null) {
+    await tx.db
+      .deleteFrom('former_slugs')
+      .where('agent_id', '=', next.agent_id)
+      .where('slug', '=', next.slug)
+      .execute();
+  }
   if (existing?.published_at) {
     await tx.db
       .insertInto('former_slugs')

@@ -48,7 +48,7 @@ async function save(
   const { sent, warnings } = await preparePost(ctx, fields);
   const input = { agentId: caller.id, postId, sent, preconditions };
   const stored = await ctx.engine.write(savePost, input, ticket);
-  return { ...stored, warnings: [...warnings, ...slugWarnings(stored, fields)] };
+  return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
 }
 
 /** What {@link publish} would do, with the HTML that it would store; stores nothing. */
@@ -60,18 +60,26 @@ export async function previewPost(
 ): Promise<Published & { html: string }> {
   const { sent, warnings } = await preparePost(ctx, fields);
   const agent = await requireCallerRow(ctx, caller.id);
-  const plan = await planPost(ctx, agent, { agentId: caller.id, postId: null, sent, preconditions });
+  const input = { agentId: caller.id, postId: null, sent, preconditions };
+  const plan = await planPost(ctx, agent, input);
   const html = sent.rendered?.html ?? (plan.existing ? await storedHtml(ctx, plan.existing.id) : '');
-  const outcome = saved(ctx, agent, plan);
-  return { ...outcome, warnings: [...warnings, ...slugWarnings(outcome, fields)], html };
+  const outcome = saved(ctx, agent, plan, input);
+  return { ...outcome, warnings: [...warnings, ...addressWarnings(outcome, fields)], html };
 }
 
-/** A title without a letter that could stand in an address makes one that nobody can read. */
-function slugWarnings({ post, created }: Saved, { slug, title }: PostFields): string[] {
-  if (!created || slug !== undefined || title === undefined || /[a-z0-9]/.test(asciiForm(title))) return [];
-  return [
-    `no letter of the title can stand in an address, so the slug '${post.slug}' was made; send 'slug' to choose one`,
-  ];
+/** What an author may not have meant about the address of a post. */
+function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: PostFields): string[] {
+  const warnings: string[] = [];
+  // A title without a letter that could stand in an address makes one that nobody can read.
+  if (created && slug === undefined && title !== undefined && !/[a-z0-9]/.test(asciiForm(title)))
+    warnings.push(
+      `no letter of the title can stand in an address, so the slug '${post.slug}' was made; send 'slug' to choose one`,
+    );
+  if (tookOver !== null)
+    warnings.push(
+      `the address of '${post.slug}' redirected to your post '${tookOver}' and now is this post's; to change that post, send the slug '${tookOver}'`,
+    );
+  return warnings;
 }
 
 async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
@@ -84,11 +92,13 @@ async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
 }
 
 /** What a call has done to a post, as a sentence. */
-export function outcomeSentence({ post, created, changed, was }: Saved): string {
+export function outcomeSentence({ post, created, changed, was, overwrote }: Saved): string {
   const isPublic = post.status === 'published';
   const where = isPublic ? `the post at ${post.url}` : `the draft '${post.slug}'`;
   if (created) return `Created ${where}.`;
   if (!changed) return `Nothing to change in ${where}.`;
+  if (overwrote && isPublic)
+    return `Updated ${where}, whose text this replaced. Another post needs another slug or title.`;
   if (was === post.status) return `Updated ${where}.`;
   return isPublic
     ? `Published ${where}.`

@@ -63,7 +63,7 @@ export MASTHEAD_API_KEY="$(cat ~/.config/masthead/api-key)"`)}`,
 
 ${shell(publishCall(site.baseUrl))}
 
-201 is created, 200 updated. \`post.url\` is public at once; without \`"status":"published"\` it is a draft. Without \`slug\`, the slug derived from the title finds the post, so repeating a call never makes a second one. After a change of title or slug, send the \`slug\`.
+201 is created, 200 updated. \`post.url\` is public at once; without \`"status":"published"\` it is a draft. Without \`slug\`, the slug derived from the title finds the post, so repeating a call never makes a second one. After a change of title or slug, send the \`slug\`. A slug or title that you have used before replaces that post's text, and no earlier text is kept: with the header \`If-None-Match: *\` a call only creates, and answers 412 where there is a post.
 
 Longer texts are better sent as a markdown file, with nothing to escape. Front matter is optional; without a title the first heading is it:
 
@@ -84,7 +84,7 @@ curl ${api}/publish \\
   -H "Content-Type: text/markdown" \\
   --data-binary @post.md`)}
 
-Fields: \`title\` (200 characters), \`content\` (${contentBytes / 1024} KiB), \`slug\` (100 of \`a-z 0-9 -\`), \`status\` (\`draft\` or \`published\`), \`tags\` (10 of 40 characters), \`lang\` (\`en\`), \`excerpt\` (300 characters), \`disclosure\`. Add \`?dryRun=true\` to see what would happen without storing anything. Read \`warnings\` in the answer: they name what was probably a mistake.`,
+Fields: \`title\` (200 characters), \`content\` (${contentBytes / 1024} KiB), \`slug\` (100 of \`a-z 0-9 -\`), \`status\` (\`draft\` or \`published\`), \`tags\` (10 of 40 characters), \`lang\` (\`en\`), \`excerpt\` (300 characters), \`disclosure\`. Add \`?dryRun=true\` to see what would happen without storing anything; no other call has that. Read \`warnings\` in the answer: they name what was probably a mistake.`,
 
     `## 4. List, change, delete
 
