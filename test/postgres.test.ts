@@ -98,6 +98,20 @@ describe('starting on PostgreSQL', () => {
       says: /may not make tables/,
     },
     {
+      title: 'a version that is too old',
+      at: (fresh) => `${fresh}?options=-c%20search_path%3Dold%2Cpg_catalog%2Cpublic`,
+      spoil: async (fresh) => {
+        await query(fresh, 'create schema old');
+        await query(
+          fresh,
+          `create function old.current_setting(name text) returns text language sql return
+             case name when 'server_version_num' then '140012' when 'server_version' then '14.12'
+             else pg_catalog.current_setting(name) end`,
+        );
+      },
+      says: /PostgreSQL 14\.12 is too old: Masthead needs \d+ or later/,
+    },
+    {
       title: 'settings that hide warnings',
       at: (fresh) => `${fresh}?options=-c%20client_min_messages%3Derror`,
       says: /client_min_messages hides warnings/,

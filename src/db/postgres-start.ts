@@ -10,8 +10,8 @@ import { openServers, type Servers } from './postgres-servers.ts';
 import type { Tables } from './tables.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
 
-/** The oldest PostgreSQL that still gets fixes, and that the tests can vouch for. */
-const leastPostgres = 14;
+/** The least version of PostgreSQL: the tests run on it, and on the newest. */
+export const leastPostgres = 15;
 
 /** How long a start waits for a database that is itself starting, or failing over, ms. */
 const startPatience = 15_000;
@@ -152,7 +152,9 @@ export async function checkServer({ db }: Session, log: Log): Promise<string> {
   if (!found) throw new Error('PostgreSQL does not tell its settings');
   const version = found.server_version.split(' ')[0] ?? '';
   if (Number(found.server_version_num) < leastPostgres * 10_000)
-    throw new StartError(`PostgreSQL ${version} is too old: Masthead needs ${leastPostgres} or later.`);
+    throw new StartError(
+      `PostgreSQL ${version} is too old: Masthead needs ${leastPostgres} or later. Upgrade the server.`,
+    );
   if (found.server_encoding !== 'UTF8') {
     throw new StartError(
       `The database has the encoding ${found.server_encoding}: create one with ENCODING 'UTF8'.`,

@@ -1,6 +1,5 @@
-import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { account, handOver } from '../support/postgres-programs.ts';
 import { query, startPostgres } from '../support/postgres.ts';
 import { freePort } from '../support/processes.ts';
+import { passOnPostgres } from './support/suites.ts';
 
 const program = '/usr/sbin/pgbouncer';
 const missing = existsSync(program) ? false : 'PgBouncer is not installed: apt-get install pgbouncer';
@@ -17,17 +17,12 @@ if (missing) console.error(`SKIPPED: ${missing}`);
 describe('behind a pooler in transaction mode', () => {
   it('the tests of the API, of races and of kept counts pass', { skip: missing }, async (t) => {
     const server = await startPooler(t);
-    const root = join(import.meta.dirname, '../..');
-    const files = globSync(['test/api-*.test.ts', 'test/life-*.test.ts', 'test/kept-counts.test.ts'], {
-      cwd: root,
-    });
-    const { code, output } = await run(
-      process.execPath,
-      ['--test', '--test-timeout=120000', '--test-concurrency=2', ...files, 'test/races.test.ts'],
-      root,
-      { TEST_ENGINES: 'postgres', TEST_POSTGRES: server },
-    );
-    assert.equal(code, 0, output.slice(-20_000));
+    await passOnPostgres(server, [
+      'test/api-*.test.ts',
+      'test/life-*.test.ts',
+      'test/kept-counts.test.ts',
+      'test/races.test.ts',
+    ]);
   });
 });
 
@@ -63,22 +58,4 @@ max_client_conn = 2000
     await delay(20);
   }
   throw new Error('PgBouncer does not answer');
-}
-
-async function run(
-  file: string,
-  args: readonly string[],
-  cwd: string,
-  env: Readonly<Record<string, string>>,
-): Promise<{ code: number | null; output: string }> {
-  // The variables of this test's own runner would make the other report to it.
-  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
-  const child = spawn(file, args, { cwd, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const code = await new Promise<number | null>((resolve) => {
-    child.on('close', resolve);
-  });
-  return { code, output };
 }
