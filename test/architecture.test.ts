@@ -57,6 +57,15 @@ describe('a room imports only from below', () => {
   }
 });
 
+test('every room is in the picture', () => {
+  const picture = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
+  const rooms = [...new Set(files.map(({ path, room }) => (path === room ? room : `${room}/`)))];
+  assert.deepEqual(
+    rooms.filter((room) => !picture.includes(room)),
+    [],
+  );
+});
+
 describe('a library is used in its place only', () => {
   for (const [library, places] of [
     ['fastify', ['app.ts', 'methods.ts', 'request-body.ts', ...doors]],
