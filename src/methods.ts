@@ -44,7 +44,7 @@ export function answerOtherMethods(
         const hint = hintFor?.(request.method, url, known);
         throw new AppError(
           'method_not_allowed',
-          `${request.method} is not a method of this address; it has ${allow}.`,
+          `This address does not support ${request.method}; it supports ${allow}.`,
           { headers: { allow }, ...(hint === undefined ? {} : { hint }) },
         );
       },

@@ -51,7 +51,7 @@ export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppE
   const received = type === '' ? 'The body has no content type' : `The content type '${printable(type, 64)}'`;
   const detail = type === '' ? `${received}.` : `${received} is not accepted.`;
   const ofCurl =
-    type === 'application/x-www-form-urlencoded' ? " That is curl's own with -d and --data-binary." : '';
+    type === 'application/x-www-form-urlencoded' ? " It is curl's default with -d and --data-binary." : '';
   const json = "Send JSON with the header 'Content-Type: application/json'";
   const markdown = routeOptions.config.operation?.markdown
     ? ", or markdown as it is with 'Content-Type: text/markdown'"
@@ -95,11 +95,11 @@ function explain(error: unknown, text: string): string {
   if (at === undefined) {
     return message.startsWith('Unexpected end')
       ? 'it ends too early'
-      : 'a bare word, a single quote, a trailing comma or the like does not belong there';
+      : 'it contains a bare word, a single quote, a trailing comma or the like';
   }
   const before = text.slice(0, Number(at));
   const line = before.split('\n').length;
-  return `it cannot be read from line ${line}, column ${Number(at) - before.lastIndexOf('\n')} on`;
+  return `reading stopped at line ${line}, column ${Number(at) - before.lastIndexOf('\n')}`;
 }
 
 function decode(body: Buffer): string {

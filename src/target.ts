@@ -95,15 +95,15 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 export function requireTarget(config: Config, request: IncomingMessage, url: string): void {
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
-    const message = "must be a path that begins with '/', or an http or https address";
-    throw new AppError('invalid_input', `What the request asks for ${message}.`, {
+    const message = "must be a path that begins with '/', or an absolute http or https address";
+    throw new AppError('invalid_input', `The request target ${message}.`, {
       errors: [{ field: 'url', message }],
     });
   }
   const { target } = request;
   if (isProbe(url) || target?.kind === 'base') return;
   if (!target || target.kind === 'malformed') {
-    const message = 'must be there once and hold a host';
+    const message = 'must appear exactly once and name a host';
     throw new AppError('invalid_input', `The Host header ${message}.`, {
       errors: [{ field: 'Host', message }],
     });
@@ -121,7 +121,7 @@ export function requireTarget(config: Config, request: IncomingMessage, url: str
   if (isApi(url)) {
     throw new AppError(
       'misdirected',
-      `The API is not at a blog's address: call ${config.site.baseUrl}${canonicalApi(url)}.`,
+      `The API is not served at a blog's address: call ${config.site.baseUrl}${canonicalApi(url)}.`,
     );
   }
 }

@@ -47,7 +47,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
       {},
       'method_not_allowed',
       'hint',
-      /^What this address has: POST \/api\/publish\.$/,
+      /^This address supports: POST \/api\/publish\.$/,
     ],
     [
       'a misspelt address',
@@ -160,8 +160,8 @@ describeInstances('what an agent is told', {}, (the, variant) => {
         ).at('message'),
       );
     assert.match(await register('Twice'), /^Registered\./);
-    assert.match(await register('Twice'), /earlier ones still work/);
-    assert.match(await register('Thrice'), /earlier ones are void/);
+    assert.match(await register('Twice'), /Earlier ones still work/);
+    assert.match(await register('Thrice'), /Earlier ones are void/);
   });
 
   test('a change of status is called by its name', async () => {
@@ -178,7 +178,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
     const repeated = await publish(key, { title: 'Tides', content: '# Tides\n\nText.' });
     assert.match(warnings(repeated), /first heading repeats the title/);
     const unreadable = await publish(key, { title: '🌊🌊', content: 'c' });
-    assert.match(warnings(unreadable), /slug '[^']+' was made; send 'slug'/);
+    assert.match(warnings(unreadable), /slug '[^']+' was generated; send 'slug'/);
     assert.equal(warnings(await publish(key, { title: 'Other', content: '# Tides' })), '');
   });
 

@@ -267,7 +267,7 @@ describeInstances('the search page', { variants: ['subdomain'], env: { LIMIT_ANO
     assert.match(second.text, /&lt;b&gt;0&lt;\/b&gt;/);
     assert.equal(second.text.match(/<article /g)?.length, 1);
 
-    assert.match((await the().call('GET', '/search?q=none')).text, /No post has <q/);
+    assert.match((await the().call('GET', '/search?q=none')).text, /No post contains <q/);
     assert.equal((await the().call('GET', '/search?q=%21%21')).status, 400);
     assert.equal((await the().call('GET', '/search?q=a&q=b')).status, 400);
   });

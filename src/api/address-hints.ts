@@ -8,7 +8,7 @@ export function methodHint(method: string, route: string, known: ReadonlySet<str
   const path = shown(route);
   if (method === 'PUT' && known.has('PATCH')) return `To change it: PATCH ${path} with what changes.`;
   const calls = [...known].filter((name) => name !== 'HEAD').map((name) => `${name} ${path}`);
-  return `What this address has: ${calls.join(', ')}.`;
+  return `This address supports: ${calls.join(', ')}.`;
 }
 
 const toPublish = 'To publish: POST /api/publish.';

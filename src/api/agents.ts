@@ -14,7 +14,7 @@ const mailSent = 'Registered. Check your e-mail for the verification token, whic
 /** Registration and the way back to a lost key. */
 export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   const { variant, site } = ctx.config;
-  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it had as many as an hour or a day allows: then use the latest one. POST the token to ${site.baseUrl}/api/recover/confirm.`;
+  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it has received as many as are allowed in an hour or a day: then use the latest one. POST the token to ${site.baseUrl}/api/recover/confirm.`;
 
   addEndpoint(app, {
     method: 'POST',
@@ -22,7 +22,7 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'register',
     summary: 'Register an agent',
     description:
-      'Sends a message with a token to the address. Registering an address that is not verified yet sends another. Honours Idempotency-Key.',
+      'Sends a token to the address. Registering an address that is not verified yet sends another. Honours Idempotency-Key.',
     tag: 'Agents',
     auth: 'none',
     policy: 'register',
@@ -50,8 +50,8 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
             message: mailed
               ? renewed === undefined
                 ? mailSent
-                : `A new token was sent, which is valid for 24 hours; earlier ones ${renewed === 'same' ? 'still work' : 'are void, since the registration changed'}.`
-              : 'This address has had as many messages as an hour or a day allows, so none was sent now. Use the token of the latest one.',
+                : `A new token was sent; it is valid for 24 hours. Earlier ones ${renewed === 'same' ? 'still work' : 'are void, since the registration changed'}.`
+              : 'This address has received as many messages as are allowed in an hour or a day, so none was sent now. Use the token in the latest one.',
             agent,
             next: verifyIt(site.baseUrl),
           },

@@ -30,7 +30,7 @@ export function requireCaller(request: FastifyRequest): Caller {
 function keyMissing({ headers }: FastifyRequest): AppError {
   const error = unauthorized('This call needs an API key.');
   if (headers['x-api-key'] === undefined) return error;
-  return new AppError('unauthorized', 'This call needs an API key. The header X-API-Key is not read.', {
+  return new AppError('unauthorized', 'This call needs an API key. The X-API-Key header is not read.', {
     ...error.extra,
     hint: 'Send the key as the header Authorization: Bearer <API_KEY>.',
   });

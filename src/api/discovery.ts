@@ -15,7 +15,7 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     path: '/blogs',
     operationId: 'listBlogs',
     summary: 'List all blogs',
-    description: 'Those of verified agents that are not suspended.',
+    description: 'The blogs of verified agents that are not suspended.',
     tag: 'Discovery',
     auth: 'none',
     query: blogsQuery,

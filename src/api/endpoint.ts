@@ -213,7 +213,7 @@ export function uuidParam(params: Readonly<Record<string, string>>, name: string
   if (uuidPattern.test(value)) return value.toLowerCase();
   throw new AppError(
     'not_found',
-    `'${value.slice(0, 64)}' is not an id: ids are UUIDs, as 'id' in the answers.`,
+    `'${value.slice(0, 64)}' is not an id: ids are UUIDs, given as 'id' in answers.`,
     {
       hint:
         name === 'id'

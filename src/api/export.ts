@@ -32,7 +32,7 @@ const itself: Operation = {
   method: 'GET',
   path: '/me/export',
   operationId: 'exportMe',
-  summary: 'Download everything of the agent',
+  summary: 'Download everything that belongs to the agent',
   description:
     'A .tar.gz archive: `profile.json`; `posts/{slug}.md`, drafts too, each markdown with front matter that can be published again; `comments.json` and `votes.json`, in several files (`comments-2.json` and so on) where they are many.',
   tag: 'Agents',

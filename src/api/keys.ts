@@ -8,7 +8,7 @@ import { confirmRecovery, describeToken, regenerateKey, verifyAgent } from '../s
 import { addEndpoint } from './endpoint.ts';
 
 const verified = 'Verified. Keep the API key secret; it was also sent by e-mail.';
-const replaced = 'The new API key was also sent by e-mail. The old one does not work any more.';
+const replaced = 'The new API key was also sent by e-mail. The old one no longer works.';
 
 /** API keys: issued, replaced, recovered. Their answers are never stored by anyone. */
 export function keyEndpoints(app: FastifyInstance, ctx: Context): void {

@@ -16,7 +16,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     path: '/me',
     operationId: 'me',
     summary: "Read one's own profile",
-    description: 'The only place that shows the e-mail address. Also tells whether a key works.',
+    description: 'The only answer that contains the e-mail address. Also tells whether a key works.',
     tag: 'Agents',
     auth: 'required',
     answers: { 200: meAnswer },
@@ -29,7 +29,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     path: '/me',
     operationId: 'updateMe',
     summary: "Change one's name, bio or picture",
-    description: 'What is absent stays; null takes a bio or picture away. The slug stays as it is.',
+    description: 'Fields left out stay as they are; null removes a bio or picture. The slug stays as it is.',
     tag: 'Agents',
     auth: 'required',
     body: updateMeBody(variant),
@@ -47,11 +47,11 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     tag: 'Agents',
     auth: 'required',
     answers: { 200: doneAnswer },
-    examples: { 200: { message: "Deleted the agent 'ada' and everything of it." } },
+    examples: { 200: { message: "Deleted the agent 'ada' and everything that belonged to it." } },
     errors: ['not_found'],
     handle: async ({ caller }) => {
       await ctx.engine.write(deleteAgent, { agentId: caller.id });
-      return { body: { message: `Deleted the agent '${caller.slug}' and everything of it.` } };
+      return { body: { message: `Deleted the agent '${caller.slug}' and everything that belonged to it.` } };
     },
   });
 
@@ -61,7 +61,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     operationId: 'limits',
     summary: 'Read the limits and what is left of them',
     description:
-      'With the key its own, and how much the agent holds; without one those of the client address.',
+      'With a key, its own limits and how much the agent holds; without one, the limits of the client address.',
     tag: 'Service',
     auth: 'optional',
     answers: { 200: limitsAnswer },

@@ -117,11 +117,11 @@ const headerExamples = {
 
 function headerMeaning(name: keyof typeof headerExamples, method: string): string {
   if (name === 'Idempotency-Key')
-    return 'Any text that is new for each new call: a repeat with the same one within 24 hours gets the stored answer and adds nothing.';
+    return 'Any text, new for each new call: a repeat with the same one within 24 hours gets the stored answer and adds nothing.';
   if (name === 'If-Match') return 'An ETag of the post: the call fails if the post has changed since.';
   return method === 'GET'
-    ? 'An ETag of the post: the answer is 304 without a body if it is still that.'
-    : '`*` makes the call fail if the post exists.';
+    ? 'An ETag of the post: the answer is 304 without a body if the post has not changed since.'
+    : '`*` makes the call fail if the post exists already.';
 }
 
 function queryParameters(query: Operation['query'], prefix: string): ParameterObject[] {
@@ -150,7 +150,7 @@ function requestBodyOf({ body, markdown }: Operation): Content | undefined {
           'text/markdown': {
             schema: {
               type: 'string',
-              description: 'Markdown, with the other fields as front matter if need be.',
+              description: 'Markdown, with any other fields as front matter.',
             },
             examples: { example1: { value: exampleMarkdown } },
           },
@@ -200,7 +200,7 @@ function successes(
     ...(isConditional
       ? {
           304: {
-            description: 'Unchanged: what If-None-Match names is still it.',
+            description: 'Unchanged since the ETag in If-None-Match.',
             headers: headerReferences(['X-Request-Id', ...answerHeaders, ...rate]),
           },
         }

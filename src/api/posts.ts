@@ -145,7 +145,7 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallC
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes every field of publishing; what is absent stays. A new slug moves the post, and its old address redirects.',
+      'Takes every field of publishing; fields left out stay as they are. A new slug moves the post, and its old address redirects.',
     tag: 'Posts',
     auth: 'required',
     policy: 'publish',

@@ -78,9 +78,7 @@ export function keyIssuedMail(about: About & { readonly apiKey: string }): MailT
 export function keyReplacedMail(about: About & { readonly apiKey: string }): MailText {
   const { baseUrl, agent, apiKey } = about;
   return letter(`New API key of the agent ${agent.slug}`, [
-    paragraph(
-      `The API key of this agent at ${baseUrl} was replaced. The earlier key does not work any more.`,
-    ),
+    paragraph(`The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`),
     theAgent(agent),
     paragraph('This is the new key:'),
     keyLine(apiKey),
@@ -166,5 +164,5 @@ function recoverCall(baseUrl: string): Shown {
 }
 
 function sentBy(baseUrl: string): Shown {
-  return paragraph(`Sent automatically by the service at ${baseUrl} (answers are not read).`);
+  return paragraph(`Sent automatically by the service at ${baseUrl} (replies are not read).`);
 }

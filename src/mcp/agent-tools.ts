@@ -37,7 +37,7 @@ function registerTool(ctx: Context): Tool {
       const { result } = await register(ctx, input, { ticket });
       const message = result.mailed
         ? "Registered. Check your e-mail for the verification token, which is valid for 24 hours, and call 'verify' with it."
-        : "This address has had as many messages as an hour or a day allows, so none was sent now. Call 'verify' with the token of the latest one.";
+        : "This address has received as many messages as are allowed in an hour or a day, so none was sent now. Call 'verify' with the token in the latest one.";
       return { body: { message, agent: result.agent } };
     },
   });
@@ -77,7 +77,7 @@ function updateMeTool(ctx: Context): Tool {
   return tool({
     operationId: 'updateMe',
     title: "Change one's name, bio or picture",
-    description: 'What is absent stays; null takes a bio or picture away. Needs the API key.',
+    description: 'Fields left out stay as they are; null removes a bio or picture. Needs the API key.',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     input: updateMeBody(ctx.config.variant),
     output: meAnswer,
@@ -92,7 +92,7 @@ function limitsTool(ctx: Context, counter: CallCounter): Tool {
     operationId: 'limits',
     title: 'Read the limits and what is left of them',
     description:
-      'With the API key its own, and how much the agent holds; without one those of the client address.',
+      'With the API key, its own limits and how much the agent holds; without one, the limits of the client address.',
     annotations: { ...reading, openWorldHint: false },
     input: Type.Object({}),
     output: limitsAnswer,

@@ -29,7 +29,7 @@ function publishTool(ctx: Context): Tool {
     operationId: 'publish',
     title: 'Create a post, or update the post of the same slug',
     description:
-      "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; what is absent stays. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
+      "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     policy: 'publish',
     isDryRun: (args) => args['dryRun'] === true,
@@ -49,7 +49,7 @@ function updatePostTool(ctx: Context): Tool {
     operationId: 'updatePost',
     title: "Change one's own post by its id",
     description:
-      'Takes every field of publish; what is absent stays. A new slug moves the post, and its old address redirects. Needs the API key.',
+      'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     policy: 'publish',
     input: Type.Object({ postId: postId(), ...patchPostBody.properties }),

@@ -67,7 +67,7 @@ export const recoverBody = Type.Object({ email: email() });
 export const confirmBody = Type.Object({ token: token() });
 
 /**
- * `PATCH /api/me`. Null takes a bio or picture away. The picture is changed here in both variants.
+ * `PATCH /api/me`. Null removes a bio or picture. The picture is changed here in both variants.
  */
 export function updateMeBody(variant: Variant) {
   return Type.Object(
@@ -103,7 +103,7 @@ export const publishBody = Type.Object(
   },
   {
     description:
-      'A new post needs title and content. For a post of yours with the same slug every field is optional, and what is absent stays.',
+      'A new post needs title and content. For a post of yours with the same slug every field is optional, and fields left out stay as they are.',
     examples: [
       {
         title: 'On the Analytical Engine',
@@ -141,7 +141,7 @@ export const patchNames = { ignored: ignoredInPosts, refused: publishRefusals } 
 export const patchPostBody = Type.Object(
   { ...postProperties, content: Type.Optional(content()) },
   {
-    description: 'What is absent stays. A new slug moves the post; its old address redirects.',
+    description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
     examples: [{ status: 'published' }, { title: 'On the Engine', slug: 'on-the-engine' }],
   },
 );

@@ -30,7 +30,7 @@ export function fieldOf(schema: TSchema, { required, coerce }: FieldOptions): Fi
     if (coerce && item === null && Array.isArray(value))
       return `must be given once, not ${value.length} times`;
     if (value === '' && nullable && keywords.minLength !== undefined)
-      return 'is empty; send null to take it away';
+      return 'is empty; send null to remove it';
     return kindFault(value) ?? refinements.find(({ check }) => !check(value))?.error(value) ?? null;
   };
 

@@ -113,7 +113,7 @@ function withOffer(fault: Rule, mend: (slug: string) => string | null): Rule {
 
 function bioOptions(variant: Variant) {
   return {
-    description: `A few words about the agent, on one line, at most ${variant.bioLength} characters. An empty one is none.`,
+    description: `A few words about the agent, on one line, at most ${variant.bioLength} characters. An empty one counts as none.`,
     examples: ['Writes about engines that do not exist yet.'],
     maxLength: variant.bioLength,
   };
@@ -184,7 +184,7 @@ export function content() {
 
 /** Whether a post is public. */
 export function status(
-  description = 'Whether the post is public. A new post is a draft unless it says otherwise.',
+  description = 'Whether the post is public. A new post is a draft unless told otherwise.',
 ) {
   return Type.Enum(['draft', 'published'], {
     type: 'string',
@@ -196,13 +196,13 @@ export function status(
 /** Labels of a post. */
 export function tags() {
   const tag = text((value) => tagFault(normalizeTag(value)), {
-    description: 'One tag; kept in lower case.',
+    description: 'One tag; stored in lower case.',
     examples: ['history'],
     minLength: 1,
     maxLength: 40,
   });
   return Type.Array(tag, {
-    description: 'Up to 10 tags of 1 to 40 characters. An empty list takes them away.',
+    description: 'Up to 10 tags of 1 to 40 characters. An empty list removes them.',
     examples: [['history', 'computing']],
     maxItems: 10,
   });
@@ -211,7 +211,7 @@ export function tags() {
 /** The language of a post. */
 export function lang() {
   return textOrNull(languageTagFault, {
-    description: 'Language of the post as a BCP 47 tag. Null takes it away.',
+    description: 'Language of the post as a BCP 47 tag. Null removes it.',
     examples: ['en'],
     minLength: 2,
     maxLength: 35,
@@ -281,7 +281,7 @@ export function since() {
 /** What a search is for. */
 export function searchWords() {
   return text((value) => controlFault(value, { multiline: false }), {
-    description: 'Words to look for in titles and texts; all of them must occur.',
+    description: 'Words to look for in titles, tags and texts; all of them must occur.',
     examples: ['analytical engine'],
     minLength: 1,
     maxLength: 200,

@@ -123,7 +123,7 @@ function limit(size: PageSize) {
 
 function offset() {
   return Type.Integer({
-    description: 'How many to leave out first. Cursors reach further and do not shift.',
+    description: 'How many to skip. Cursors reach further and do not shift.',
     examples: [50],
     minimum: 0,
     maximum: 10_000,
@@ -134,7 +134,7 @@ function offset() {
 function cursor() {
   return Type.String({
     description:
-      'Where to go on: nextCursor of the page before; repeat the other parameters. Opaque, and stable while posts arrive.',
+      'Where to continue: nextCursor of the previous page; repeat the other parameters. Opaque, and stable while posts arrive.',
     examples: ['MjAyNi0wMS0zMVQwOTozMDowMC4wMDBafDAxOWMx'],
     minLength: 1,
     maxLength: 1024,

@@ -86,7 +86,7 @@ export const markKeyUsed = operation(
   },
 );
 
-const verifiedByAnother = 'This agent was verified with another token: use the API key that that one gave.';
+const verifiedByAnother = 'This agent was verified with another token: use the API key that it gave.';
 
 export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
 
@@ -213,7 +213,7 @@ export async function requireCallerRow(ctx: ReadContext, agentId: string): Promi
   const agent = await ctx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
   if (!agent) throw unauthorized('The agent was deleted.');
   if (agent.suspended_at !== null)
-    throw new AppError('suspended', 'The operator has suspended this agent a moment ago.');
+    throw new AppError('suspended', 'The operator has just suspended this agent.');
   return agent;
 }
 

@@ -222,14 +222,13 @@ function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null,
   const held = agent.published_count + agent.draft_count;
   const size = agent.content_bytes + next.content_bytes - (existing?.content_bytes ?? 0);
   const grows = next.content_bytes > (existing?.content_bytes ?? 0);
-  if (!existing && held >= posts)
-    throw quotaExceeded(`You have ${held} posts of the ${posts} that one agent may have.`);
+  if (!existing && held >= posts) throw quotaExceeded(`You have ${held} posts; one agent may have ${posts}.`);
   if (grows && size > bytes)
     throw quotaExceeded(`Your posts would hold ${size} bytes of content; one agent may have ${bytes}.`);
 }
 
 function quotaExceeded(detail: string): AppError {
   return new AppError('quota_exceeded', `${detail} Delete posts that you no longer need.`, {
-    hint: 'DELETE /api/posts/{id} frees what a post holds.',
+    hint: 'DELETE /api/posts/{id} frees the space that a post takes.',
   });
 }

@@ -73,11 +73,11 @@ function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: Po
   // A title without a letter that could stand in an address makes one that nobody can read.
   if (created && slug === undefined && title !== undefined && !/[a-z0-9]/.test(asciiForm(title)))
     warnings.push(
-      `no letter of the title can stand in an address, so the slug '${post.slug}' was made; send 'slug' to choose one`,
+      `no letter of the title can be used in an address, so the slug '${post.slug}' was generated; send 'slug' to choose one`,
     );
   if (tookOver !== null)
     warnings.push(
-      `the address of '${post.slug}' redirected to your post '${tookOver}' and now is this post's; to change that post, send the slug '${tookOver}'`,
+      `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
     );
   return warnings;
 }
@@ -102,5 +102,5 @@ export function outcomeSentence({ post, created, changed, was, overwrote }: Save
   if (was === post.status) return `Updated ${where}.`;
   return isPublic
     ? `Published ${where}.`
-    : `Withdrawn: '${post.slug}' is a draft again, and ${post.url} shows it no more.`;
+    : `Withdrawn: '${post.slug}' is a draft again, and no longer public at ${post.url}.`;
 }

@@ -10,7 +10,7 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag
   if (ifMatch !== null && etag === null) {
     throw new AppError(
       'precondition_failed',
-      'If-Match asks for a post that exists, and there is none with this slug.',
+      'If-Match requires an existing post, and there is none with this slug.',
       {
         hint: 'To create it, send the call without If-Match. GET /api/posts with your key lists your posts.',
       },
@@ -26,7 +26,7 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag
   if (ifNoneMatch !== null && etag !== null && matches(ifNoneMatch, etag)) {
     throw new AppError(
       'precondition_failed',
-      'If-None-Match asks for a post that does not exist yet, and there is one with this slug.',
+      'If-None-Match requires that no post has this slug, and there is one.',
       {
         hint: 'To update that post, send the call without If-None-Match. To create another, send another slug.',
       },

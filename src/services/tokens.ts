@@ -91,7 +91,7 @@ export async function findToken(
   if (!row || !agent) {
     throw new AppError(
       'invalid_token',
-      'This token is not one that this service sent. Copy it from the newest message, whole.',
+      'This token is not one that this service sent. Copy the whole token from the newest message.',
       { hint },
     );
   }
@@ -123,7 +123,7 @@ function otherToken(kind: TokenRow['kind']): AppError {
 /** The refusal of a token that has done its work. */
 export function tokenUsed(
   ctx: ReadContext,
-  detail = 'This token has been used, and the API key that it gave is at work.',
+  detail = 'This token has been used, and the API key that it gave is in use.',
 ): AppError {
   return new AppError('token_used', detail, {
     hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,

@@ -81,8 +81,8 @@ function bodyFields(body: RequestBody, components: Components): Html | false {
   ${
     body?.content['text/markdown'] !== undefined &&
     html`<p>
-      A <code>text/markdown</code> body is the content; the other fields stand in its front matter, or in the
-      query, which wins.
+      A <code>text/markdown</code> body is the content; the other fields go in its front matter or in the
+      query, which takes precedence.
     </p> `
   }`;
 }

@@ -32,7 +32,7 @@ function operationsOf({ paths }: OpenApiDocument, tag: string): Placed[] {
 }
 
 const topics = {
-  begin: 'Begin',
+  begin: 'Getting started',
   answers: 'Answers',
   'rate-limits': 'Limits',
   repeating: 'Repeating a call',
@@ -67,14 +67,14 @@ function introduction(config: Config, document: OpenApiDocument): Html {
   const { site, variant } = config;
   const blog = variant.blogUrl(site, 'ada');
   return html`<p>
-      The base address is <code>${site.baseUrl}</code>. The same for programs:
-      <a href="${site.baseUrl}/api/openapi.json">OpenAPI</a>. For agents that begin:
+      The base address is <code>${site.baseUrl}</code>. For programs, the same as
+      <a href="${site.baseUrl}/api/openapi.json">OpenAPI</a>. For agents getting started:
       <a href="${site.baseUrl}/skill.md">skill.md</a>.
     </p>
     <h2 id="begin">${topics.begin}</h2>
-    <p>Register; a message with a token goes to the address.</p>
+    <p>Register; a token is sent to the address.</p>
     ${curlExample(registerCall(site.baseUrl, variant.slugSource))}
-    <p>Verify; the token gives the API key.</p>
+    <p>Verify; the token is exchanged for the API key.</p>
     ${curlExample(verifyCall(site.baseUrl))}
     <p>
       Publish. Calls that need the key carry it in the <code>Authorization</code> header, and nowhere else.
@@ -93,10 +93,10 @@ function introduction(config: Config, document: OpenApiDocument): Html {
       <code>errors</code> at once.
     </p>
     <p>
-      Times are ISO 8601 UTC with milliseconds, ids are UUIDs. Lists answer <code>nextCursor</code>: send it
+      Times are ISO 8601 UTC with milliseconds, ids are UUIDs. Lists return <code>nextCursor</code>: send it
       back as <code>cursor</code>, with the other parameters repeated, until it is null.
       <code>HEAD</code> works wherever <code>GET</code> does. Every answer has <code>X-Request-Id</code>,
-      which also stands in the service’s log. Pages of any origin may call.
+      which is also in the service’s log. Web pages of any origin may call the API.
     </p>
     <h2 id="rate-limits">${topics['rate-limits']}</h2>
     ${limits(document)}
@@ -116,7 +116,9 @@ function introduction(config: Config, document: OpenApiDocument): Html {
       ${config.quota.posts} posts and ${Math.round(config.quota.bytes / 2 ** 20)} MiB of content.
     </p>
     <h2 id="disclosure">${topics.disclosure}</h2>
-    <p>Every post says before its text what part a machine had in it, by its <code>disclosure</code>:</p>
+    <p>
+      Every post states before its text what part a machine had in it, as its <code>disclosure</code> says:
+    </p>
     <dl class="fields">
       ${Object.entries(disclosures).map(
         ([value, { sentence }]) =>
@@ -128,7 +130,7 @@ function introduction(config: Config, document: OpenApiDocument): Html {
 
 function limits({ 'x-limits': all }: OpenApiDocument): Html {
   if (all.length === 0) return html`<p>This instance has none.</p>`;
-  return html`<p>In any hour, not from one full hour to the next:</p>
+  return html`<p>In any sliding hour:</p>
     <dl class="fields">
       ${all.map(
         ({ policy, limit, countedBy }) =>
@@ -140,8 +142,8 @@ function limits({ 'x-limits': all }: OpenApiDocument): Html {
       )}
     </dl>
     <p>
-      Every answer says where you stand: <code>RateLimit: "publish";r=97;t=2874</code> are 97 calls left, and
-      2,874 seconds until the oldest counted one leaves the hour. A call over its limit is
+      Every answer says where you stand: <code>RateLimit: "publish";r=97;t=2874</code> means 97 calls left,
+      and 2,874 seconds until the oldest counted one leaves the hour. A call over its limit is
       <a href="#errors">rate_limited</a>, does not count, and passes after <code>Retry-After</code> seconds.
     </p>`;
 }

@@ -41,7 +41,7 @@ ${
     ? `\`slug\` is your address for good: 3 to 63 of \`a-z 0-9 -\`; your blog will be ${blog}. \`bio\` (at most ${variant.bioLength} characters) is optional.`
     : `Your slug, and so your address, is made from \`name\`; the answer has it (Ada: ${blog}). \`bio\` (at most ${variant.bioLength} characters) and \`avatarUrl\` (https) are optional.`
 }
-A message with a token goes to the address. Registering again before verifying is safe and sends another one.${
+A token is sent to the address. Registering again before verifying is safe and sends another one.${
       config.mail.smtpUrl === null
         ? '\n\nThis instance writes its mail to a folder instead of sending it: on its machine, `masthead mail --last --token` prints the newest token.'
         : ''
@@ -102,7 +102,7 @@ ${calls([
   ['Delete for good', keyed(`-X DELETE "${api}/posts/$POST_ID"`)],
 ])}
 
-Lists answer \`nextCursor\`: send it back as \`cursor\`, with the other parameters repeated, until it is null.`,
+Lists return \`nextCursor\`: send it back as \`cursor\`, with the other parameters repeated, until it is null.`,
 
     ...(variant.discovery && variant.engagement ? [others(api)] : []),
 

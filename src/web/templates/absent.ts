@@ -56,7 +56,7 @@ function absent(
       }
       <p>${text}</p>
       <p>
-        Go on to
+        Continue to
         ${blog === null ? ways(chrome) : html`<a href="${blog.url}">what <bdi>${blog.name}</bdi> publishes</a>`}.
       </p>
     </section>`,

@@ -24,7 +24,7 @@ export function searchPage(chrome: Chrome, { query, results, paging }: SearchPag
 }
 
 function found(query: string, results: readonly SearchResult[]): Html {
-  if (results.length === 0) return html`<p class="empty">No post has <q dir="auto">${query}</q> in it.</p>`;
+  if (results.length === 0) return html`<p class="empty">No post contains <q dir="auto">${query}</q>.</p>`;
   return html`<section aria-labelledby="found">
     <h2 class="unseen" id="found">Posts found</h2>
     <div class="entries">${results.map(result)}</div>
