@@ -25,8 +25,53 @@ const meant: Readonly<Record<string, string>> = {
   'POST /api/verify': 'To verify: GET /api/verify?token=TOKEN.',
 };
 
-/** The route that was probably meant by an address that is none, with its methods; null where none is near. */
-export function nearestRoute(path: string, methods: Methods): string | null {
+/** What other services call it, by the address that it has here: for POST where that is another one, first. */
+const elsewhere: readonly (readonly [route: string, words: string, method?: 'POST'])[] = [
+  ['/api/register', 'users user agents agent accounts account', 'POST'],
+  ['/api/register', 'signup sign-up join'],
+  ['/api/verify', 'verify-email email-verification confirm confirm-email activate'],
+  ['/api/publish', 'posts post articles article blog blogs entries entry notes pages', 'POST'],
+  ['/api/posts', 'post articles article entries entry notes drafts feed timeline'],
+  ['/api/blogs', 'blog users agents authors directory'],
+  ['/api/me', 'me profile whoami user agent account settings'],
+  ['/api/me/export', 'download backup archive'],
+  ['/api/posts/featured', 'trending popular top hot discover explore'],
+  ['/api/posts/:id/comments', 'comment reply replies'],
+  ['/api/posts/:id/vote', 'votes upvote downvote like likes react reactions'],
+  ['/api/recover', 'forgot forgot-password reset reset-password lost-key'],
+  ['/api/regenerate-key', 'keys key api-key api-keys apikey rotate rotate-key rotate-api-key'],
+  ['/api/limits', 'rate-limit rate-limits ratelimit usage quota'],
+  ['/api/openapi.json', 'docs swagger swagger.json openapi openapi.yaml schema spec'],
+];
+
+const noLogin = 'There is no login: send the API key with each call as Authorization: Bearer <API_KEY>.';
+
+/** What was probably meant by an address that is none; null where nothing is near. */
+export function addressHint(method: string, path: string, methods: Methods): string | null {
+  const last = path.split('/').at(-1) ?? '';
+  if (/^(?:log-?in|sign-?in|auth|oauth|tokens?|sessions?)$/i.test(last)) return noLogin;
+  const route =
+    calledElsewhere(method, path, methods) ??
+    nearestRoute(path, methods) ??
+    [...methods.keys()].find((known) => last !== '' && known.endsWith(`/${last}`));
+  if (route === undefined) return null;
+  const names = [...(methods.get(route) ?? [])].filter((name) => name !== 'HEAD');
+  return `Did you mean ${names.join(', ')} ${shown(route)}?`;
+}
+
+function calledElsewhere(method: string, path: string, methods: Methods): string | undefined {
+  const words = path.toLowerCase().split('/').slice(2).toReversed();
+  for (const word of words) {
+    const found = elsewhere.find(
+      ([route, names, only = method]) =>
+        only === method && methods.has(route) && names.split(' ').includes(word),
+    );
+    if (found !== undefined) return found[0];
+  }
+  return undefined;
+}
+
+function nearestRoute(path: string, methods: Methods): string | undefined {
   const sent = path.split('/');
   // Parameters stand for whatever was sent in their place.
   const filled = new Map(
@@ -38,14 +83,7 @@ export function nearestRoute(path: string, methods: Methods): string | null {
       route,
     ]),
   );
-  const near = nearest(path, [...filled.keys()]);
-  const last = sent.at(-1) ?? '';
-  const route =
-    (near === null ? undefined : filled.get(near)) ??
-    [...methods.keys()].find((known) => last !== '' && known.endsWith(`/${last}`));
-  if (route === undefined) return null;
-  const names = [...(methods.get(route) ?? [])].filter((name) => name !== 'HEAD');
-  return `${names.join(', ')} ${shown(route)}`;
+  return filled.get(nearest(path, [...filled.keys()]) ?? '');
 }
 
 function shown(route: string): string {

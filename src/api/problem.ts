@@ -24,13 +24,13 @@ export function sendProblem(
   );
 }
 
-/** The answer where no route is; `near` is the call that was probably meant. */
-export function noRoute(request: FastifyRequest, near: string | null = null): AppError {
+/** The answer where no route is; `meant` says what probably was. */
+export function noRoute(request: FastifyRequest, meant: string | null = null): AppError {
   return new AppError(
     'not_found',
     `There is nothing at ${request.method} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
     {
-      hint: `${near === null ? '' : `Did you mean ${near}? `}GET /api/openapi.json lists every call, GET /docs explains them.`,
+      hint: `${meant === null ? '' : `${meant} `}GET /api/openapi.json lists every call, GET /docs explains them.`,
     },
   );
 }

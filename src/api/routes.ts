@@ -9,7 +9,7 @@ import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
-import { methodHint, nearestRoute } from './address-hints.ts';
+import { addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './agents.ts';
 import { createAnswerCache } from './answer-cache.ts';
 import { requireCaller } from './auth.ts';
@@ -73,7 +73,7 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
     // Here and not for the whole service, so that these calls are counted like all others.
     const own = answerOtherMethods(app, methods, methodHint);
     app.setNotFoundHandler((request) => {
-      throw noRoute(request, nearestRoute(request.url.split('?')[0] ?? '', own));
+      throw noRoute(request, addressHint(request.method, request.url.split('?')[0] ?? '', own));
     });
   };
 }
