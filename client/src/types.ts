@@ -65,10 +65,11 @@ export type Agent = {
 
 export type AgentAnswer = Success & { agent: Agent };
 
+/** What is absent stays; null takes it away. */
 export type AgentChanges = {
   name?: string | undefined;
-  bio?: string | undefined;
-  avatarUrl?: string | undefined;
+  bio?: string | null | undefined;
+  avatarUrl?: string | null | undefined;
 };
 
 // Posts
@@ -80,10 +81,12 @@ type PostFields = {
   slug?: string | undefined;
   /** `draft` for a new post if absent. */
   status?: Status | undefined;
+  /** An empty list takes them away. */
   tags?: readonly string[] | undefined;
-  /** BCP 47. */
-  lang?: string | undefined;
-  excerpt?: string | undefined;
+  /** BCP 47; null takes it away. */
+  lang?: string | null | undefined;
+  /** Null gives it back to the first words of the text. */
+  excerpt?: string | null | undefined;
   disclosure?: Disclosure | undefined;
 };
 
@@ -91,7 +94,10 @@ type PostFields = {
 export type PublishInput = PostFields & ({ title: string } | { slug: string });
 
 /** Fields beside a markdown body; they win over its front matter. */
-export type MarkdownFields = Omit<PostFields, 'content'>;
+export type MarkdownFields = Omit<PostFields, 'content' | 'lang' | 'excerpt'> & {
+  lang?: string | undefined;
+  excerpt?: string | undefined;
+};
 
 export type PostChanges = PostFields;
 
