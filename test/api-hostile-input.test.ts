@@ -265,7 +265,7 @@ describeInstances(
         },
         requests: 16,
         seed: 20261121,
-        send: the().call,
+        send: (...sent) => the().call(...sent),
       });
     });
 

@@ -268,7 +268,7 @@ function textFor({
   maxLength = 3_000,
 }: JsonSchema): fc.Arbitrary<unknown> {
   const slugLike = fc.string({
-    unit: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789-'),
+    unit: fc.constantFrom(...Array.from('abcdefghijklmnopqrstuvwxyz0123456789-')),
     minLength,
     maxLength: Math.min(maxLength, 40),
   });
@@ -292,5 +292,5 @@ function encoded(value: unknown): string {
     : typeof value === 'string'
       ? value
       : JSON.stringify(value);
-  return encodeURIComponent(String(plain).toWellFormed());
+  return encodeURIComponent(plain.toWellFormed());
 }
