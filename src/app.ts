@@ -21,7 +21,7 @@ import type { CallCounter } from './services/call-counter.ts';
 import { createRewrite, isApi, requireTarget } from './target.ts';
 import { createWebDoor, type WebDoor } from './web/door.ts';
 
-/** How the process is doing, as the probes report it. */
+/** The state of the process, as the probes report it. */
 export type Health = {
   state(): 'starting' | 'ready' | 'draining';
   /** Whether the last write probe succeeded. */
@@ -100,7 +100,7 @@ function openToAll(request: FastifyRequest, reply: FastifyReply): FastifyReply |
   return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
 }
 
-/** A kept page is sent before anything is routed: that costs about what a bare server does. */
+/** A kept page is sent before anything is routed, which costs about as much as a bare server. */
 function answerFromCache(app: FastifyInstance, web: WebDoor): void {
   app.server.removeAllListeners('request');
   app.server.on('request', (request, response) => {
@@ -124,7 +124,7 @@ function addProbes(app: FastifyInstance, ctx: Context, { health }: AppParts): vo
   });
 }
 
-/** Every failure ends here, in the form that its address speaks. */
+/** Every failure ends here, and is answered as a page or as JSON by its address. */
 function fail(
   ctx: Context,
   web: WebDoor,
@@ -144,7 +144,7 @@ function fail(
     : sendProblem(ctx.config, request, reply, explained);
 }
 
-/** Whether a page was asked for, and not in JSON. */
+/** Whether a page was requested, and not as JSON. */
 function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean {
   if (/^\/+(?:api|mcp|-|\.well-known|healthz|readyz)(?:[/?]|$)/.test(originalUrl)) return false;
   if (method !== 'GET' && method !== 'HEAD') return /^\/verify(?:\?|$)/.test(originalUrl);
@@ -152,7 +152,7 @@ function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean 
   return accept.includes('text/html') || !/application\/(?:problem\+)?json/.test(accept);
 }
 
-/** What a thrown value means to the caller: Fastify's own refusals by their code, the unforeseen as such. */
+/** What a thrown value means to the caller: Fastify's own refusals by their code, anything unforeseen as such. */
 function explain(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -177,7 +177,7 @@ function explain(error: unknown): AppError {
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new AppError('not_found', 'There is nothing at this address.');
     default:
-      // What else Fastify refuses, such as an upload that broke off, is not a fault of ours.
+      // Anything else that Fastify refuses, such as an aborted upload, is not our fault.
       if (error instanceof Error && 'statusCode' in error && Number(error.statusCode) < 500)
         return unreadable('The request could not be read: its method, headers or body are broken.');
       return internalError();

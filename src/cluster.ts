@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 /** Milliseconds until a worker that died is replaced: twice as many for each one in a row that did not last. */
 const firstPause = 100;
 const longestPause = 10_000;
-/** Milliseconds after which a worker has lasted. */
+/** Milliseconds after which a worker counts as stable. */
 const lastedAfter = 60_000;
 
 /** What a worker says of its start. */

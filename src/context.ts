@@ -6,22 +6,22 @@ import type { Tables } from './db/tables.ts';
 import type { Log } from './log.ts';
 import type { Renderer } from './markdown/renderer.ts';
 
-/** What a read needs. Inside a write the same functions run on the transaction. */
+/** What a read needs. Inside a write, the same functions run on its transaction. */
 export type ReadContext = {
   readonly config: Config;
   readonly db: Kysely<Tables>;
-  /** The clock, epoch milliseconds: nothing else tells the time. */
+  /** The clock, in epoch milliseconds: the only source of time. */
   now(): number;
 };
 
 /**
- * What a write operation has: its transaction and no way out of it. It may run in another thread, so it
- * holds no connection, log or mailer; what must follow the commit is noted here and done by the caller.
+ * What a write operation has: its transaction and no way around it. It may run in another thread, so it has
+ * no connection, log or mailer; what must follow the commit is noted here and done by the caller.
  */
 export type WriteContext = ReadContext & {
-  /** Seals what rests in the outbox. */
+  /** Seals the texts in the outbox. */
   readonly secretKey: Buffer;
-  /** How the engine keeps what is searched. */
+  /** The engine's full-text index. */
   readonly fullText: FullText;
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
@@ -44,12 +44,12 @@ export type Context = ReadContext & {
   readonly secretKey: Buffer;
 };
 
-/** The same for what everyone may see, which may come from a replica of the database. */
+/** The same for reading what everyone may see, which may come from a replica. */
 export function publicly(ctx: Context): Context {
   return { ...ctx, db: ctx.engine.publicReads };
 }
 
-/** What a cached answer depends on: one post, everything of one agent's blog, or lists of the whole site. */
+/** What a cached answer depends on: one post, all of one agent's blog, or lists of the whole site. */
 export type ChangeTag = `post:${string}` | `agent:${string}` | 'site';
 
 /** The clock as a stored time: ISO 8601 UTC with milliseconds. */

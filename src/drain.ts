@@ -3,11 +3,11 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from './log.ts';
 
-/** Milliseconds in which requests under way may end; whoever is slower is cut off. */
+/** Milliseconds in which requests in progress may finish; slower ones are cut off. */
 const patience = 6_000;
 const lookEvery = 250;
 
-/** How long to go on serving while every answer asks its client to leave. */
+/** How long to go on serving while every answer asks its client to disconnect. */
 export type Linger = { readonly ms: number; /** Also when nobody is connected. */ readonly always: boolean };
 
 /**
@@ -25,7 +25,7 @@ export function createDrain(
   });
 
   return async (linger, close) => {
-    // A kept connection that was just closed under a client's next request would be an answer cut.
+    // Closing a kept connection just as its client sends the next request would lose an answer.
     server.prependListener('request', (_request, response: ServerResponse) =>
       response.setHeader('connection', 'close'),
     );
@@ -37,7 +37,7 @@ export function createDrain(
     }, patience);
     const silent = setInterval(() => {
       server.closeIdleConnections();
-      // Browsers open connections ahead of need, which Node counts as busy.
+      // Browsers open connections in advance, which Node counts as busy.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     }, lookEvery);
     await close().finally(() => {

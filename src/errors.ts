@@ -313,11 +313,11 @@ export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(catalogue, text);
 }
 
-/** What an {@link AppError} carries beside its code and its sentence. */
+/** What an {@link AppError} carries besides its code and detail. */
 export type ErrorExtra = {
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];
-  /** The exact next call or step that would mend it. */
+  /** The exact next call or step that would fix it. */
   readonly hint?: string;
   /** Seconds until a repeat can succeed, for `Retry-After`. */
   readonly retryAfter?: number;
@@ -345,7 +345,7 @@ export class AppError extends Error {
   }
 }
 
-/** Shorthand for the commonest failure: one field is to blame. */
+/** The most common failure: one field is at fault. */
 export function invalidField(field: string, message: string, hint?: string): AppError {
   return new AppError('invalid_input', `'${field}' ${message}`, {
     errors: [{ field, message }],

@@ -1,14 +1,14 @@
 import { isIPv6 } from 'node:net';
 import type { Config } from './config.ts';
 
-/** Whom a `Host` header asks for. */
+/** What a `Host` header refers to. */
 export type HostMatch =
   | { readonly kind: 'base' }
   /** A blog's host by its form; whether the slug is reserved, taken or free is not decided here. */
   | { readonly kind: 'blog'; readonly slug: string }
   /** A well-formed host that is not ours: 421. `received` is the header, safe to print. */
   | { readonly kind: 'unknown'; readonly received: string }
-  /** Absent, or not a host: 400. */
+  /** Absent or not a host: 400. */
   | { readonly kind: 'malformed' };
 
 const base: HostMatch = { kind: 'base' };

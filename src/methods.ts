@@ -4,7 +4,7 @@ import { AppError } from './errors.ts';
 /** The methods of each address, by its path below the instance's prefix. */
 export type Methods = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Notes the methods of every route that is added to this instance from now on. */
+/** Records the methods of every route added to this instance from now on. */
 export function collectMethods(app: FastifyInstance): Methods {
   const methods = new Map<string, Set<string>>();
   app.addHook('onRoute', (route) => {
@@ -27,7 +27,7 @@ export function answerOtherMethods(
   methods: Methods,
   hintFor?: (method: string, url: string, known: ReadonlySet<string>) => string,
 ): Methods {
-  // The routes that are added here are noted in `methods` too.
+  // The routes added here are recorded in `methods` too.
   const own: Methods = new Map(Array.from(methods, ([url, known]) => [url, new Set(known)]));
   for (const [url, known] of own) {
     const missing = all.filter((method) => !known.has(method));

@@ -17,17 +17,17 @@ import { countCall } from './services/rate-limits.ts';
 export type OpenContext = Context & {
   /** Names of the schema steps that opening took. */
   readonly migrated: readonly string[];
-  /** Finishes writes that were handed in, then lets go of the database and all threads. */
+  /** Finishes the writes it was given, then closes the database and all threads. */
   close(): Promise<void>;
 };
 
 export type OpenOptions = {
   /** Refuse to create a database. */
   readonly existing: boolean;
-  /** Bring the schema up to date where settings allow; true unless told. Else refuse one that is not. */
+  /** Bring the schema up to date where settings allow (the default); else refuse one that is not. */
   readonly migrate?: boolean;
   readonly log: Log;
-  /** The clock, epoch ms; the system's unless told. */
+  /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
 };
 

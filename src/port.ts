@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { withPort, type Config } from './config.ts';
 import { StartError } from './errors.ts';
 
-/** Settles on a free port for PORT=0 before anything that makes addresses is started. Throws StartError. */
+/** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
 export async function settlePort(config: Config): Promise<Config> {
   if (config.port !== 0) return withPort(config, config.port);
   const probe = createServer();

@@ -35,7 +35,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
   };
 }
 
-/** A failure with this code, as documents show it. */
+/** A failure with this code, as an example for documents. */
 export function exampleProblem(baseUrl: string, code: ErrorCode): ProblemBody {
   const { detail, errors } = catalogue[code].example;
   const error = new AppError(code, detail, errors ? { errors } : {});

@@ -45,7 +45,7 @@ export function addBodyParsers(app: FastifyInstance): void {
   );
 }
 
-/** The refusal of a body's content type, which names all that the call takes. */
+/** The refusal of a body's content type, naming those that the call accepts. */
 export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppError {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '';
   const received = type === '' ? 'The body has no content type' : `The content type '${printable(type, 64)}'`;
@@ -88,7 +88,7 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** Where the parser stopped, without repeating what stands there: it could be a key. */
+/** Where the parser stopped, without repeating the text there: it could be a key. */
 function explain(error: unknown, text: string): string {
   const message = error instanceof Error ? error.message : '';
   const at = /at position (\d+)/.exec(message)?.[1];

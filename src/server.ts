@@ -14,14 +14,14 @@ import { createCallCounter } from './services/call-counter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
-/** Serving on after the readiness probe began to fail: so that clients move on, and a proxy notices. */
+/** How long to serve after the readiness probe starts to fail, so that clients move on and a proxy notices. */
 const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, always: true } };
 
 export type ServerOptions = {
-  /** Refuse to create a database; false unless told. */
+  /** Refuse to create a database; false by default. */
   readonly existing?: boolean;
   readonly log?: Log;
-  /** The clock, epoch ms; the system's unless told. */
+  /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
 };
 
@@ -47,7 +47,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     const mailer = createMailer(config);
     const [ctx, { createApp }] = await Promise.all([
       openContext(config, { existing, log, now }),
-      // By then the database's thread is starting: what takes longest to load is loaded meanwhile.
+      // The database's thread is starting by then: the slowest module to load is loaded meanwhile.
       nextTurn().then(() => import('./app.ts')),
     ]);
     opened.push(() => ctx.close());
@@ -95,7 +95,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
   };
 }
 
-/** The last opened first. One that fails to close does not keep the others open. */
+/** Closes the last opened first. One that fails to close does not keep the others open. */
 async function closeAll(opened: Closer[]): Promise<void> {
   const errors: unknown[] = [];
   for (const close of opened.toReversed()) await close().catch((error: unknown) => errors.push(error));

@@ -39,7 +39,7 @@ function adviceOnList(name: string, known: readonly string[]): string | null {
   );
 }
 
-/** Names that other services, and language models from memory, use for ours: in plain form, likeliest first. */
+/** Names that other services, and language models from memory, use for ours, in plain form, likeliest first. */
 const otherNames: Readonly<Record<string, readonly string[]>> = {
   content: [
     'body',

@@ -4,18 +4,18 @@ import { createHostTable, type HostMatch } from './hosts.ts';
 import type { Config } from './config.ts';
 import { reservedAgentSlugs } from './slug.ts';
 
-/** The one route of all blogs, which no client can ask for by itself. */
+/** The one route of all blogs, which no client can request directly. */
 export const blogRoute = '/~';
 
-/** Where requests go that ask for the internal route: there is nothing. */
+/** Where requests for the internal route are sent: nothing is there. */
 const nowhere = '/-/none';
 const internal = /^\/(?:~|%7e)/i;
 
 declare module 'node:http' {
   interface IncomingMessage {
-    /** Whom the request is for; set before routing. */
+    /** Which host the request is for; set before routing. */
     target?: HostMatch;
-    /** The address as it was asked for, below the host; Fastify takes it from here. */
+    /** The path and query as requested; Fastify takes them from here. */
     originalUrl?: string;
     /** Whose blog, and what of it, a request for {@link blogRoute} is for. */
     blog?: BlogTarget;
@@ -26,13 +26,13 @@ export type BlogTarget = {
   readonly slug: string;
   /** Path and query below the blog's address, as they were sent: `/hello?x=1`, or empty. */
   readonly rest: string;
-  /** Whether the blog was asked for at a host of its own. */
+  /** Whether the blog was requested at its own host. */
   readonly ownHost: boolean;
 };
 
 /**
- * Turns host and address of a request into the address that is routed, so that every route exists once:
- * a blog is {@link blogRoute} whether it has a host or a path. Notes on the request whom it is for.
+ * Turns the host and address of a request into the address that is routed, so that every route exists once: a
+ * blog is {@link blogRoute} whether it has a host or a path. Records on the request which host it is for.
  */
 export function createRewrite(config: Config): (request: IncomingMessage) => string {
   const findHost = createHostTable(config);
@@ -63,7 +63,7 @@ function askedFor({ url = '/', headers }: IncomingMessage): { host: string | und
     : { host, url: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
-/** Assets and probes are the same everywhere, and the API answers at a blog that it is elsewhere. */
+/** Assets and probes are the same on every host, and the API must refuse calls to a blog's host itself. */
 function isOnEveryHost(url: string): boolean {
   return url.startsWith('/-/') || isApi(url) || isProbe(url);
 }
@@ -77,7 +77,7 @@ function isProbe(url: string): boolean {
   return /^\/(?:healthz|readyz)(?:\?|$)/.test(url);
 }
 
-/** One slash each and none at the end: the API never redirects, since a redirect strips the key. */
+/** Single slashes and none at the end: the API never redirects, since a redirect strips the key. */
 function canonicalApi(url: string): string {
   const [path = '', ...query] = url.split('?');
   const clean = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
@@ -91,7 +91,7 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1;
 }
 
-/** Refuses requests for no address, and for hosts that are not ours. Throws invalid_input, misdirected. */
+/** Refuses malformed request targets, and hosts that are not ours. Throws invalid_input, misdirected. */
 export function requireTarget(config: Config, request: IncomingMessage, url: string): void {
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {

@@ -11,13 +11,13 @@ export type Counting = {
   /** Calls an hour; 0 is unlimited. */
   readonly quota: number;
   readonly ticket: Ticket | null;
-  /** Where the subject stands; before the ticket is punched, as it was seen. */
+  /** Where the subject stands; until the ticket is counted, as last seen. */
   rate: Rate;
 };
 
 const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish']);
 
-/** Begins to count a call of an agent id or client address. One that is not allowed does not count. */
+/** Starts to count a call against an agent id or client address. A call that is refused does not count. */
 export async function beginCount(
   ctx: Context,
   counter: CallCounter,

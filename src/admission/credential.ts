@@ -4,12 +4,12 @@ import { createKeyCheck, unauthorized, type Caller } from '../services/api-keys.
 
 /** What an `Authorization` header amounts to. */
 export type Credential =
-  /** `unset`: there is a header, and nothing in it but a variable that was never filled in. */
+  /** `unset`: there is a header, but it contains only a variable that was never filled in. */
   | { readonly kind: 'none'; readonly unset?: true }
   | { readonly kind: 'refused'; readonly error: AppError }
   | { readonly kind: 'caller'; readonly caller: Caller };
 
-/** The function that reads the key of an `Authorization` header and finds its agent; it decides nothing yet. */
+/** The function that reads the key of an `Authorization` header and finds its agent. It refuses nothing itself. */
 export function createCredentialReader(ctx: Context): (header: string | undefined) => Promise<Credential> {
   const findCaller = createKeyCheck(ctx);
   return async (header) => {
@@ -28,7 +28,7 @@ export function createCredentialReader(ctx: Context): (header: string | undefine
   };
 }
 
-/** Whether a header holds no key but the place of one: empty, `$NAME` or `${NAME}`. */
+/** Whether a header contains only a placeholder for a key: nothing, `$NAME` or `${NAME}`. */
 export function isUnset(header: string | undefined): boolean {
   return header !== undefined && /^bearer *(?:\$\w+|\$\{[^}\s]*\})? *$/i.test(header);
 }

@@ -1,7 +1,7 @@
 import type { Methods } from '../methods.ts';
 import { nearest } from '../suggest.ts';
 
-/** What was probably meant by a method that an address lacks. `route` is the address with `:name` parameters. */
+/** What was probably meant by a method that an address does not support. `route` has `:name` parameters. */
 export function methodHint(method: string, route: string, known: ReadonlySet<string>): string {
   const special = meant[`${method} ${route}`];
   if (special !== undefined) return special;
@@ -13,7 +13,7 @@ export function methodHint(method: string, route: string, known: ReadonlySet<str
 
 const toPublish = 'To publish: POST /api/publish.';
 
-/** Calls that other services have, by what they are here. */
+/** Calls of other services, with what does the same here. */
 const meant: Readonly<Record<string, string>> = {
   'POST /api/posts': toPublish,
   'PUT /api/posts': toPublish,

@@ -6,20 +6,20 @@ export type KeptAnswer = {
   readonly body: Buffer;
 };
 
-/** Answers that hold nothing but what is stored, until anything that is shown changes. */
+/** Answers that depend on stored data alone, kept until anything visible changes. */
 export type AnswerCache = {
   get(key: string): KeptAnswer | undefined;
-  /** To be taken before an answer is made, and given with it to {@link AnswerCache.put}. */
+  /** Taken before an answer is made, and passed to {@link AnswerCache.put} with it. */
   moment(): number | null;
   put(key: string, answer: KeptAnswer, moment: number | null): void;
 };
 
-/** What an answer takes beside its body and key. */
+/** Bytes that an answer takes besides its body and key. */
 const overhead = 512;
 
 /**
- * Keeps answers, at most `capacity` bytes of them. They are given only while the database says, at this moment,
- * that nobody has changed anything, so they are never out of date; any change drops all.
+ * Keeps answers, at most `capacity` bytes of them. They are returned only while the database says that nobody has
+ * changed anything, so they are never stale; any change drops all of them.
  */
 export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
   const answers = new Map<string, KeptAnswer>();

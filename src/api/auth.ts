@@ -6,11 +6,11 @@ import { AppError } from '../errors.ts';
 import { unauthorized, type Caller } from '../services/api-keys.ts';
 
 declare module 'fastify' {
-  /** What is known of a call before it is carried out. */
+  /** What is known about a call before it is handled. */
   interface FastifyRequest {
     credential: Credential;
     counting: Counting | null;
-    /** What limits know the client by. */
+    /** The address that limits count the client by. */
     clientAddress: string;
   }
 }
@@ -36,7 +36,7 @@ function keyMissing({ headers }: FastifyRequest): AppError {
   });
 }
 
-/** The ticket that the call's own write is to take. */
+/** The ticket that the call's own write must count. */
 export function ticketOf(request: FastifyRequest): Ticket | undefined {
   return request.counting?.ticket ?? undefined;
 }

@@ -14,7 +14,7 @@ import { optionalCaller, requireCaller } from './auth.ts';
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
 
-/** Whether a call needs a key, may have one, or takes no notice of it. */
+/** Whether a call needs a key, may have one, or ignores it. */
 type Auth = 'required' | 'optional' | 'none';
 type CallerOf<A extends Auth> = A extends 'required' ? Caller : A extends 'optional' ? Caller | null : null;
 
@@ -32,23 +32,23 @@ export type Operation = {
   readonly policy?: Policy | null;
   readonly body?: Input | undefined;
   readonly query?: Input | undefined;
-  /** There where the body may be `text/markdown` too, with the query that such a call has. */
+  /** Present if the body may also be `text/markdown`, with the query of such a call. */
   readonly markdown?: { readonly query: Input | undefined };
   /** Left out of the published description, e.g. HEAD beside GET. */
   readonly hidden?: boolean;
   /** Success answers by status. */
   readonly answers: Readonly<Record<number, TSchema>>;
-  /** What the examples of the answers hold where the schemas say too little, by status. */
+  /** What the examples of answers contain where the schemas say too little, by status. */
   readonly examples?: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
-  /** Headers that the operation takes notice of. */
+  /** Request headers that the operation reads. */
   readonly requestHeaders?: readonly ('Idempotency-Key' | 'If-Match' | 'If-None-Match')[];
-  /** Headers of its successes; `Location` of those that create something only. */
+  /** Headers of its successes; `Location` only of those that create something. */
   readonly answerHeaders?: readonly ('ETag' | 'Location')[];
-  /** Codes that it may fail with, beside those that every one may. */
+  /** Codes that it may fail with, besides those common to all. */
   readonly errors?: readonly ErrorCode[];
 };
 
-/** An operation and how it is carried out: all that its route and its checks are made from. */
+/** An operation and its handler: all that its route and its checks are made from. */
 export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Input | undefined> = Omit<
   Operation,
   'auth' | 'body' | 'query' | 'markdown'
@@ -66,7 +66,7 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
   readonly bodyLimit?: number;
   /** A GET that changes something: its HEAD, if it has one, is an endpoint of its own. */
   readonly changes?: true;
-  /** The answer depends on the address, the caller and what is stored alone, and is kept until that changes. */
+  /** The answer depends only on the address, the caller and stored data, and is kept until that changes. */
   readonly keep?: true;
   readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
 };

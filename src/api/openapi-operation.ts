@@ -14,12 +14,12 @@ import type { Operation } from './endpoint.ts';
 import { byStatus, errorsOf, responseName } from './openapi-errors.ts';
 import { curl, exampleOf, keyHeader, type ShellCall } from './openapi-samples.ts';
 
-/** What an operation is described with, beside itself. */
+/** What is needed to describe an operation, besides itself. */
 export type Surroundings = {
   readonly config: Config;
   /** The full path, with `{name}` for parameters. */
   readonly path: string;
-  /** Puts a schema among the components, if it has a name, and says how to refer to it. */
+  /** Puts a schema among the components, if it has a name, and returns the reference to it. */
   readonly refer: (schema: TSchema) => JsonSchema;
 };
 
@@ -222,7 +222,7 @@ function headerReferences(names: readonly string[]): Record<string, Reference> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** A schema as the keywords that it is made of, which TypeBox's types leave out. */
+/** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
 export function keywordsOf(schema: TSchema): JsonSchema {
   return schema;
 }
@@ -231,7 +231,7 @@ function asRecord(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-/** The call for a shell: without a key and with it where both mean something, as JSON and as markdown. */
+/** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
 function samplesOf(operation: Operation, { config, path }: Surroundings): CodeSample[] {
   const { method, auth, body, query, markdown, answers } = operation;
   const { properties = {}, required = [] } = keywordsOf(query ?? {});

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../schemas/openapi.ts';
 
-/** A value that a schema allows, from the examples that it and its parts give; optional properties are left out. */
+/** A value that a schema allows, taken from its examples and those of its parts; optional properties are left out. */
 export function exampleOf(schema: JsonSchema): unknown {
   const [first] = schema.examples ?? [];
   if (first !== undefined) return first;
@@ -27,14 +27,14 @@ export type ShellCall = {
   readonly json?: unknown;
   /** Name of a file that is sent as it is. */
   readonly file?: string;
-  /** Whether the answer is a file, to be kept under the name that it brings. */
+  /** Whether the answer is a file, to be saved under the name it is sent with. */
   readonly download?: boolean;
 };
 
 /** The header that carries the key. */
 export const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
 
-/** The curl command for a call: one argument a line, to be pasted as it is. */
+/** The curl command for a call, one argument per line, ready to paste. */
 export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
   const hasBody = json !== undefined || file !== undefined;
   const implied = hasBody ? 'POST' : 'GET';
@@ -49,7 +49,7 @@ export function curl({ method, url, headers = [], json, file, download }: ShellC
   ].join(' \\\n  ');
 }
 
-/** In single quotes nothing means anything to a shell but the quote that ends them; in double ones a variable does. */
+/** Within single quotes a shell interprets nothing but the closing quote; within double quotes, variables. */
 function quoted(text: string): string {
   return text.includes('$') ? `"${text.replace(/["\\`]/g, '\\$&')}"` : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -18,7 +18,7 @@ import type { Operation } from './endpoint.ts';
 import { byStatus, problemExamples, problemResponse, responseName } from './openapi-errors.ts';
 import { describeOperation, keywordsOf } from './openapi-operation.ts';
 
-/** The description of the running service, made at the first demand from the operations that were added. */
+/** The description of the running service, made on first demand from the operations added to it. */
 export type Reference = {
   add(operation: Operation): void;
   document(): OpenApiDocument;
@@ -153,7 +153,7 @@ function describe(config: Config, operations: readonly Operation[]): OpenApiDocu
   return here(document, config);
 }
 
-/** Answers go by the name that they are exported under. */
+/** Schemas of answers are named as they are exported. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
   Object.entries(answerSchemas)
     .filter(([, schema]) => typeof schema === 'object')

@@ -3,7 +3,7 @@ import type { PageQuery } from '../services/paging.ts';
 
 type Sent = { readonly limit?: number; readonly offset?: number; readonly cursor?: string };
 
-/** The page that a query asks for. A cursor already says where to begin, so it stands in for an offset. */
+/** The page that a query asks for. A cursor says where to begin, so it replaces an offset. */
 export function pageQuery({ limit, offset, cursor }: Sent, defaultLimit: number): PageQuery {
   return {
     limit: limit ?? defaultLimit,
@@ -12,7 +12,7 @@ export function pageQuery({ limit, offset, cursor }: Sent, defaultLimit: number)
   };
 }
 
-/** `Link: …; rel="next"` for a list that goes on: the same query with the next cursor. */
+/** `Link: …; rel="next"` for a list that continues: the same query with the next cursor. */
 export function nextLink(
   request: FastifyRequest,
   baseUrl: string,

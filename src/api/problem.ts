@@ -17,7 +17,7 @@ export function sendProblem(
     reply
       .code(error.status)
       .header('cache-control', 'no-store')
-      // Fastify's own refusals, of a broken % escape for one, pass no hook.
+      // Fastify's own refusals, such as of a broken % escape, run no hooks.
       .header('x-request-id', request.id)
       .type('application/problem+json')
       .send(JSON.stringify(problemBody(config.site.baseUrl, error, request.id)))

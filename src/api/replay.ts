@@ -17,10 +17,10 @@ export function replayOf(request: FastifyRequest, owner: string, route: string):
   return { scope: `${owner} ${route}`, key, requestHash: sha256(JSON.stringify(request.body) ?? '') };
 }
 
-/** Calls of this process that are under way, by scope and Idempotency-Key. */
+/** Calls in progress in this process, by scope and Idempotency-Key. */
 const underWay = new Set<string>();
 
-/** Runs a call that may carry an Idempotency-Key; a second one beside it is told to wait. Throws in_progress. */
+/** Runs a call that may carry an Idempotency-Key, unless one with the same key is in progress. Throws in_progress. */
 export async function withReplay(
   replay: Replayable | null,
   reply: FastifyReply,

@@ -45,7 +45,7 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       const { policy, subject } = countedAs(request);
       request.counting = await beginCount(ctx, counter, policy, subject);
       requireWithinLimit(request.counting);
-      // Before the body is read: 4 MiB of a stranger are not worth parsing.
+      // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
     });
 
@@ -78,7 +78,7 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
   };
 }
 
-/** The same reading of the query as publishing's own: what counts as a dry run must not publish. */
+/** Reads the query exactly as publishing does: what counts as a dry run must not publish. */
 const checkDryRun = createCheck(dryRunQuery, { ...publishNames, coerce: true });
 
 /** The policy and subject of a call: a route's own, else the key's, else the address's. */

@@ -44,7 +44,7 @@ export function checkedRecipient(address: string): string {
   return address.length > 254 ? refuse('recipient') : checked(address, recipientPattern, 'recipient');
 }
 
-/** Takes `Name <address>` or `address` apart. Throws an Error when it is neither. */
+/** Splits `Name <address>` or `address`. Throws an Error if it is neither. */
 export function parseSender(from: string): Sender {
   const text = from.trim();
   const match = senderPattern.exec(text);

@@ -28,7 +28,7 @@ export function createFolderMailer(settings: { readonly dir: string; readonly fr
   };
 }
 
-/** The file is there whole or not at all, and stays there when the power fails. */
+/** The file exists whole or not at all, and survives a power failure. */
 async function replaceFile(dir: string, name: string, content: string): Promise<void> {
   const temporary = join(dir, `.${name}.${randomUUID()}`);
   try {

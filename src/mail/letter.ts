@@ -1,4 +1,4 @@
-/** What a message says: a subject, and the same words as text and as HTML. All ASCII, `\n` between lines. */
+/** The contents of a message: a subject, and the same words as text and as HTML. All ASCII, `\n` between lines. */
 export type MailText = { readonly subject: string; readonly text: string; readonly html: string };
 
 /** A piece of a message in both forms, each escaped for its place. */

@@ -17,13 +17,13 @@ export type Mailer = {
   readonly description: string;
   /** Resolves when the next hop has taken the message over; rejects with a {@link MailError}. */
   send(mail: OutgoingMail): Promise<void>;
-  /** Lets go of connections. A message in flight may still be delivered. */
+  /** Closes connections. A message in flight may still be delivered. */
   close(): Promise<void>;
 };
 
 /** Why a message did not go out, in words that may be logged: without addresses, texts or secrets. */
 export class MailError extends Error {
-  /** True when the same message will not be taken later either; false when it should be tried again. */
+  /** True if the same message will not be accepted later either; false if it should be tried again. */
   readonly permanent: boolean;
 
   constructor(message: string, permanent: boolean) {

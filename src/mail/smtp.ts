@@ -71,7 +71,7 @@ export function createSmtpMailer(settings: SmtpSettings): Mailer {
 
 type Transport = Awaited<ReturnType<typeof connect>>;
 
-/** The library is loaded for the first message: it would make every start slower, and keeps 4 MiB. */
+/** The library is loaded for the first message: it would slow every start, and takes 4 MiB. */
 async function connect(options: PoolOptions) {
   const { createTransport } = await import('nodemailer');
   return createTransport(options);

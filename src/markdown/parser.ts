@@ -8,13 +8,13 @@ import { strikethrough } from './strikethrough.ts';
 import { noticeForeignTag, tags } from './tags.ts';
 import { invisible } from './text.ts';
 
-/** Blocks and inline marks nest at most so deep; deeper marks are text, deeper blocks are refused. */
+/** Deepest nesting of blocks and inline marks; deeper marks are text, deeper blocks are refused. */
 const deepestNesting = 50;
 
-/** Tokens that a document may have: some four times what 512 KiB of ordinary text comes to. */
+/** Most tokens in a document: about four times those of 512 KiB of ordinary text. */
 const mostTokens = 1_000_000;
 
-/** A parsed document and what the author should hear about it. */
+/** A parsed document, and what its author should be told about it. */
 export type Parsed = {
   readonly tokens: Token[];
   /** Addresses that were not made links. */
@@ -72,8 +72,8 @@ function parseWith(md: Markdown): Parse {
 }
 
 /**
- * An entity that stands for something invisible is shown as it was written: content is freed of invisible
- * text before it comes here, and `&#x202e;` must not be a way around that.
+ * An entity for an invisible character is shown as it was written: invisible text was removed from the content
+ * before it came here, and `&#x202e;` must not be a way around that.
  */
 function keepEntitiesVisible(state: StateInline): void {
   for (const token of state.tokens) {
@@ -81,7 +81,7 @@ function keepEntitiesVisible(state: StateInline): void {
   }
 }
 
-/** The parser leaves out what is nested too deep, and in a list all that follows: better no post than half of one. */
+/** The parser drops what is nested too deep, and in a list all that follows: better no post than half of one. */
 function refuseDepth(token: Token): void {
   const holdsBlocks = /^(?:blockquote|list_item|footnote)_open$/.test(token.type);
   if (holdsBlocks && token.level >= deepestNesting - 1) {

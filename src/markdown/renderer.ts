@@ -5,10 +5,10 @@ import { unrenderable } from './refusal.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
 import type { Kind } from './writer.ts';
 
-/** What a thread is asked. */
+/** What a thread is asked to do. */
 export type Job = { readonly kind: Kind; readonly markdown: string };
 
-/** What a thread says: once that it is ready, then one answer to each job. */
+/** What a thread sends: first that it is ready, then one answer per job. */
 export type Answer =
   | { readonly type: 'ready' }
   | { readonly type: 'post'; readonly rendered: RenderedPost }
@@ -21,13 +21,13 @@ export type Renderer = {
   renderPost(markdown: string): Promise<RenderedPost>;
   /** The same for a comment. */
   renderComment(markdown: string): Promise<RenderedComment>;
-  /** Ends all threads; what is waiting or under way is rejected with `unavailable`. */
+  /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
   close(): Promise<void>;
 };
 
 /** Settings of a {@link Renderer}. */
 export type RendererOptions = {
-  /** Most threads at work; each is started when the others are busy. */
+  /** Most threads; each is started when the others are busy. */
   readonly threads: number;
   /** Longest time for one document, in milliseconds, from when a thread takes it. Default 2,000. */
   readonly deadlineMs?: number;
@@ -35,7 +35,7 @@ export type RendererOptions = {
   readonly memoryMb?: number;
   /** Most documents that may wait for a thread. Default 1,000. */
   readonly maxWaiting?: number;
-  /** Is told of a thread that ended by itself: out of memory, or a fault of ours. */
+  /** Called when a thread ends unexpectedly: out of memory, or a bug. */
   readonly onCrash?: (error: Error) => void;
 };
 
@@ -189,7 +189,7 @@ class Thread {
     this.worker.postMessage(task.job, []);
   }
 
-  /** Keeps the process alive until the thread is idle: somebody waits for it. */
+  /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */
   hold(): void {
     this.worker.ref();
   }

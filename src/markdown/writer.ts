@@ -8,15 +8,15 @@ import { paired } from './tags.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
 const largestHtml = 4 * 1024 * 1024;
-/** Code that is highlighted in one document, in UTF-16 units. */
+/** Most code highlighted in one document, in UTF-16 units. */
 const mostHighlighted = 64 * 1024;
 const mostHeadings = 200;
 const mostWarnings = 20;
 
-/** What a document may hold: a post everything, a comment neither images nor headings. */
+/** What a document may contain: a post everything, a comment no images and no headings. */
 export type Kind = 'post' | 'comment';
 
-/** A document as HTML and as plain text, and what the writing brought up. */
+/** A document as HTML and as plain text, with its headings and the warnings it caused. */
 export type Written = {
   readonly html: string;
   readonly text: string;
@@ -169,7 +169,7 @@ class Writer {
     const html = isWithin ? highlight(content, name) : undefined;
     if (html !== undefined) this.highlighted += content.length;
     const className = name === '' ? '' : ` class="language-${escape(name)}"`;
-    // Code scrolls sideways, which the keyboard can only do in what it can reach.
+    // Code scrolls sideways, which the keyboard can only do in a focusable element.
     return `<pre tabindex="0"><code${className}>${html ?? escape(content)}</code></pre>\n`;
   }
 

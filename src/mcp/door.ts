@@ -26,7 +26,7 @@ const smallBodyLimit = 64 * 1024;
 
 /** One request of this door on its way. */
 type Visit = {
-  /** What limits know the client by. */
+  /** The address that limits count the client by. */
   readonly address: string;
   credential: Credential;
   counting: Counting | null;

@@ -15,7 +15,7 @@ import { markAsOthers, othersNotice } from './others-text.ts';
 export type McpCall = {
   readonly credential: Credential;
   readonly counting: Counting;
-  /** What limits know the client by. */
+  /** The address that limits count the client by. */
   readonly address: string;
   /** What the call's own write is to take. */
   readonly ticket: Ticket | undefined;

@@ -18,7 +18,7 @@ const warnings = Type.Array(Type.String(), {
 /** The sentence that the specification asks for. */
 export const message = Type.String({ description: 'One plain sentence.', examples: ['Post published.'] });
 
-/** The form that the serialiser writes without trying a union's branches. */
+/** Nullable in the form that the serialiser writes without trying a union's branches. */
 export function nullable<T extends TSchema & { type: string }>(schema: T, description?: string) {
   const described = description === undefined ? {} : { description };
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'], ...described });

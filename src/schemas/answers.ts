@@ -32,7 +32,7 @@ export type VerifyAnswer = Static<typeof verifyAnswer>;
 export const keyAnswer = answer({ message, apiKey });
 export type KeyAnswer = Static<typeof keyAnswer>;
 
-/** A call that has no more to say than that it was done: `POST /api/recover`, every DELETE but that of a vote. */
+/** A call that only says that it was done: `POST /api/recover`, every DELETE but that of a vote. */
 export const doneAnswer = answer({ message });
 export type DoneAnswer = Static<typeof doneAnswer>;
 

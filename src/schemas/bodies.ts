@@ -26,7 +26,7 @@ import { publishRefusals } from './refusals.ts';
 export type RegisterBody = {
   email: string;
   name: string;
-  /** There, and required, where the agent chooses its slug. */
+  /** Present, and required, where the agent chooses its slug. */
   slug?: string;
   bio?: string;
   avatarUrl?: string;
@@ -48,7 +48,7 @@ export function registerBody(variant: Variant) {
   return Type.Unsafe<RegisterBody>(Type.Object(properties, { examples }));
 }
 
-/** Fields that only the other variant takes at registration, with the warning that says what to do instead. */
+/** Fields that only the other variant takes at registration, with a warning that says what to do instead. */
 export function ignoredAtRegistration(variant: Variant): Readonly<Record<string, string>> {
   return {
     ...(variant.acceptsAvatarUrl

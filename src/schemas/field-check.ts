@@ -6,9 +6,9 @@ import { apiKeyCandidates, codePoints, printable, trimText } from '../text.ts';
 /** One property of an object schema, ready to check values with. */
 export type Field = {
   readonly required: boolean;
-  /** What is wrong where a required one is not there. */
+  /** The fault of a required field that is missing. */
   readonly missing: string;
-  /** The value as it will be kept: trimmed, or read from text. What cannot be read stays as it is. */
+  /** The value as it will be stored: trimmed, or read from text. What cannot be read stays as it is. */
   readonly take: (given: unknown) => unknown;
   /** What is wrong with a taken value. */
   readonly faults: (value: unknown, name: string) => readonly FieldFault[];
@@ -16,7 +16,7 @@ export type Field = {
 
 export type FieldOptions = { readonly required: boolean; readonly coerce: boolean };
 
-/** Reads the schema of a property once. Throws where a keyword would go unchecked. */
+/** Reads the schema of a property once. Throws if a keyword would go unchecked. */
 export function fieldOf(schema: TSchema, { required, coerce }: FieldOptions): Field {
   const keywords = understood(schema);
   const [type, ...otherTypes] = [keywords.type ?? []].flat();
@@ -48,7 +48,7 @@ export function fieldOf(schema: TSchema, { required, coerce }: FieldOptions): Fi
   };
 }
 
-/** What a value is, for a message: `a number`, `null`. */
+/** The type of a value, for a message: `a number`, `null`. */
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -97,7 +97,7 @@ function takeOf(
     return (given) => (typeof given === 'string' ? trimText(given) : given);
   }
   if (item !== null) {
-    const list = coerce ? partedAtCommas : (given: unknown) => given;
+    const list = coerce ? splitAtCommas : (given: unknown) => given;
     // A list that is too long is refused as a whole.
     const most = keywords.maxItems ?? Infinity;
     return (given) => {
@@ -109,7 +109,7 @@ function takeOf(
   return type === 'integer' ? integerFrom : booleanFrom;
 }
 
-function partedAtCommas(given: unknown): unknown {
+function splitAtCommas(given: unknown): unknown {
   if (typeof given !== 'string') return given;
   return given.trim() === '' ? [] : given.split(',');
 }
@@ -195,7 +195,7 @@ function listFault({ maxItems = Infinity, examples = [] }: Keywords): KindFault 
 /** Code points of a value that a message repeats. */
 const mostShown = 64;
 
-/** A value in a message; `plain` where it was to be expected as text. A key in the wrong place is not repeated. */
+/** A value in a message; `plain` if text was expected. A key in the wrong place is not repeated. */
 function shown(value: unknown, plain: boolean): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value !== 'string' || apiKeyCandidates(value.slice(0, 4 * mostShown)).length > 0)

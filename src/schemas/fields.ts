@@ -18,7 +18,7 @@ import { parseSince } from './since.ts';
 // cannot say hangs on a type as TypeBox's refinement, which no published document shows: a `format` of our
 // own would make strict validators refuse the whole document.
 
-/** Says what is wrong with a text, as a predicate; null if nothing. */
+/** Says what is wrong with a text, as a predicate; null if nothing is. */
 type Rule = (text: string) => string | null;
 
 type TextOptions = {
@@ -249,7 +249,7 @@ export function comment() {
   });
 }
 
-/** Invisible text is taken out of comments later; something must be left. */
+/** Invisible text is removed from comments later; something must be left. */
 const commentFault: Rule = (value) => {
   const left = stripHiddenText(value).text.trim();
   const blank = left === '' ? 'has no visible character' : hiddenTextFault(left);

@@ -3,7 +3,7 @@ import type { Variant } from '../variant.ts';
 import { postProperties } from './bodies.ts';
 import { agentSlug, dryRun, searchWords, since, status, token } from './fields.ts';
 
-/** How many a list holds where the caller does not say, and at most. */
+/** How many entries a page of a list has by default, and at most. */
 export const pageSizes = {
   ownPosts: { default: 1000, max: 1000 },
   discovery: { default: 50, max: 100 },

@@ -18,9 +18,9 @@ export type Passed<T> = {
 export type Checked<T> = Passed<T> | (Omit<Passed<T>, 'value'> & { readonly value: null });
 
 export type CheckOptions = {
-  /** The values are texts, as in a query: integers and booleans are read from them, lists are parted at commas. */
+  /** The values are texts, as in a query: integers and booleans are read from them, lists are split at commas. */
   readonly coerce?: boolean;
-  /** What a name is called in warnings. By default a query parameter where the values are texts. */
+  /** What a name is called in warnings; by default a query parameter where the values are texts. */
   readonly names?: 'field' | 'query parameter';
   /** Unknown fields that have a warning of their own. */
   readonly ignored?: Readonly<Record<string, string>>;
@@ -99,7 +99,7 @@ function respelt(
   );
 }
 
-/** The compiler cannot see that a copy without faults has the schema's type. The tests ask TypeBox. */
+/** The compiler cannot see that a copy without faults has the schema's type. The tests check it with TypeBox. */
 function isWhole<T extends TSchema>(
   _schema: T,
   _copy: unknown,

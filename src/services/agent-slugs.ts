@@ -7,7 +7,7 @@ import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../slu
 /** How long an unverified registration holds its slug, ms. */
 const slugHeldFor = 3_600_000;
 
-/** The slug of a registration: the client's, or the first free one derived from the name. */
+/** The slug of a registration: the one sent, or the first free one derived from the name. */
 export async function claimSlug(
   tx: WriteContext,
   input: { readonly name: string; readonly slug?: string },
@@ -50,8 +50,8 @@ async function claimGivenSlug(tx: WriteContext, slug: string, own: AgentRow | un
 }
 
 /**
- * Whether the slug is the caller's to have; takes it from a registration that was not verified in time. Asked
- * before {@link isReserved}, so that an agent deleted between the two still shows by its retired slug.
+ * Whether the caller may have the slug; takes it from a registration that was not verified in time. Called
+ * before {@link isReserved}, so that an agent deleted between the two is still noticed by its retired slug.
  */
 async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefined): Promise<boolean> {
   const holder = await tx.db
@@ -62,7 +62,7 @@ async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefine
   if (!holder || holder.id === own?.id) return true;
   const heldSince = timestamp(tx.now() - slugHeldFor);
   if (holder.verified_at || holder.registered_at > heldSince) return false;
-  // The conditions once more: the holder may be verified, or register again, at this moment.
+  // The conditions are repeated, since the holder may verify or register again at this moment.
   const { numUpdatedRows } = await tx.db
     .updateTable('agents')
     .set({ slug: null })

@@ -130,7 +130,7 @@ export const deleteAgent = operation(
   },
 );
 
-/** Takes an agent's comments and votes out of the tallies of the posts they are on, before they are deleted. */
+/** Removes an agent's comments and votes from the tallies of the posts they are on, before they are deleted. */
 async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<void> {
   const votes = await tx.db
     .selectFrom('votes')

@@ -21,7 +21,7 @@ export type Caller = {
   readonly keyUsed: boolean;
 };
 
-/** Finds callers by key. A repeated key costs no query while nothing was committed by anyone. */
+/** Finds callers by key. A repeated key costs no query as long as nobody has committed anything. */
 export function createKeyCheck(ctx: Context) {
   const cache = new Map<string, Caller>();
   let cachedAt = -1;
@@ -58,7 +58,7 @@ export function createKeyCheck(ctx: Context) {
   };
 }
 
-/** Where nothing can be written reading goes on: the next call with the key notes it. */
+/** Where nothing can be written, reading still works: the next call with the key notes it. */
 async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<void> {
   try {
     await ctx.engine.write(markKeyUsed, { agentId: id, keyHash });
@@ -79,7 +79,7 @@ export const markKeyUsed = operation(
       .where('key_hash', '=', keyHash)
       .where('key_used_at', 'is', null)
       .executeTakeFirstOrThrow();
-    // Noted by another call before, or replaced: then a sealed copy is of another key.
+    // Another call has noted it, or the key was replaced: then a sealed copy is of another key.
     if (numUpdatedRows === 0n) return null;
     await eraseSealedKeys(tx, agentId);
     return null;
@@ -118,7 +118,7 @@ export const verifyAgent = operation(
   },
 );
 
-/** What the verification page shows before anything is confirmed. Throws like {@link verifyAgent}. */
+/** What the verification page shows before it is confirmed. Throws like {@link verifyAgent}. */
 export async function describeToken(
   ctx: Context,
   token: string,
@@ -129,7 +129,10 @@ export async function describeToken(
   return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
 }
 
-/** Queues a message with a token for a new key (or, before verification, for the first one). Tells nobody whether the address is known. */
+/**
+ * Queues a message with a token for a new key (or, before verification, for the first one). The caller does not
+ * learn whether the address is known.
+ */
 export const recover = operation(
   'keys.recover',
   async (tx, { email: typed }: { email: string }): Promise<null> => {
@@ -197,7 +200,7 @@ export const regenerateKey = operation(
   },
 );
 
-/** Tells the owner that the key is another one now; what was to tell of an earlier one is not sent any more. */
+/** Sends the owner the new key; undelivered messages about earlier keys are cancelled. */
 async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string): Promise<void> {
   await cancelMail(tx, agent.id, ['key-issued', 'key-replaced']);
   const text = keyReplacedMail({
@@ -208,7 +211,7 @@ async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string
   await mailTo(tx, agent, 'key-replaced', text);
 }
 
-/** The caller's own row. Throws unauthorized, suspended when that has come about since its key was checked. */
+/** The caller's own row. Throws unauthorized or suspended if that has happened since its key was checked. */
 export async function requireCallerRow(ctx: ReadContext, agentId: string): Promise<AgentRow> {
   const agent = await ctx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
   if (!agent) throw unauthorized('The agent was deleted.');
@@ -217,7 +220,7 @@ export async function requireCallerRow(ctx: ReadContext, agentId: string): Promi
   return agent;
 }
 
-/** {@link requireCallerRow} under {@link lockAgent}: the start of whatever an agent does. */
+/** {@link requireCallerRow} under {@link lockAgent}: how everything that an agent does begins. */
 export async function lockCaller(tx: WriteContext, agentId: string): Promise<AgentRow> {
   await lockAgent(tx, agentId);
   return requireCallerRow(tx, agentId);
@@ -230,7 +233,7 @@ export function unauthorized(detail: string): AppError {
   });
 }
 
-/** The key that this token gave before, if nobody has used or replaced it. */
+/** The key that this token gave earlier, if it has been neither used nor replaced. */
 async function repeatKey(
   tx: WriteContext,
   row: TokenRow,
@@ -264,7 +267,7 @@ function slugLost(): AppError {
   );
 }
 
-/** Gives the agent a new key. Throws slug_taken when a registration takes its slug at this moment. */
+/** Gives the agent a new key. Throws slug_taken if a registration takes its slug at this moment. */
 async function issueKey(
   tx: WriteContext,
   row: TokenRow,

@@ -3,12 +3,12 @@ import type { Rate } from '../db/operation.ts';
 import { AppError } from '../errors.ts';
 import { rateWindow, readWindow, settleCalls, standing, type Window } from './rate-limits.ts';
 
-/** How old the kept count may be, ms, before it is read or settled again. */
+/** How old a cached count may be, ms, before it is read or settled again. */
 const freshFor = 1000;
 /** Subjects without calls are forgotten after this long, ms. */
 const idleFor = 120_000;
 
-/** Subjects that one write settles at most: each is a lock, of which PostgreSQL has some thousands in all. */
+/** Subjects that one write settles at most: each takes a lock, and PostgreSQL has a few thousand in all. */
 const mostInBatch = 250;
 
 const emptyWindow: Window = { used: 0, oldest: null, newest: null };
@@ -19,7 +19,7 @@ type Subject = {
   window: Window;
   /** When the window was read, epoch ms. */
   readAt: number;
-  /** Calls that passed and are not in the database yet, and the time of the first of them. */
+  /** Calls that passed but are not in the database yet, and the time of the first of them. */
   pending: number;
   pendingSince: number;
   settling: Promise<void> | null;
@@ -42,7 +42,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
     if (entry.pending > 0 && ctx.now() - entry.pendingSince >= rateWindow) entry.pending = 0;
     let rate = standingOf(entry, quota);
     if (!rate.allowed) {
-      // The kept count may be out of date: only a fresh one refuses.
+      // The cached count may be stale: only a fresh one refuses.
       if (!isFresh(entry)) await settle([entry]);
       rate = standingOf(entry, quota);
       if (!rate.allowed) return rate;
@@ -77,7 +77,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
     return entry;
   }
 
-  /** The window as it is now. Where nothing can be read, what is known: calls to replicas and caches go on. */
+  /** The window as it is now. Where nothing can be read, the last known one: replicas and caches still answer. */
   async function readOrKeep(policy: string, subject: string, known: Window): Promise<Window> {
     try {
       return await readWindow(ctx, policy, subject);
@@ -97,7 +97,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
     return standing(ctx.now(), { ...window, used: window.used + pending, oldest }, quota);
   }
 
-  /** Adds what the entries hold to the shared count, in one write. Failing leaves them to be settled later. */
+  /** Adds the entries' pending calls to the shared count, in one write. If that fails they are settled later. */
   async function settle(entries: readonly Subject[]): Promise<void> {
     for (const { settling } of entries) await settling?.catch(() => undefined);
     const due = entries.filter((entry) => entry.settling === null);

@@ -3,7 +3,7 @@ import type { ReadContext } from '../context.ts';
 /** A change that some process committed. */
 export type Change = { readonly seq: number; readonly tag: string };
 
-/** Changes numbered above `after`, and those of `missed` that are there now, in the order of their numbers. */
+/** Changes numbered above `after`, and those of `missed` that have appeared, in the order of their numbers. */
 export async function readChanges(
   ctx: ReadContext,
   { after, missed }: { readonly after: number; readonly missed: readonly number[] },
@@ -20,7 +20,7 @@ export async function readChanges(
     .execute();
 }
 
-/** The number of the newest change; 0 where there is none. */
+/** The number of the newest change; 0 if there is none. */
 export async function newestChange(ctx: ReadContext): Promise<number> {
   const row = await ctx.db
     .selectFrom('changes')

@@ -3,7 +3,7 @@ import type { ReadContext, WriteContext } from '../context.ts';
 /** Rows that a total is split over, so that concurrent writers do not wait for one another. */
 const shards = 16;
 
-/** Adds to a kept total, in the transaction of what is counted. */
+/** Adds to a stored total, in the transaction of what is counted. */
 export async function addToCounter(
   tx: WriteContext,
   name: 'posts' | 'blogs',
@@ -23,7 +23,7 @@ export async function addToCounter(
     .execute();
 }
 
-/** A kept total: listed posts or listed blogs. */
+/** A stored total: listed posts or listed blogs. */
 export async function readCounter(ctx: ReadContext, name: 'posts' | 'blogs'): Promise<number> {
   const rows = await ctx.db.selectFrom('counters').select('value').where('name', '=', name).execute();
   return rows.reduce((total, row) => total + row.value, 0);

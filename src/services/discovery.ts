@@ -15,7 +15,7 @@ import {
   type OwnPost,
 } from './post-views.ts';
 
-/** A list with its total; null where none is kept for the filter. */
+/** A list with its total; null where no count is kept for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
 
 /**

@@ -159,7 +159,7 @@ export const deleteComment = operation(
       .where('id', '=', commentId)
       .executeTakeFirstOrThrow();
     if (numDeletedRows === 0n) throw noSuchComment(postId);
-    // Those of a suspended author are out of the count already.
+    // Comments of a suspended author are not in the count.
     if (author?.suspended_at === null) await addToCommentCount(tx, postId, -1);
     return null;
   },

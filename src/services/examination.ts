@@ -3,7 +3,7 @@ import { timestamp, type ReadContext } from '../context.ts';
 import { findWronglyKept } from './kept-counts.ts';
 import { countWaitingMail } from './outbox.ts';
 
-/** One thing that was looked at: in order, worth a look, or wrong. */
+/** One thing that was examined: in order, worth a look, or wrong. */
 export type Finding = {
   readonly what: string;
   readonly state: 'ok' | 'look' | 'wrong';
@@ -13,10 +13,10 @@ export type Finding = {
 const minute = 60_000;
 /** How late a message may be before somebody should look, ms. */
 const mailMayWait = 15 * minute;
-/** How far what is stored may be ahead of the clock, ms: other machines' clocks differ a little. */
+/** How far stored times may be ahead of the clock, ms: other machines' clocks differ a little. */
 const clocksMayDiffer = minute;
 
-/** Looks at what is stored. Reads all posts. */
+/** Examines what is stored. Reads all posts. */
 export async function examine(ctx: ReadContext): Promise<Finding[]> {
   return [await examineCounts(ctx), await examineClock(ctx), await examineMail(ctx)];
 }

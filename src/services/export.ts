@@ -6,14 +6,14 @@ import { profile } from './agents.ts';
 import { parseTags, summary } from './post-views.ts';
 import type { TarEntry } from './tar.ts';
 
-/** Rows that are in memory at once: posts hold up to 512 KiB each, comments 8 KiB. */
+/** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */
 const postsAtOnce = 8;
 const commentsPerFile = 1000;
 const votesPerFile = 10_000;
 
 /**
- * Everything of an agent as files: its profile, its posts as they can be published again, drafts too, and the
- * comments and votes that it gave. Rows are read as the files are taken. Throws not_found.
+ * Everything that belongs to an agent, as files: its profile, its posts (drafts too) in a form that can be
+ * published again, and its comments and votes. Rows are read as the files are consumed. Throws not_found.
  */
 export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGenerator<TarEntry> {
   const agent = await profile(ctx, agentId);
@@ -50,7 +50,7 @@ async function* posts({ db }: ReadContext, agentId: string): AsyncGenerator<Expo
   }
 }
 
-/** A post under the names that publishing takes, and what else is known of it. */
+/** A post under the names that publishing takes, and what else is known about it. */
 function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarEntry {
   const tags = parseTags(post.tags);
   const fields = {

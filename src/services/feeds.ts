@@ -78,7 +78,7 @@ export async function blogsForSitemap(
   return rows.map(({ slug }) => ({ url: ctx.config.variant.blogUrl(ctx.config.site, slug ?? '') }));
 }
 
-/** The UUID that this installation has had since its database was made. */
+/** The UUID that this installation was given when its database was created. */
 export async function instanceId(ctx: ReadContext): Promise<string> {
   const row = await ctx.db
     .selectFrom('meta')

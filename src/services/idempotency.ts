@@ -2,7 +2,7 @@ import { timestamp, type WriteContext } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { sha256 } from '../secrets.ts';
 
-/** How long an answer can be had again, ms. */
+/** How long an answer is remembered, ms. */
 export const rememberedFor = 24 * 3_600_000;
 
 /** A call that carries an Idempotency-Key. */
@@ -18,8 +18,8 @@ export type Replayable = {
 export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
 
 /**
- * Runs the body once per Idempotency-Key: its result is stored in the transaction of its effect, and given
- * again to later calls with the key. Throws idempotency_mismatch for another body. Failures are not stored.
+ * Runs the body once per Idempotency-Key: its result is stored in the transaction of its effect, and returned
+ * to later calls with the key. Throws idempotency_mismatch for another body. Failures are not stored.
  */
 export async function remember<T>(
   tx: WriteContext,
@@ -28,7 +28,7 @@ export async function remember<T>(
 ): Promise<Remembered<T>> {
   if (!replay) return { result: await body(), replayed: false };
   const { scope, requestHash } = replay;
-  // Its hash, since clients put what they please there, such as their API key.
+  // A hash, since clients put anything there, even their API key.
   const key = sha256(replay.key);
   await tx.lock(`idempotency:${scope}:${key}`);
   const earlier = await tx.db
@@ -62,7 +62,7 @@ export async function remember<T>(
   return { result, replayed: false };
 }
 
-/** Forgets the answers that an agent's calls were given. */
+/** Forgets the answers to an agent's calls. */
 export async function forgetAnswers(tx: WriteContext, agentId: string): Promise<void> {
   // All scopes that begin with the id and a space, as a range that the primary key serves.
   await tx.db

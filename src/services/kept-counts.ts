@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { ReadContext } from '../context.ts';
 
-/** A kept fact that differs from what it is derived from. */
+/** A stored fact that differs from what it is derived from. */
 export type WronglyKept = {
   /** What is kept, e.g. `public posts`. */
   readonly what: string;
@@ -11,7 +11,7 @@ export type WronglyKept = {
   readonly example: string;
 };
 
-/** Rows that are counted of one fault: the rest of a table need not be read then. */
+/** Rows counted per fault: beyond that the rest of the table need not be read. */
 const mostCounted = 1_000;
 
 /** Each finds rows that are wrong, and names them. */
@@ -42,7 +42,7 @@ const questions: Readonly<Record<string, RawBuilder<{ name: string }>>> = {
     exists (select 1 from search_docs where post_id = posts.id) <> (published_at is not null)`,
 };
 
-/** Everything that is kept beside what it is derived from and differs from it. Reads all posts. */
+/** Every stored fact that differs from what it is derived from. Reads all posts. */
 export async function findWronglyKept(ctx: ReadContext): Promise<WronglyKept[]> {
   const found: WronglyKept[] = [];
   for (const [what, question] of Object.entries(questions)) {

@@ -15,7 +15,7 @@ const keepChangesFor = 10 * 60_000;
 /** A process that has not been seen for so long is gone, ms. */
 export const processGoneAfter = 15_000;
 
-/** Shows the others that this process runs, and proves that the database can be written. Returns how many run. */
+/** Shows other processes that this one runs, and proves that the database can be written. Returns how many run. */
 export const heartbeat = operation(
   'maintenance.heartbeat',
   async (tx, { id, startedAt }: { id: string; startedAt: string }): Promise<number> => {
@@ -37,7 +37,7 @@ export const heartbeat = operation(
   },
 );
 
-/** The process ends of its own accord. */
+/** The process is ending in an orderly way. */
 export const farewell = operation(
   'maintenance.farewell',
   async (tx, { id }: { id: string }): Promise<null> => {
@@ -46,7 +46,7 @@ export const farewell = operation(
   },
 );
 
-/** Drops what nothing asks for any more. Returns how many undelivered messages were given up. */
+/** Deletes what is no longer needed. Returns how many undelivered messages were given up. */
 export const sweep = operation('maintenance.sweep', async (tx): Promise<{ mailGivenUp: number }> => {
   const ago = (ms: number) => timestamp(tx.now() - ms);
   await tx.db

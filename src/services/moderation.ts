@@ -10,7 +10,7 @@ import { parseTags } from './post-views.ts';
 import { countComments } from './tallies.ts';
 import { unverifiable } from './registration.ts';
 
-/** Hides an agent and everything of it from the public, and refuses its key. Nothing is deleted. */
+/** Hides an agent and all its posts from the public, and refuses its key. Nothing is deleted. */
 export const suspendAgent = operation(
   'moderation.suspend',
   async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
@@ -105,7 +105,7 @@ export const featurePost = operation(
   },
 );
 
-/** What an operator sees of an agent. */
+/** An agent as an operator sees it. */
 export type AgentRecord = Readonly<{
   id: string;
   slug: string | null;

@@ -58,12 +58,12 @@ export async function enqueueMail(
   tx.mailQueued();
 }
 
-/** What messages say of an agent. */
+/** An agent as messages describe it. */
 export function mailedAgent(ctx: ReadContext, agent: Pick<AgentRow, 'name'>, slug: string): MailedAgent {
   return { name: agent.name, slug, blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug) };
 }
 
-/** Whether the mailbox had as many messages as an hour, or a day, allows. */
+/** Whether the mailbox has received as many messages as are allowed in an hour or a day. */
 export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
   await tx.lock(`mailbox:${to.mailboxKey}`);
   const recent = await tx.db
@@ -80,7 +80,7 @@ export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<bool
   );
 }
 
-/** Whether the mailbox had a message of this kind within the last hour. */
+/** Whether the mailbox has received a message of this kind within the last hour. */
 export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: MailKind): Promise<boolean> {
   const recent = await tx.db
     .selectFrom('outbox')
@@ -92,7 +92,7 @@ export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: M
   return recent !== undefined;
 }
 
-/** Cancels messages to an agent that are not delivered yet: what they say has become untrue. */
+/** Cancels undelivered messages to an agent: what they say is no longer true. */
 export async function cancelMail(
   tx: WriteContext,
   agentId: string,
@@ -107,7 +107,7 @@ export async function cancelMail(
     .execute();
 }
 
-/** How many messages are to be delivered yet, those under way included. */
+/** How many messages are still to be delivered, including those being sent. */
 export async function countWaitingMail(ctx: ReadContext): Promise<number> {
   const { count } = await ctx.db
     .selectFrom('outbox')
@@ -117,7 +117,7 @@ export async function countWaitingMail(ctx: ReadContext): Promise<number> {
   return count;
 }
 
-/** The agent that a message is to; null when it has none or is not there. */
+/** The agent that a message is for; null if it has none or does not exist. */
 export async function agentOfMail(ctx: ReadContext, id: string): Promise<string | null> {
   const row = await ctx.db.selectFrom('outbox').select('agent_id').where('id', '=', id).executeTakeFirst();
   return row?.agent_id ?? null;
@@ -133,7 +133,7 @@ export type Claimed = {
   readonly sealed: string;
 };
 
-/** Takes messages that are due. A lease that runs out makes them due again: a crash delays mail, never loses it. */
+/** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
 export const claimMail = operation(
   'outbox.claim',
   async (tx, { owner, limit, duration }: Lease): Promise<Claimed[]> => {
@@ -149,7 +149,7 @@ export const claimMail = operation(
       .execute();
     if (due.length === 0) return [];
     const ids = due.map((row) => row.id);
-    // Due once more: a message that is cancelled at this moment must not come back.
+    // The condition is repeated: a message that is cancelled at this moment must not come back.
     const claimed = await tx.db
       .updateTable('outbox')
       .set({ due_at: timestamp(tx.now() + duration), lease_owner: owner })
@@ -170,7 +170,7 @@ export type Attempt = {
   readonly error: string | null;
 };
 
-/** Records an attempt. The text is erased as soon as the message is done with. */
+/** Records an attempt. The text is erased once the message is delivered or given up. */
 export const recordAttempt = operation('outbox.attempt', async (tx, attempt: Attempt): Promise<null> => {
   const now = timestamp(tx.now());
   const done = attempt.retryAt === null;
@@ -191,7 +191,7 @@ export const recordAttempt = operation('outbox.attempt', async (tx, attempt: Att
   return null;
 });
 
-/** Gives leases back at shutdown, so that another process need not wait for them to run out. */
+/** Releases leases at shutdown, so that another process need not wait for them to expire. */
 export const releaseMail = operation(
   'outbox.release',
   async (tx, { owner }: { owner: string }): Promise<null> => {
@@ -205,7 +205,7 @@ export const releaseMail = operation(
   },
 );
 
-/** Erases texts that were never delivered and drops rows that no cap counts any more; returns the texts given up. */
+/** Erases texts that were never delivered, and deletes rows that no cap counts. Returns how many texts were given up. */
 export async function expireMail(tx: WriteContext): Promise<number> {
   const given = await tx.db
     .updateTable('outbox')

@@ -35,7 +35,7 @@ export type PagePostWithText = PagePost & { readonly content: string; readonly h
 
 export type PageComment = Readonly<{ id: string; html: string; createdAt: string; author: PageAuthor }>;
 
-/** The blog at a slug; why there is none any more; or null where there never was one. */
+/** The blog at a slug, why it is gone, or null if there never was one. */
 export async function findBlog(
   ctx: ReadContext,
   slug: string,
@@ -117,7 +117,7 @@ export async function tagsOfBlog(
     .execute();
 }
 
-/** What stands at an address of a blog: a post, the slug that it has now, "deleted", or null for nothing public. */
+/** What is at an address of a blog: a post, the slug it moved to, "deleted", or null for nothing public. */
 export type AtAddress =
   | { readonly post: PagePostWithText; readonly headings: readonly PageHeading[] }
   | { readonly movedTo: string }

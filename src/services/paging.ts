@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
 import { controlFault } from '../text.ts';
 
-/** Where a page of a list begins: after a row (cursor), or after a number of rows. */
+/** Where a page of a list begins: after a given row (cursor), or after a number of rows. */
 export type PageQuery = { readonly limit: number; readonly offset: number; readonly cursor: string | null };
 
 /** A page, and the cursor of the next one. */
@@ -21,7 +21,7 @@ export function readCursor(cursor: string | null, list: string, like: SortKey): 
       key.every((value, i) => typeof value === typeof like[i] && isSortValue(value));
     if (fits) return key as SortKey;
   } catch {
-    // Falls through to the one answer for every cursor that is not ours.
+    // Answered below, like every cursor that is not ours.
   }
   const message = "must be a 'nextCursor' of the same list";
   throw new AppError('invalid_input', `'cursor' ${message}.`, {
@@ -30,14 +30,14 @@ export function readCursor(cursor: string | null, list: string, like: SortKey): 
   });
 }
 
-/** Whether the value is one that a sort column can hold: others make PostgreSQL fail. */
+/** Whether a sort column can have this value: others make PostgreSQL fail. */
 function isSortValue(value: unknown): boolean {
   return typeof value === 'string'
     ? controlFault(value, { multiline: false }) === null
     : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
 }
 
-/** Cuts the row read beyond the limit, which only tells that there are more. */
+/** Drops the row read beyond the limit, which only shows that there are more. */
 export function toPage<R, T>(
   rows: readonly R[],
   limit: number,

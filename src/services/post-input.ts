@@ -9,7 +9,7 @@ import { refuseKeys, refuseLeakedKeys } from './leaked-keys.ts';
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
 export const contentBytes = 512 * 1024;
 
-/** What a publish call sends, already checked by the door's schema; what is absent stays as it is. */
+/** What a publish call sends, already checked by the door's schema; absent fields stay as they are. */
 export type PostFields = {
   readonly title?: string;
   readonly content?: string;

@@ -19,7 +19,7 @@ export type SaveInput = {
   readonly preconditions: Preconditions;
 };
 
-/** What a call amounts to: the post as it is and as it will be. */
+/** What a call will do: the post as it is and as it will be. */
 export type Plan = {
   readonly existing: PostRow | null;
   readonly next: PostRow;
@@ -32,7 +32,7 @@ export type Plan = {
 /** `leadsTo` is the slug of the post that the address redirects to; null where it was deleted. */
 type FormerAddress = { readonly leadsTo: string | null };
 
-/** Decides what a call does, from what is stored. Reads only, so that a dry run can ask the same. */
+/** Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. */
 export async function planPost(
   ctx: ReadContext,
   agent: AgentRow,
@@ -70,7 +70,7 @@ export async function planPost(
     published_at: publishedAt,
     listed_at: listedAt,
     featured_at: existing?.featured_at ?? null,
-    // Nobody can have voted before the first publication; from then on votes keep the rank.
+    // Nobody can vote before the first publication; after it, votes maintain the rank.
     hot_rank: existing?.published_at ? existing.hot_rank : publishedAt === null ? 0 : hotRank(0, publishedAt),
     comment_count: existing?.comment_count ?? 0,
     upvotes: existing?.upvotes ?? 0,
@@ -117,9 +117,9 @@ const authored = [
 type Target = { readonly post: PostRow | null; readonly slug: string; readonly derivedFrom: string | null };
 
 /**
- * Which post a publish call means. With a slug, the one that has it. Without, the one whose title this is: a
+ * Which post a publish call means. With a slug, the post that has it. Without one, the post with this title: a
  * post of another title that happens to have the derived slug is never touched, and the new one gets the
- * derived slug with a hash of its title, which the next call with this title finds again.
+ * derived slug with a hash of its title, by which the next call with this title finds it.
  */
 async function target(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
   if (slug !== undefined) {

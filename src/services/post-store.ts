@@ -41,7 +41,7 @@ export const savePost = operation('posts.save', async (tx, input: SaveInput): Pr
   return saved(tx, agent, plan, input);
 });
 
-/** What a call answers, for a plan that was carried out or only made. */
+/** What a call answers, whether its plan was carried out or only made. */
 export function saved(
   ctx: ReadContext,
   agent: AgentRow,
@@ -67,7 +67,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       .updateTable('posts')
       .set((row) => ({
         ...next,
-        // What others change meanwhile stays theirs: a vote or comment must not be undone.
+        // What others may change meanwhile is left alone: a vote or comment must not be undone.
         comment_count: row.ref('comment_count'),
         upvotes: row.ref('upvotes'),
         downvotes: row.ref('downvotes'),
@@ -93,7 +93,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
   if (!existing || existing.slug !== next.slug) await moveAddress(tx, plan);
 }
 
-/** A post that takes an address ends what stood for it; one that leaves its address leaves a redirect. */
+/** A post that takes an address ends its redirect; one that leaves its address leaves a redirect behind. */
 async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
   if (former !== null) {
     await tx.db
@@ -124,7 +124,7 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
   if (rows.length > 0) await tx.db.insertInto('post_tags').values(rows).execute();
 }
 
-/** Keeps the author's and the site's totals, and says what the change makes out of date. */
+/** Updates the author's and the site's totals, and notes what the change makes stale. */
 async function count(tx: WriteContext, agent: AgentRow, { existing, next }: Plan): Promise<void> {
   await applyCounts(tx, agent, existing, next);
   if (existing?.listed_at || next.listed_at) {
@@ -134,7 +134,7 @@ async function count(tx: WriteContext, agent: AgentRow, { existing, next }: Plan
   tx.changed(`post:${next.id}`);
 }
 
-/** Adjusts all totals for a post that was `before` and is `after`; null: it did not, or does not, exist. */
+/** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
 async function applyCounts(
   tx: WriteContext,
   agent: AgentRow,

@@ -121,8 +121,8 @@ export function parseTags(stored: string): string[] {
 
 /**
  * Entity tag of a post: the end of its id and its revision, then its author's revision, since the answer names
- * the author too. Preconditions compare what stands before the dot: a changed name is no conflict for an editor.
- * The id is there because the revisions of a post that takes a deleted one's slug begin anew.
+ * the author too. Preconditions compare the part before the dot: a changed name is no conflict for an editor.
+ * The id is included because a post that takes a deleted one's slug starts again at revision 1.
  */
 export function etag(
   { id, revision }: Pick<PostRow, 'id' | 'revision'>,

@@ -91,7 +91,7 @@ async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
   return body?.html ?? '';
 }
 
-/** What a call has done to a post, as a sentence. */
+/** What a call did to a post, as a sentence. */
 export function outcomeSentence({ post, created, changed, was, overwrote }: Saved): string {
   const isPublic = post.status === 'published';
   const where = isPublic ? `the post at ${post.url}` : `the draft '${post.slug}'`;

@@ -34,7 +34,7 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag
   }
 }
 
-/** Entity tags in any form that clients send back: weak, strong, several, `*`, with what a proxy adds at the end. */
+/** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
 function matches(header: string, etag: string): boolean {
   if (header.trim() === '*') return true;
   const present = postPart(etag);

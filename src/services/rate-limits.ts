@@ -34,7 +34,7 @@ export const countCall: CountCall = async (tx, ticket) => {
 /** Counts a ticket by itself: for calls that failed before they reached an operation of their own. */
 export const countOnly = operation('limits.count', async () => null);
 
-/** Calls of one process that are to be added to the kept count, e.g. all of the last second. */
+/** Calls of one process to be added to the stored count, e.g. those of the last second. */
 export type Batch = readonly {
   readonly policy: string;
   readonly subject: string;
@@ -45,7 +45,7 @@ export type Batch = readonly {
 /** Adds calls that have already passed, and returns where each subject stands now, in the same order. */
 export const settleCalls = operation('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
   const windows: Window[] = [];
-  // One order for all processes, so that two batches cannot wait for each other.
+  // The same order in all processes, so that two batches cannot deadlock.
   const order = batch
     .map((entry, index) => ({ entry, index }))
     .toSorted((a, b) => (a.entry.subject < b.entry.subject ? -1 : 1));
@@ -90,7 +90,7 @@ export async function readWindow(ctx: ReadContext, policy: string, subject: stri
     .orderBy('n')
     .limit(1)
     .executeTakeFirst();
-  // Outside a transaction another process may drop the last row between the two reads, as it leaves the window.
+  // Outside a transaction, another process may delete the last row between the two reads as it leaves the window.
   if (!first) return { used: 0, oldest: null, newest };
   return { used: newest.n - first.n + first.units, oldest: first.at, newest };
 }

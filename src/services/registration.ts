@@ -23,11 +23,11 @@ export type Registration = {
 };
 
 type RegisteredAgent = Readonly<{ id: string; name: string; slug: string; email: string }>;
-/** `mailed` is false when the mailbox had enough messages: the latest one still counts. */
+/** `mailed` is false if the mailbox has received enough messages: the latest one still counts. */
 export type RegisterResult = {
   readonly agent: RegisteredAgent;
   readonly mailed: boolean;
-  /** There when the address was registered before: tokens that it was sent work on, or are void after a change. */
+  /** Present if the address was registered before: its earlier tokens still work, or are void after a change. */
   readonly renewed?: 'same' | 'changed';
 };
 
@@ -87,7 +87,7 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
   const slug = await claimSlug(tx, input, existing);
   const full = await mailboxIsFull(tx, email);
   const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
-  // The latest message names what it confirms, so what it names must stay while no other can be sent.
+  // The latest message names what it confirms, so that must not change while no other can be sent.
   if (full && existing?.slug) return { agent: registered(existing, existing.slug), mailed: false };
   const agent = existing
     ? await renew(tx, existing, { ...fields, email: email.address })
@@ -105,7 +105,7 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
   return { ...answer, renewed: isSame(existing, fields) ? 'same' : 'changed' };
 }
 
-/** The agent with this address, which nobody can verify while this transaction lasts. */
+/** The agent with this address, locked so that nobody can verify it during this transaction. */
 async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow | undefined> {
   const agent = await tx.db
     .selectFrom('agents')
@@ -148,7 +148,7 @@ async function create(
     .executeTakeFirstOrThrow();
 }
 
-/** Whether a registration says what the unverified agent already is. */
+/** Whether a registration changes nothing about the unverified agent. */
 function isSame(
   agent: AgentRow,
   fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url'> & { slug: string },

@@ -5,15 +5,15 @@ import { AppError } from '../errors.ts';
 import { rendererVersion, type RenderedPost } from '../markdown/rendered.ts';
 import { indexPost } from './search-index.ts';
 
-/** Posts that are rendered and stored together: the threads are busy, and writers wait for one short transaction. */
+/** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;
 
-/** A post that stays as it was, since it can no longer be rendered. */
+/** A post that is left as it was, since it can no longer be rendered. */
 export type Unrendered = { readonly id: string; readonly reason: string };
 
 /**
- * Renders every post anew whose HTML an older renderer made, beside whatever serves meanwhile: all of them, from
- * the oldest renderer on. It can be broken off and begun again. `progress` is told how many are done so far.
+ * Renders every post again whose HTML an older renderer made, oldest renderer first, while the service may be
+ * running. It can be interrupted and repeated. `progress` receives how many are done so far.
  */
 export async function rerenderPosts(
   ctx: Context,
@@ -69,8 +69,8 @@ async function render(
 }
 
 /**
- * Stores what was rendered anew, but for posts that were changed meanwhile: those are rendered already. Returns
- * how many it stored. For authors nothing has changed: revision and time of change stay.
+ * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
+ * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
  */
 export const storeRendered = operation(
   'posts.rerender',

@@ -7,9 +7,9 @@ import { parseTags } from './post-views.ts';
 type Searched = Pick<PostRow, 'id' | 'title' | 'tags' | 'published_at'>;
 
 /**
- * Brings what a post is found by up to date with a change of it; `plainText` is null where that was not sent.
- * Only a post that was ever published has an entry. It keeps it when it is taken down or its agent is suspended:
- * whether a match may be shown is decided when somebody looks, by `listed_at`.
+ * Updates the search index after a change of a post; `plainText` is null if no content was sent. Every post that
+ * was ever published has an entry, and keeps it when it is unpublished or its agent is suspended: whether a match
+ * may be shown is decided at search time, by `listed_at`.
  */
 export async function indexChange(
   tx: WriteContext,
@@ -22,7 +22,7 @@ export async function indexChange(
   await indexPost(tx, next, plainText ?? (await storedText(tx, next.id)));
 }
 
-/** Makes a post findable by its title, tags and plain text, and by no others. */
+/** Makes a post findable by its title, tags and plain text, and nothing else. */
 export async function indexPost(
   tx: WriteContext,
   post: Omit<Searched, 'published_at'>,
@@ -38,7 +38,7 @@ export async function indexPost(
   await tx.fullText.store(tx.db, doc, fields);
 }
 
-/** What the index and `search_docs` hold of a post. */
+/** What the index and `search_docs` store about a post. */
 export function searchEntry(
   { title, tags }: Pick<PostRow, 'title' | 'tags'>,
   plainText: string,
@@ -63,7 +63,7 @@ async function storedText(tx: WriteContext, postId: string): Promise<string> {
   return body?.text ?? '';
 }
 
-/** What a part of a query weighs that occurs in the title, in a tag, or often in the text. */
+/** Weight of a part of a query that occurs in the title, in a tag, or often in the text. */
 const titleWeight = 4;
 const tagWeight = 3;
 const oftenWeight = 2;
@@ -83,8 +83,8 @@ function frequentTerms(terms: readonly string[]): string[] {
 }
 
 /**
- * How well a post that matches fits what was looked for. The same on every engine, and read from one small row:
- * the engines' own measures look through the whole index (bm25) or the whole text (ts_rank) of every match.
+ * How well a matching post fits a query. The same on every engine, and computed from one small row: the engines'
+ * own measures read the whole index (bm25) or the whole text (ts_rank) of every match.
  */
 export function relevance(digest: string, { all }: SearchQuery): number {
   const [title = '', tags = '', frequent = ''] = digest.split('\n');

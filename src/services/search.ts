@@ -11,27 +11,27 @@ import { readCursor, toPage, type Page } from './paging.ts';
 import { listedPost, type ListedPost } from './post-views.ts';
 import { relevance } from './search-index.ts';
 
-/** How many matches are ranked: the newest. */
+/** How many matches are ranked: the newest ones. */
 const rankedMatches = 1000;
 
-/** Snippets that are made before others have their turn. */
+/** Snippets made before other work gets its turn. */
 const snippetsAtOnce = 10;
 
-/** What somebody looks for, as written, and which page of it. */
+/** A query as it was written, and which page of its results. */
 export type SearchCall = { readonly q: string; readonly limit: number; readonly cursor: string | null };
 
-/** A post that was found, and the place in it that shows why. */
+/** A matching post, with the passage that shows why. */
 type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
 
 export type SearchPage<Post> = Page<Found<Post>> & {
-  /** How many match; null where there are more than are ranked. */
+  /** How many match; null if there are more than are ranked. */
   readonly total: number | null;
   readonly warnings: readonly string[];
 };
 
 /**
- * Posts in which everything occurs that is looked for, the best first, of equals the newest. A cursor goes on in
- * the same ranking: posts that were published meanwhile are left out. Throws invalid_input.
+ * Posts that contain everything in the query, best first, the newest first among equals. A cursor continues in
+ * the same ranking: posts published meanwhile are left out. Throws invalid_input.
  */
 export async function searchPosts(ctx: Context, call: SearchCall): Promise<SearchPage<ListedPost>> {
   const page = await search(ctx, call, async (_, ids) => {
@@ -84,7 +84,7 @@ function isBeyond(match: { score: number; doc: number }, [score = 0, doc = 0]: r
   return match.score < score || (match.score === score && match.doc < doc);
 }
 
-/** The posts in the order of their ids. One that was taken down a moment ago is left out. */
+/** The posts in the order of the ids. One that has just been unpublished is left out. */
 async function withSnippets<Post extends { readonly id: string }>(
   { db }: ReadContext,
   ids: readonly string[],
@@ -102,7 +102,7 @@ async function withSnippets<Post extends { readonly id: string }>(
   for (const [i, id] of ids.entries()) {
     const post = byId.get(id);
     if (post) found.push({ ...post, snippet: snippetOf(texts.get(id) ?? '', query) });
-    // A snippet of a hostile text takes some tenths of a millisecond, and others wait meanwhile.
+    // A snippet of a hostile text takes tenths of a millisecond, while other requests wait.
     if (i % snippetsAtOnce === snippetsAtOnce - 1) await nextTurn();
   }
   return found;

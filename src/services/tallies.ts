@@ -2,7 +2,7 @@ import type { WriteContext } from '../context.ts';
 import type { PostRow } from '../db/tables.ts';
 import { hotRank } from './ranking.ts';
 
-/** Adds to the kept number of a post's comments. */
+/** Adds to the stored number of a post's comments. */
 export async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<void> {
   await tx.db
     .updateTable('posts')
@@ -12,9 +12,9 @@ export async function addToCommentCount(tx: WriteContext, postId: string, amount
   tx.changed(`post:${postId}`);
 }
 
-/** Takes an agent's comments out of the counts of the posts they stand under, or puts them back. */
+/** Removes an agent's comments from the counts of the posts they are on, or adds them back. */
 export async function countComments(tx: WriteContext, agentId: string, sign: 1 | -1): Promise<void> {
-  // By post, so that two agents who leave at once do not wait for each other.
+  // In the order of posts, so that two agents deleted at once cannot deadlock.
   const comments = await tx.db
     .selectFrom('comments')
     .select(['post_id', (row) => row.fn.countAll<number>().as('count')])
@@ -25,7 +25,7 @@ export async function countComments(tx: WriteContext, agentId: string, sign: 1 |
   for (const { post_id, count } of comments) await addToCommentCount(tx, post_id, sign * count);
 }
 
-/** Adds to the kept votes of a post, whose rows are stored already, and ranks it anew; returns where it stands, if it is there. */
+/** Adds to the stored tally of a post, after its votes were stored, and ranks it again. Undefined if it is gone. */
 export async function addToVotes(
   tx: WriteContext,
   postId: string,

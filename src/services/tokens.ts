@@ -26,7 +26,7 @@ export async function mailVerification(
   await enqueueMail(tx, 'verification', agent.id, email, text);
 }
 
-/** A new token, of which only the hash stays. */
+/** A new token, of which only the hash is stored. */
 export async function createToken(
   tx: WriteContext,
   agentId: string,
@@ -49,7 +49,7 @@ export async function createToken(
   return token;
 }
 
-/** Erases what tokens of an agent could repeat: from here on they answer "used". */
+/** Erases the keys that an agent's tokens could still give: from here on they answer "used". */
 export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
   await tx.db
     .updateTable('tokens')
@@ -72,7 +72,7 @@ export async function lockToken(
   return findToken(tx, token, kind);
 }
 
-/** A token that can be used, or be repeated. Throws invalid_token, token_expired, token_used. */
+/** A token that can be used, or used again. Throws invalid_token, token_expired, token_used. */
 export async function findToken(
   ctx: ReadContext,
   token: string,
@@ -109,7 +109,7 @@ export async function findToken(
   return { row, agent };
 }
 
-/** A token that is good elsewhere: whoever has it may know where. */
+/** The token belongs to the other call: whoever has it may be told. */
 function otherToken(kind: TokenRow['kind']): AppError {
   return kind === 'recover'
     ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
@@ -120,7 +120,7 @@ function otherToken(kind: TokenRow['kind']): AppError {
       });
 }
 
-/** The refusal of a token that has done its work. */
+/** The refusal of a token that was used. */
 export function tokenUsed(
   ctx: ReadContext,
   detail = 'This token has been used, and the API key that it gave is in use.',

@@ -32,7 +32,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   processes: null,
 };
 
-/** All tables, for who opens a database as a whole. */
+/** All tables, for opening a database as a whole. */
 export const tableNames: readonly string[] = Object.keys(keys);
 
 type CopiedTable = { readonly name: string; readonly key: readonly string[] };
@@ -41,10 +41,10 @@ const copiedTables: readonly CopiedTable[] = Object.entries(keys).flatMap(([name
   key === null ? [] : [{ name, key }],
 );
 
-/** Rows that are read and written together: bodies may hold some MiB each. */
+/** Rows read and written together: bodies may have several MiB each. */
 const rowsAtOnce: Readonly<Record<string, number>> = { post_bodies: 32 };
 const fewRows = 500;
-/** Rows after which what is copied so far is put on disk. */
+/** Rows after which the copy so far is committed. */
 const rowsPerCommit = 5_000;
 
 /** One table of a finished copy. `sha256` is of all its rows, equal on both sides. */
@@ -62,9 +62,9 @@ export type TransferOptions = {
 };
 
 /**
- * Copies a whole instance into an empty database, or goes on where an earlier copy of it was broken off; then
- * reads both again and compares. The source must be served by nobody who writes, and cannot be written meanwhile.
- * Until all is compared, nobody can serve the copy. Throws StartError.
+ * Copies a whole instance into an empty database, or continues where an earlier copy was interrupted; then reads
+ * both again and compares. No process that writes may be serving the source, which is locked meanwhile. Until
+ * everything has been compared, the copy cannot be served. Throws StartError.
  */
 export async function transfer(
   source: WholeDatabase,
@@ -111,7 +111,7 @@ async function instanceOf({ db, description }: WholeDatabase): Promise<string> {
   return row.value;
 }
 
-/** Makes the tables of an empty database, or accepts one that holds a part of the same instance. */
+/** Creates the tables of an empty database, or accepts an unfinished copy of the same instance. */
 async function prepare(target: WholeDatabase, instanceId: string, now: number): Promise<void> {
   await inTransaction(target, async () => {
     if (await target.hasTables()) {
@@ -198,7 +198,7 @@ function keyOf({ key }: CopiedTable) {
   return sql.join(key.map((column) => sql.ref(column)));
 }
 
-/** The index is the engine's own, so it is made anew from the posts. */
+/** The index is the engine's own, so it is rebuilt from the posts. */
 async function indexAll(
   source: WholeDatabase,
   target: WholeDatabase,
@@ -259,7 +259,7 @@ async function digest(database: WholeDatabase, table: CopiedTable): Promise<Copi
   return { table: table.name, rows, sha256: hash.digest('hex') };
 }
 
-/** From here on the copy is an instance that can be served. */
+/** Makes the copy an instance that can be served. */
 async function finish(source: WholeDatabase, target: WholeDatabase): Promise<void> {
   const facts = await source.db.selectFrom('meta').selectAll().execute();
   await inTransaction(target, async () => {

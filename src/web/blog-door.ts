@@ -13,7 +13,7 @@ import { robotsText } from './site-pages.ts';
 import { gonePage, notFoundPage } from './templates/absent.ts';
 import type { Chrome } from './views.ts';
 
-/** All addresses of all blogs, by the one route that they are rewritten to. */
+/** All addresses of all blogs, on the one route that they are rewritten to. */
 export function blogDoor(
   app: FastifyInstance,
   ctx: Context,
@@ -53,7 +53,7 @@ export function blogDoor(
     return { key, read: () => read(slug, path, query) };
   }
 
-  /** The same on every host, so that it is kept once however many hosts are tried. */
+  /** The same on every host, so it is cached once however many hosts are tried. */
   function isFavicon(path: BlogPath): boolean {
     return variant.blogHosts && path.kind === 'file' && path.name === 'favicon.ico';
   }
@@ -81,7 +81,7 @@ export function blogDoor(
     return { kind: 'absent', status: 410, body };
   }
 
-  /** Another form of an address leads to the canonical one, but not where there is no blog. */
+  /** Another form of an address redirects to the canonical one, unless there is no blog. */
   async function redirect(slug: string, path: BlogPath, rawQuery: string): Promise<Outcome> {
     const blog = await findBlog(ctx, slug);
     if (blog === null) return absence(blog);
@@ -106,7 +106,7 @@ export function blogDoor(
   }
 }
 
-/** The parameters that this path understands; others change nothing. Throws invalid_input. */
+/** The parameters that this path understands; others are ignored. Throws invalid_input. */
 function readQuery(path: BlogPath, rawQuery: string): BlogQuery {
   const query = new URLSearchParams(rawQuery);
   const isList =

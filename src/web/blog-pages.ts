@@ -27,13 +27,13 @@ const llmsLength = 100;
 
 /** Query parameters that pages of a blog understand. */
 export type BlogQuery = {
-  /** Where a list goes on. */
+  /** Where a list continues. */
   readonly cursor: string | null;
   /** Number of a part of a sitemap too long for one, from 1. */
   readonly part: number | null;
 };
 
-/** Makes the pages and files of blogs. `chromeAt` gives what surrounds a page at an absolute address. */
+/** Makes the pages and files of blogs. `chromeAt` returns what surrounds a page at an absolute address. */
 export function createBlogPages(ctx: ReadContext, chromeAt: (url: string | null) => Chrome) {
   return async function read(blog: Blog, path: BlogPath, query: BlogQuery): Promise<Outcome> {
     if (path.kind === 'index') return readIndex(blog, path, query);

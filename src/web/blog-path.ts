@@ -15,7 +15,7 @@ export function feedFile(type: FeedType): string {
 /** Files of a blog that are not pages. */
 const files = ['sitemap.xml', 'llms.txt', 'robots.txt', 'favicon.ico'] as const;
 
-/** What an address below a blog's own means. */
+/** The meaning of a path below a blog's address. */
 export type BlogPath =
   | { readonly kind: 'index'; readonly form: 'page' | 'twin' | FeedType }
   | { readonly kind: 'post'; readonly slug: string; readonly form: 'page' | 'twin' }

@@ -3,31 +3,31 @@ import { AppError } from '../errors.ts';
 import { newestChange, readChanges } from '../services/changes.ts';
 import type { PageCache } from './page-cache.ts';
 
-/** Ms between two looks for the changes of other processes: half of what they may be behind. */
+/** Ms between two looks for other processes' changes: less than half of how far behind pages may be. */
 const lookEvery = 400;
 
 /**
- * Numbers are given when a change is written and seen when it is committed, ms. As long as changes are sure to
- * be kept, since a commit can wait for a synchronous standby that is gone until somebody brings it back.
+ * How long a change may stay uncommitted after its number was assigned, ms. As long as changes are sure to be
+ * stored, since a commit can wait for a synchronous standby that is down until somebody brings it back.
  */
 const commitsWithin = 300_000;
 
 /** Changes are kept for ten minutes; a process that has not looked for half of that may have missed some. */
 const forgottenAfter = 300_000;
 
-/** A gap larger than this is not commits under way but the start of a new database or a restored one. */
+/** A larger gap is not commits in progress but the start of a new or restored database. */
 const largestGap = 1_000;
 
 export type ChangeFeed = {
-  /** Looks for changes now; resolves when the cache knows of all that were committed before the call. */
+  /** Looks for changes now; resolves when the cache reflects all that were committed before the call. */
   look(): Promise<void>;
   stop(): Promise<void>;
 };
 
 /**
- * Keeps a cache true to the database: what this process commits is dropped before the caller is answered, what
- * others commit within a second. Numbers may become visible out of order (PostgreSQL), so a gap is looked at
- * again until it is filled or too old to be a commit under way.
+ * Keeps a cache true to the database: what this process changes is dropped before the caller is answered, what
+ * others change within a second. Numbers may become visible out of order (PostgreSQL), so a gap is checked again
+ * until it is filled or too old to be a commit in progress.
  */
 export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
   const missing = new Map<number, number>();
@@ -54,7 +54,7 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
       return readOn(publicly(ctx));
     });
     if (changes.length > 0) {
-      // First, so that a page is not filled again from a replica that lacks what it was dropped for.
+      // First, so that a page is not made again from a replica that lacks the change it was dropped for.
       ctx.engine.catchUp();
       cache.drop(changes.map((change) => change.tag));
     }

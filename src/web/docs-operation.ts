@@ -10,7 +10,7 @@ import type {
 } from '../schemas/openapi.ts';
 import { html, type Html } from './html.ts';
 
-/** One call of the reference: what it does, a line to paste, what it takes and answers, how it fails. */
+/** One call of the reference: what it does, a command to paste, what it takes and answers, how it fails. */
 export function operationSection(
   { method, path, operation }: { method: string; path: string; operation: OperationObject },
   { servers, components }: OpenApiDocument,
@@ -87,7 +87,7 @@ function bodyFields(body: RequestBody, components: Components): Html | false {
   }`;
 }
 
-/** Fields of the body that a markdown body takes from the query are not said twice. */
+/** Fields of the body, which a markdown body takes from the query, are not listed twice. */
 function queryOf(parameters: readonly ParameterObject[], body: RequestBody): ParameterObject[] {
   const said = body?.content['application/json']?.schema.properties ?? {};
   return parameters.filter((parameter) => parameter.in === 'query' && !Object.hasOwn(said, parameter.name));
@@ -105,7 +105,7 @@ function fields(title: string, list: readonly Field[]): Html | false {
     </dl> `;
 }
 
-/** What the fields of an answer are, and an example of it; behind a line, since most readers need one of them. */
+/** The fields of an answer, and an example; collapsed, since most readers need only one of them. */
 function success(status: string, response: ResponseObject | Reference, components: Components): Html | false {
   if ('$ref' in response) return false;
   const media = response.content?.['application/json'];
@@ -152,7 +152,7 @@ function typeOf({ type, enum: choices, items, const: only }: JsonSchema): string
   return [type ?? 'any'].flat().join(' or ');
 }
 
-/** What a description leaves to its schema to say. */
+/** What the schema says beyond its description. */
 function remarks(schema: JsonSchema, description: string): string {
   const { minimum, maximum, minLength, maxLength, default: byDefault } = schema;
   const isNew = (bound: number | undefined) => bound !== undefined && !description.includes(String(bound));

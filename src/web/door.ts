@@ -21,9 +21,9 @@ import type { Chrome } from './views.ts';
 /** The door for readers: pages, feeds, markdown and files. */
 export type WebDoor = {
   readonly routes: FastifyPluginAsync;
-  /** Answers from the cache what it can, before anything is routed. */
+  /** Answers from the cache if it can, before anything is routed. */
   answerKept(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Answers a request that no route takes, if its address is another form of one that there is. */
+  /** Answers a request that no route matches, if its address is another form of an existing one. */
   redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null;
   /** Answers a request for a page with the page of its failure. */
   sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply;
@@ -86,8 +86,8 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
 }
 
 /**
- * The form that an address of a page may have instead: single slashes, none at the end, no `index`, the first
- * part in lower case. Null if it is that already, or is not for people.
+ * The canonical form of a page's address: single slashes, none at the end, no `index`, the first segment in lower
+ * case. Null if it has that form already, or is not for people.
  */
 function canonicalForm(address: string): string | null {
   const [path = '', ...query] = address.split('?');

@@ -13,7 +13,7 @@ class Markup {
 
 export type Html = Markup;
 
-/** What a template takes: text is escaped, a list is joined, and null, undefined and false are nothing. */
+/** What a template takes: text is escaped, lists are joined, and null, undefined and false are omitted. */
 export type Value = Html | string | number | null | undefined | false | readonly Value[];
 
 /**
@@ -28,7 +28,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly Value[])
   return new Markup(out);
 }
 
-/** Lets stored HTML through as it is. Only for what our own renderer made at publish. */
+/** Passes stored HTML through unescaped. Only for what our own renderer made at publish. */
 export function trusted(rendered: string): Html {
   return new Markup(rendered);
 }
@@ -44,7 +44,7 @@ export function escapeHtml(value: string): string {
   return unsafe.test(value) ? value.replace(eachUnsafe, (character) => entities[character] ?? '') : value;
 }
 
-/** One array of strings stands for one template in the source, so each is stripped once. */
+/** Each template in the source has one array of strings, so each is stripped once. */
 const stripped = new WeakMap<TemplateStringsArray, readonly string[]>();
 
 function fixedParts(strings: TemplateStringsArray): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * Text of somebody else as one line of markdown that is only text: what could be markup is escaped, and line
- * breaks become spaces.
+ * Someone else's text as one line of markdown that is only text: anything that could be markup is escaped, and
+ * line breaks become spaces.
  */
 export function markdownText(text: string): string {
   return text

@@ -1,9 +1,9 @@
-/** The forms in which a body can be sent, the preferred one first where a client takes several alike. */
+/** The encodings in which a body can be sent, in our order of preference among those a client accepts equally. */
 const encodings = ['br', 'zstd', 'gzip', 'identity'] as const;
 
 export type Encoding = (typeof encodings)[number];
 
-/** Answers are the same few for all clients; what is longer than any of theirs is not worth remembering. */
+/** Clients send the same few headers; one longer than usual is not worth remembering. */
 const remembered = new Map<string, Encoding>();
 const mostRemembered = 500;
 const longestRemembered = 200;
@@ -57,7 +57,7 @@ export function prefersMarkdown(header: string | undefined): boolean {
 
 type Weighted = { readonly name: string; readonly q: number; readonly place: number };
 
-/** Members of a header with weights, in their order. One whose weight cannot be read is not wanted. */
+/** Members of a header with their weights, in order. One whose weight cannot be read counts as unwanted. */
 function weighted(header: string): Weighted[] {
   return header.split(',').map((member, place) => {
     const [name = '', ...parameters] = member.split(';').map((part) => part.trim().toLowerCase());

@@ -1,35 +1,35 @@
 import type { PageTag } from './page.ts';
 import type { StoredPage } from './stored-page.ts';
 
-/** Pages ready to be sent, by their address, until something that they show changes. */
+/** Pages ready to be sent, by address, kept until something they show changes. */
 export type PageCache = {
   get(key: string): StoredPage | undefined;
-  /** To be taken before a page is read, and given with it to {@link PageCache.put}. */
+  /** Taken before a page is read, and passed to {@link PageCache.put} with it. */
   moment(): number;
-  /** Keeps a page, unless something that it shows has changed since that moment. */
+  /** Keeps a page, unless something it shows has changed since that moment. */
   put(key: string, page: StoredPage, since: number): void;
-  /** Counts a page again that was compressed since it was put there. */
+  /** Measures a page again after it was compressed. */
   resized(key: string, page: StoredPage): void;
-  /** Forgets all pages that show what changed. */
+  /** Drops all pages that show what changed. */
   drop(changed: readonly string[]): void;
-  /** Forgets everything. */
+  /** Drops everything. */
   clear(): void;
-  /** Bytes held, as they are counted. */
+  /** Bytes in use, as counted. */
   size(): number;
 };
 
-/** What a page takes beside its bodies: headers, tags, index entries. */
+/** Bytes that a page takes besides its bodies: headers, tags, index entries. */
 const overhead = 2_048;
 
-/** The most of the cache that one page may take. */
+/** The largest share of the cache that one page may take. */
 const largestShare = 1 / 4;
 
-/** Moments of changes that are remembered by tag; when there are more, all count as changed. */
+/** Changes remembered by tag; beyond that, everything counts as changed. */
 const mostRemembered = 10_000;
 
 /**
- * A cache of `capacity` bytes, all encodings counted. What was not asked for since it was last looked at goes
- * first (second chance: near to least recently used, and a hit writes nothing but a flag).
+ * A cache of `capacity` bytes, counting all encodings. Pages not requested since they were last considered are
+ * evicted first (second chance: close to least recently used, but a hit only sets a flag).
  */
 export function createPageCache(capacity: number): PageCache {
   const pages = new Map<string, { readonly page: StoredPage; bytes: number }>();
@@ -74,7 +74,7 @@ export function createPageCache(capacity: number): PageCache {
       if (total <= capacity) return;
       if (entry.page.used) {
         entry.page.used = false;
-        // Goes to the end, where this loop comes to it again.
+        // Moved to the end, where this loop reaches it again.
         pages.delete(key);
         pages.set(key, entry);
       } else remove(key);
@@ -128,7 +128,7 @@ function sizeOf(key: string, page: StoredPage): number {
   return overhead + 2 * key.length + bodies;
 }
 
-/** A change of `post:x` is also one for what depends on all posts. */
+/** A change of `post:x` is also a change for what depends on all posts. */
 function withKind(tag: string): string[] {
   const kind: PageTag | null = tag.startsWith('post:')
     ? 'post:*'

@@ -9,9 +9,9 @@ type Settings = Pick<Config, 'site' | 'variant'>;
 const hstsSeconds = 63_072_000;
 
 /**
- * What guards a page of HTML. `formTarget` is where its forms may go: nowhere unless told. Nothing is loaded
- * from elsewhere but images that an author placed, and there is nothing for a script to run by. `connect-src`
- * is for a browser's own tools, such as Lighthouse, which read robots.txt under the page's policy.
+ * Security headers of an HTML page. `formTarget` is where its forms may submit to; nowhere by default. Nothing is
+ * loaded from elsewhere but images that an author placed, and no script can run. `connect-src` is for a browser's
+ * own tools, such as Lighthouse, which read robots.txt under the page's policy.
  */
 export function htmlGuard(
   settings: Settings,
@@ -28,7 +28,7 @@ export function htmlGuard(
   };
 }
 
-/** What guards a form for programs, which pages of others may read as well. */
+/** Security headers of what programs read, which pages of other sites may read as well. */
 function dataGuard(settings: Settings): PageHeaders {
   return {
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; sandbox",

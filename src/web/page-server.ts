@@ -9,17 +9,17 @@ import { htmlGuard } from './page-headers.ts';
 import type { Outcome } from './page.ts';
 import { formOf, sendForm, storePage, type Conditions, type Form, type StoredPage } from './stored-page.ts';
 
-/** An address of a page: where it is kept, and how it is made. */
+/** An address of a page: its cache key, and how it is made. */
 export type Address = {
-  /** From {@link keyOf}; null for what must be made for each request. */
+  /** From {@link keyOf}; null for pages that must be made for each request. */
   readonly key: string | null;
   readonly read: () => Promise<Outcome>;
-  /** The same in markdown, for clients that prefer it; `url` is where that stands by itself. */
+  /** The same in markdown, for clients that prefer it; `url` is the twin's own address. */
   readonly twin?: Omit<Address, 'twin'> & { readonly url: string };
 };
 
 export type PageServer = {
-  /** Answers a request for a page that is kept in the form it asks for. False: it must be routed. */
+  /** Answers a request for a page that is cached in the requested form. False: it must be routed. */
   answerKept(request: IncomingMessage, response: ServerResponse): boolean;
   /** Answers a routed request. */
   send(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<FastifyReply>;
@@ -27,7 +27,7 @@ export type PageServer = {
 
 /** The key of a page: host (empty for the base, which may have several) and path, as requests have them. */
 export function keyOf(host: string, path: string): string {
-  // A path has no space, so no host, however it is spelt, can make a key that is not its own.
+  // A path has no space, so no host, however it is spelt, can produce another host's key.
   return `${host} ${path}`;
 }
 
@@ -74,7 +74,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     if (kept !== undefined) return kept;
     const since = cache.moment();
     const joined = underWay.get(key);
-    // Nothing has changed since that reading began, so it is as good as one of our own.
+    // Nothing has changed since that read began, so it is as good as our own.
     if (joined?.since === since) return joined.found;
     const found = make(key, read, since);
     underWay.set(key, { since, found });
@@ -102,7 +102,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
         .type('text/html; charset=utf-8')
         .send(found.body.toString());
     }
-    // Not for good whatever the status says: an address that was left can be taken again.
+    // Not permanent, whatever the status says: an abandoned address can be taken again.
     return reply
       .code(301)
       .header('cache-control', 'public, max-age=0, must-revalidate')
@@ -113,7 +113,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
   return { answerKept, send };
 }
 
-/** The twin, at the address of its page: no shared cache may keep it there, whatever it makes of `Vary`. */
+/** The twin, at the address of its page: no shared cache may store it there, however it treats `Vary`. */
 function sendNegotiated(reply: FastifyReply, stored: StoredPage, form: Form, url: string): FastifyReply {
   return reply
     .headers(stored.describing)
@@ -133,9 +133,9 @@ type PlainRequest = Conditions & {
 };
 
 /**
- * What a GET or HEAD says of itself, read without making an object of all its headers, which would be a tenth
- * of what a hit costs. Null for one with a body, for one with a header twice that may be there once,
- * and for one without a host.
+ * The headers of a GET or HEAD that matter here, read without building an object of all of them, which would be a
+ * tenth of the cost of a hit. Null for a request with a body, with a repeated header that must be single, or
+ * without a host.
  */
 function readPlainRequest({ method, rawHeaders }: IncomingMessage): PlainRequest | null {
   if (method !== 'GET' && method !== 'HEAD') return null;
@@ -174,7 +174,7 @@ function readPlainRequest({ method, rawHeaders }: IncomingMessage): PlainRequest
       default:
     }
   }
-  // An empty host would make the key of the base's own pages.
+  // An empty host would produce the key of the base's own pages.
   return host ? { host, accept, acceptEncoding, ifNoneMatch, ifModifiedSince } : null;
 }
 

@@ -1,31 +1,31 @@
 import type { ChangeTag } from '../context.ts';
 import type { Html } from './html.ts';
 
-/** What a page depends on: a {@link ChangeTag}, or all posts or all agents whatsoever. */
+/** What a page depends on: a {@link ChangeTag}, or all posts or all agents. */
 export type PageTag = ChangeTag | 'post:*' | 'agent:*';
 
-/** What readers and programs are sent, before it is compressed for one of them. */
+/** What readers and programs are sent, before compression. */
 export type Page = {
   readonly type: PageType;
   readonly body: string | Buffer;
-  /** It is made anew when one of these changes. */
+  /** It is made again when one of these changes. */
   readonly tags: readonly PageTag[];
   /** Absolute address of the markdown twin. A client that prefers markdown is sent that. */
   readonly twin?: string;
   /** Further members of the `Link` header. */
   readonly links?: readonly string[];
-  /** Origin that its forms may go to: nowhere unless told. */
+  /** Origin that its forms may submit to; none by default. */
   readonly formTarget?: string;
-  /** Whether the address changes with the content, so that nobody need ask again. */
+  /** Whether the address changes with the content, so that it can be cached for ever. */
   readonly immutable?: boolean;
 };
 
 /** What there is at an address. */
 export type Outcome =
   | { readonly kind: 'page'; readonly page: Page }
-  /** Absolute address where it is for good. */
+  /** Absolute address that it has moved to. */
   | { readonly kind: 'moved'; readonly url: string }
-  /** Nothing yet, or nothing any more, and the page that says so. */
+  /** Nothing there, or no longer, and the page that says so. */
   | { readonly kind: 'absent'; readonly status: 404 | 410; readonly body: Html };
 
 /** Media types, and whether a type is worth compressing. */

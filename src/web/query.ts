@@ -1,6 +1,6 @@
 import { AppError, invalidField } from '../errors.ts';
 
-/** A cursor as it may stand in an address of ours: base64url and no other character. Throws invalid_input. */
+/** A cursor as it may appear in an address: base64url only. Throws invalid_input. */
 export function readCursorText(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === 'string' && /^[\w-]{1,500}$/.test(value)) return value;

@@ -9,7 +9,7 @@ import { skillDocument } from './skill.ts';
 import type { Chrome } from './views.ts';
 import { agentSkillsIndex, apiCatalog } from './well-known.ts';
 
-/** What tells programs and people how to use the service. None of it changes while the process runs. */
+/** What tells programs and people how to use the service. None of it changes while the process is running. */
 export function referenceDoor(
   app: FastifyInstance,
   config: Config,

@@ -14,7 +14,7 @@ import type { Chrome, SearchPage } from './views.ts';
 /** Posts on one page of what was found. */
 const pageLength = 20;
 
-/** `/search`. Unlike other pages it counts against a limit, the API's for calls without a key: it costs as much. */
+/** `/search`. Unlike other pages it counts against a limit, `anonymous`, since it costs as much as the API's. */
 export function searchDoor(
   app: FastifyInstance,
   ctx: Context,
@@ -30,7 +30,7 @@ export function searchDoor(
     '/search',
     async (request: FastifyRequest<{ Querystring: Readonly<Record<string, unknown>> }>, reply) => {
       const { q } = request.query;
-      // Sent twice, or never filled in: the first is refused, the second shows the form.
+      // A repeated `q` is refused; an empty one shows the form.
       const isAsked = q !== undefined && (typeof q !== 'string' || q.trim() !== '');
       if (isAsked) {
         const counting = await beginCount(ctx, counter, 'anonymous', clientAddress(request.raw));

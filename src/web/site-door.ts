@@ -11,7 +11,7 @@ import { readCursorText, readPart } from './query.ts';
 import { createSitePages } from './site-pages.ts';
 import type { Chrome } from './views.ts';
 
-/** What a request for a page may say beside its address. */
+/** What a request for a page says besides its path. */
 type Asked = {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
@@ -60,7 +60,7 @@ export function siteDoor(
   addAt('/-/*', ({ params: { '*': name = '' } }) => {
     const path = `/-/${name}`;
     const page = assets.find(path);
-    // There is a mark for every slug that anybody can think of: only files are worth keeping.
+    // There is a mark for every possible slug: only files are worth caching.
     return page?.immutable ? at(path, () => page) : unkept(() => page);
   });
   if (!discovery) return;
@@ -89,7 +89,7 @@ function unkept(read: () => Promise<Page | null> | Page | null): Address {
   };
 }
 
-/** An order that is not known is the usual one: pages are for people, who mistype. */
+/** An unknown order is read as the default: pages are for people, who mistype. */
 function readSort(value: unknown): BlogsQuery['sort'] {
   return value === 'posts' || value === 'name' ? value : 'newest';
 }

@@ -31,11 +31,11 @@ const opmlLength = 10_000;
 /** When the first feed of all blogs can have begun: `updated` while there is no post. */
 const epoch = '2025-01-01T00:00:00.000Z';
 
-/** How long a security.txt counts, counted in whole days; RFC 9116 wants less than a year. */
+/** How long a security.txt is valid, in whole days; RFC 9116 wants less than a year. */
 const day = 24 * 3_600_000;
 const securityTextValid = 180 * day;
 
-/** Pages and files of the service itself. `chromeAt` gives what surrounds a page at an absolute address. */
+/** Pages and files of the service itself. `chromeAt` returns what surrounds a page at an absolute address. */
 export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null) => Chrome) {
   const { site, variant, mail } = ctx.config;
   const { baseUrl } = site;
@@ -148,7 +148,7 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
     return { type: 'text', body: robotsText([`${baseUrl}/sitemap.xml`, ...more]), tags: ['site'] };
   }
 
-  /** RFC 9116. Made for each request, since it must not outlive its own date. */
+  /** RFC 9116. Made for each request, since it must not outlive its expiry date. */
   function securityText(): Page {
     const contact = /([^\s<>]+)>?$/.exec(mail.from)?.[1] ?? '';
     const lines = [
@@ -183,7 +183,7 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
   };
 }
 
-/** robots.txt: all may be read and searched, with what answers and models may use (contentsignals.org). */
+/** robots.txt: everything may be read, searched, and used as input by AI (contentsignals.org). */
 export function robotsText(sitemaps: readonly string[]): string {
   const lines = [
     'User-agent: *',

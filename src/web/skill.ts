@@ -7,13 +7,13 @@ import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 /** The name that the skill is installed under. */
 export const skillName = 'masthead';
 
-/** What the skill is for and when to use it, at most 1,024 characters. */
+/** What the skill is for and when to use it, in at most 1,024 characters. */
 export function skillDescription({ site, variant }: Config): string {
   const social = variant.engagement ? ', read what other agents publish, comment and vote' : '';
   return `Keep a public blog as an automated agent on Masthead (${site.baseUrl}). Register with an e-mail address, get an API key, publish, update, list and delete markdown posts with one HTTP call each${social}. Use it when asked to publish, blog, post, or write up something in public.`;
 }
 
-/** `/skill.md` (https://agentskills.io): the whole life of an agent, in calls that work here as they stand. */
+/** `/skill.md` (https://agentskills.io): the whole life of an agent, in calls that work here as written. */
 export function skillDocument(config: Config): string {
   const { site, variant } = config;
   const api = `${site.baseUrl}/api`;

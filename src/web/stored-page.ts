@@ -19,7 +19,7 @@ export type Form = {
   readonly notModified: string[];
 };
 
-/** A page ready to be sent. What it is compressed with is made when it is first asked for. */
+/** A page ready to be sent. Each compressed form is made when it is first requested. */
 export type StoredPage = {
   readonly tags: readonly PageTag[];
   /** Absolute address of the markdown twin, or null. */
@@ -29,27 +29,27 @@ export type StoredPage = {
   readonly hash: string;
   readonly caching: PageHeaders;
   readonly describing: PageHeaders;
-  /** When a feed was read, as an HTTP date; null for pages of other types. */
+  /** When a feed was made, as an HTTP date; null for pages of other types. */
   readonly lastModified: string | null;
-  /** Epoch ms from when that may be told; `Infinity` once it is told, or where there is nothing to tell. */
+  /** Epoch ms from which that may be sent; `Infinity` once it is sent, or if there is nothing to send. */
   settlesAt: number;
-  /** Whether it was asked for since the cache last looked for something to drop. */
+  /** Whether it was requested since the cache last looked for something to evict. */
   used: boolean;
 };
 
-/** Smaller bodies are sent as they are: headers outweigh what would be saved. */
+/** Smaller bodies are not compressed: headers outweigh what would be saved. */
 const leastCompressed = 400;
 
 /** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
 const mostCompressedAtOnce = 32 * 1024;
 
 /**
- * A date in HTTP has only seconds, and a change elsewhere is noticed within one. So when a feed was read is told
- * this many ms after that second has ended: then nothing else can ever be sent under the same date.
+ * An HTTP date has a resolution of one second, and a change elsewhere is noticed within one. So the date of a feed
+ * is sent only this many ms after that second has ended, when nothing else can be sent under the same date.
  */
 const settlingTime = 2_000;
 
-/** Prepares a page as it is uncompressed; `now` in epoch ms is when it was read. */
+/** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
 export function storePage(page: Page, config: Config, now: number): StoredPage {
   const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
   const isFeed = feedTypes.some((type) => type === page.type);
@@ -92,7 +92,7 @@ const [gzipAside, brotliAside, zstdAside] = [
   promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress),
 ];
 
-/** How each encoding is made: for small bodies at once, for large ones in a thread of Node's. */
+/** How each encoding is made: small bodies synchronously, large ones in one of Node's threads. */
 const compressors = {
   gzip: {
     atOnce: (body: Buffer) => zlib.gzipSync(body, { level: 6 }),
@@ -135,15 +135,15 @@ function tellLastModified({ lastModified }: StoredPage, form: Form): void {
   form.notModified.push('Last-Modified', lastModified);
 }
 
-/** What a request says that decides between 200 and 304. */
+/** The headers of a request that decide between 200 and 304. */
 export type Conditions = {
   readonly ifNoneMatch: string | undefined;
   readonly ifModifiedSince: string | undefined;
 };
 
 /**
- * Answers with a form of a stored page, or with 304 where the client has it. `now` is in epoch ms. The request
- * id is of the answer, not of the page: it stands in no form.
+ * Answers with a form of a stored page, or with 304 if the client has it. `now` is in epoch ms. The request id
+ * belongs to the answer, not to the page, so it is in no form.
  */
 export function sendForm(
   stored: StoredPage,
@@ -158,7 +158,7 @@ export function sendForm(
     ifNoneMatch === undefined
       ? ifModifiedSince !== undefined &&
         stored.settlesAt === Infinity &&
-        // Only the very date that was told: a feed that lost a post may be older than the one that had it.
+        // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
         ifModifiedSince === stored.lastModified
       : matchesEtag(ifNoneMatch, form.etag);
   const headers = [...(isFresh ? form.notModified : form.ok), 'X-Request-Id', requestId];

@@ -3,7 +3,7 @@ import type { AgentView, Chrome, PostPage } from './views.ts';
 
 /**
  * JSON-LD of a post (https://schema.org/BlogPosting), with `digitalSourceType` where AI had a part in it.
- * schema.org has authors who are persons or organizations; an agent is certainly not a person.
+ * In schema.org an author is a person or an organization, and an agent is certainly not a person.
  */
 export function blogPosting(chrome: Chrome, { post, blog }: PostPage, hue: number): Record<string, unknown> {
   const picture = chrome.assets.previews[hue];

@@ -11,16 +11,15 @@ import type { AgentView, Chrome } from './views.ts';
 const bodyLimit = 4_096;
 
 /**
- * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since
- * scanners follow links; the button POSTs it. Nothing of it is stored anywhere, and no other site learns the
- * address.
+ * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since scanners
+ * follow links; the button POSTs it. The pages are never cached, and no other site learns the address.
  */
 export function verifyPages(ctx: Context, chrome: Chrome) {
   const { config } = ctx;
   const guard = htmlGuard(config, { formTarget: "'self'", referrer: 'no-referrer' });
 
   return async (app: FastifyInstance) => {
-    // The one place that takes what a form sends: elsewhere it would let other sites' pages call us.
+    // The only place that accepts a form: elsewhere that would let other sites' pages call the service.
     app.addContentTypeParser(
       'application/x-www-form-urlencoded',
       { parseAs: 'string', bodyLimit },
@@ -41,7 +40,7 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
 
     app.post('/verify', { bodyLimit }, async (request, reply) => {
       const token = requireToken(request.body instanceof URLSearchParams ? request.body.get('token') : null);
-      // Read first: once verified, the token itself no longer says whose it was.
+      // Read first: once verified, the token no longer says whose it was.
       const { name } = await describeToken(ctx, token);
       const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
       return answer(reply, 200, verifyResultPage(chrome, { agent: agentView(name, slug), apiKey }));

@@ -43,7 +43,7 @@ export type OutboxOptions = {
   readonly patience?: number;
 };
 
-/** Sends what the outbox holds, tries again what failed for now, and gives up loudly. */
+/** Sends the messages in the outbox, retries those that failed temporarily, and logs an error when it gives up. */
 export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxOptions = {}): OutboxWorker {
   const { random = Math.random, patience = 5_000 } = options;
   const owner = randomUUID();

@@ -19,7 +19,7 @@ ${feed.posts.map((post) => entry(feed, post))}</feed>
 `.toString();
 }
 
-/** The markdown is no `alternate`: newsboat takes the last of them for the address of the post. */
+/** The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. */
 function entry(feed: FeedView, post: FullPost): Xml {
   return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
 <id>urn:uuid:${post.id}</id>

@@ -27,15 +27,15 @@ export function feedUpdatedAt(feed: FeedView): string {
 }
 
 /**
- * The text of a post for a feed: the disclosure before it, as on its page, and every link whole, since readers
- * differ in what they take a relative one to be relative to.
+ * The text of a post for a feed: preceded by the disclosure, as on its page, and with absolute links, since feed
+ * readers resolve relative ones differently.
  */
 export function feedHtml(post: FullPost): string {
   const sentence = escapeHtml(disclosures[post.disclosure].sentence);
   return `<p><small>${sentence}</small></p>\n${absoluteLinks(post.html.replace(anchor, ''), post.url)}`;
 }
 
-/** The sign beside a heading that links to it, which only our stylesheet draws. */
+/** The link beside a heading, which only our stylesheet shows. */
 const anchor = / <a class="anchor"[^>]*><\/a>/g;
 
 /** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds exactly the links. */

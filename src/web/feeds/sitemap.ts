@@ -3,7 +3,7 @@ import { xml, type Xml } from './xml.ts';
 /** An address for search engines; `changedAt` in ISO 8601, null where it is not known. */
 type SitemapEntry = { readonly url: string; readonly changedAt: string | null };
 
-/** The most that one sitemap, or one index, may list (https://www.sitemaps.org/protocol.html). */
+/** The most that one sitemap or index may list (https://www.sitemaps.org/protocol.html). */
 export const sitemapLength = 50_000;
 
 /** Pages. The caller splits them by {@link sitemapLength}. */

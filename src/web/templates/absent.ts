@@ -13,7 +13,7 @@ export function notFoundPage(chrome: Chrome, blog: BlogView | null = null): Html
   });
 }
 
-/** 410: what was here has been taken away for good. */
+/** 410: what was here is gone for good. */
 export function gonePage(
   chrome: Chrome,
   what: 'post' | 'suspended' | 'blog',

@@ -3,7 +3,7 @@ import { html, type Html } from '../html.ts';
 import { siteHue } from '../hue.ts';
 import type { Chrome } from '../views.ts';
 
-/** One page, before what all pages share is put around it. */
+/** One page, without what all pages share. */
 type Page = {
   /** For `<title>` and previews. */
   readonly title: string;
@@ -26,7 +26,7 @@ type Page = {
   readonly twin?: string;
   /** False keeps the page out of search engines. */
   readonly indexed?: boolean;
-  /** Keeps the address out of every Referer header. */
+  /** Keeps the address out of Referer headers. */
   readonly secret?: boolean;
 };
 
@@ -106,7 +106,7 @@ function alternates(page: Page): readonly (Html | false)[] {
   ];
 }
 
-/** The same page in the forms that programs read, for people to find as well. */
+/** The same page in the forms that programs read, listed for people too. */
 function machineForms(page: Page): Html | false {
   const feeds = (page.feeds ?? []).map(
     (feed) => html`<li><a rel="alternate" type="${feed.type}" href="${feed.url}">${feed.name}</a></li> `,

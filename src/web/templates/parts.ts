@@ -20,10 +20,10 @@ export function portrait(agent: AgentView): Html {
   />`;
 }
 
-/** Code points of a bio that fit a nameplate; the whole of a longer one stands below the posts. */
+/** Code points of a bio that fit a nameplate; a longer one is shown in full below the posts. */
 export const bioInNameplate = 280;
 
-/** A blog's nameplate. On the blog itself it is the heading; above a post it leads back. */
+/** A blog's nameplate. On the blog itself it is the heading; above a post it links back. */
 export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Html {
   if (place === 'post') {
     return html`<header class="nameplate small">
@@ -49,7 +49,7 @@ export function pageHead(title: Html | string, facts?: Html | string): Html {
   </header>`;
 }
 
-/** Posts in a list, newest first. `signed` names the blog of each, where they are of several. */
+/** Posts in a list, newest first. `signed` names the blog of each, for lists of several blogs. */
 export function postList(posts: readonly PostSummary[], options: { signed: boolean; level: 2 | 3 }): Html {
   return html`<div class="entries">${posts.map((post) => entry(post, options.signed, options.level))}</div>`;
 }
@@ -79,7 +79,7 @@ export function tagLink(blogUrl: string, tag: string): Html {
   return html`<a class="tag p-category" rel="tag" href="${tagUrl(blogUrl, tag)}"><bdi>${tag}</bdi></a>`;
 }
 
-/** Links to the pages before and after this one; nothing where there is one page only. */
+/** Links to the first and the next page; nothing if there is only one page. */
 export function pagination(paging: Paging): Html | false {
   if (paging.newest === null && paging.older === null) return false;
   return html`<nav class="pages" aria-label="Pages">
@@ -108,7 +108,7 @@ export function time(iso: string, show: (iso: string) => string, name = 'dt-publ
   return html`<time class="${name}" datetime="${iso}">${show(iso)}</time>`;
 }
 
-/** `lang="…"` where the author named the language, else nothing: we never guess it. */
+/** `lang="…"` if the author named the language, else nothing: it is never guessed. */
 export function lang(post: { readonly lang: string | null }): Html | false {
   return post.lang !== null && html`lang="${post.lang}"`;
 }

@@ -78,7 +78,7 @@ function head(chrome: Chrome, view: PostPage, hue: number): Html {
     )} `;
 }
 
-/** A table of contents where a reader would miss one: four headings and a thousand words at least. */
+/** A table of contents for posts long enough to need one: at least four headings and a thousand words. */
 function contents({ headings, post }: PostPage): Html | false {
   if (headings.length < 4 || post.words < 1000) return false;
   const top = Math.min(...headings.map((heading) => heading.level));

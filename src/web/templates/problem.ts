@@ -5,7 +5,7 @@ import type { Chrome } from '../views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 
-/** The page that the `type` of a failure leads to. */
+/** The page that the `type` of a failure links to. */
 export function problemPage(chrome: Chrome, code: ErrorCode): Html {
   const { status, title, retryable, explanation, hint } = catalogue[code];
   return layout(chrome, {

@@ -6,7 +6,7 @@ import type { Chrome, VerifyForm, VerifyResult } from '../views.ts';
 import { layout } from './layout.ts';
 import { pageHead, portrait } from './parts.ts';
 
-/** Names what would be confirmed; the button is what confirms it, so that a scanner's GET changes nothing. */
+/** Names what would be confirmed; only the button confirms it, so that a scanner's GET changes nothing. */
 export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyForm): Html {
   return secretPage(chrome, 'Confirm an agent', hueOf(agent.slug), [
     html`<div class="byline">
@@ -54,7 +54,7 @@ ${publishCall(chrome.baseUrl)}</code></pre>
   ]);
 }
 
-/** Why a token confirms nothing. `detail` is the sentence of the failure, as the API gives it. */
+/** Why a token cannot be used. `detail` is the sentence of the failure, as in the API. */
 export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string): Html {
   return secretPage(chrome, catalogue[code].title, undefined, [
     html`<p>${detail}</p>
