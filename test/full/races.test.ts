@@ -1,7 +1,7 @@
 import { describeRaces } from '../support/races.ts';
+import { scale } from '../support/scale.ts';
 
-// The promise is 1,000 rounds: RACE_ROUNDS=1000.
-const rounds = Number(process.env['RACE_ROUNDS'] ?? 40);
+const rounds = 40 * scale;
 
 describeRaces({ engine: 'sqlite', processes: 4, rounds });
 describeRaces({ engine: 'postgres', processes: 4, rounds });

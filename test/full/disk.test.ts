@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cannotMount, makeMemoryDisk } from '../support/mounts.ts';
+import { freePort, spawnServer } from '../support/processes.ts';
+import { scale } from '../support/scale.ts';
+import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
+
+const unmountable = cannotMount();
+const straceMissing = spawnSync('strace', ['-V']).status === 0 ? false : 'strace is not installed';
+for (const reason of [unmountable, straceMissing]) if (reason) console.error(`SKIPPED: ${reason}`);
+
+const clients = 8;
+const mebibytes = 12;
+
+describe('a disk', () => {
+  test(
+    'that is full refuses writes and serves readers, and takes writes again when there is room',
+    {
+      skip: unmountable,
+    },
+    async (t) => {
+      const disk = makeMemoryDisk(mebibytes);
+      const filler = join(disk.folder, 'filler');
+      const env = { PORT: String(await freePort()), DATA_DIR: disk.folder, ...unlimited };
+      let server = await spawnServer({ env });
+      t.after(async () => {
+        server.kill('SIGKILL');
+        await server.exited;
+        disk.remove();
+      });
+      const baseUrl = `http://localhost:${server.port}`;
+      const ada = await newAgent(baseUrl, disk.folder);
+      const writers = startWriters(baseUrl, ada.apiKey ?? '', { clients, words: 500 });
+      for (let round = 0; round < 3 * scale; round++) {
+        await writers.more(20);
+        fill(filler);
+        const refused = refusedSoFar(writers.refusals) + 3 * clients;
+        while (refusedSoFar(writers.refusals) < refused) await delay(5);
+        const { posts } = await ada.listPosts({ limit: 5 });
+        assert.equal(posts.length, 5);
+        assert.equal((await fetch(`${baseUrl}/readyz`)).status, 200);
+        rmSync(filler);
+        const freed = performance.now();
+        await writers.more(1);
+        t.diagnostic(`writes again after ${Math.round(performance.now() - freed)} ms`);
+      }
+      await writers.stop();
+      assert.deepEqual([...writers.refusals.keys()], ['storage_full']);
+      await assertStored(ada, writers.acknowledged);
+      server.kill('SIGKILL');
+      await server.exited;
+      server = await spawnServer({ env, args: ['serve', '--existing'] });
+      const stored = await assertStored(ada, writers.acknowledged);
+      t.diagnostic(`${stored} posts, refused ${refusedSoFar(writers.refusals)} times`);
+    },
+  );
+
+  for (const [calls, each] of [
+    ['fsync,fdatasync', 7],
+    ['pwrite64', 23],
+  ] as const) {
+    test(
+      `on which each ${each}th of ${calls} fails never stores less than was answered`,
+      {
+        skip: straceMissing,
+      },
+      async (t) => {
+        const dataDir = mkdtempSync(join(tmpdir(), 'masthead-failing-'));
+        const env = { PORT: String(await freePort()), DATA_DIR: dataDir, ...unlimited };
+        let server = await spawnServer({ env });
+        t.after(async () => {
+          server.kill('SIGKILL');
+          await server.exited;
+          rmSync(dataDir, { recursive: true });
+        });
+        const baseUrl = `http://localhost:${server.port}`;
+        const ada = await newAgent(baseUrl, dataDir);
+        const inject = `inject=${calls}:error=EIO:when=${each}+${each}`;
+        const strace = spawn(
+          'strace',
+          ['-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', inject, '-p', String(server.pid)],
+          { stdio: 'ignore' },
+        );
+        const ended = once(strace, 'exit');
+        const writers = startWriters(baseUrl, ada.apiKey ?? '', { clients });
+        while (refusedSoFar(writers.refusals) < 50 * scale && strace.exitCode === null) await delay(20);
+        assert.equal(strace.exitCode, null, 'strace could not attach');
+        assert.equal((await ada.listPosts({ limit: 1 })).success, true);
+        strace.kill('SIGINT');
+        await ended;
+        // The last failures are answered, and then writes go on.
+        await writers.more(3 * clients);
+        await writers.stop();
+        assert.deepEqual(
+          [...writers.refusals.keys()].filter((code) => code !== 'unavailable'),
+          [],
+        );
+        server.kill('SIGKILL');
+        await server.exited;
+        server = await spawnServer({ env, args: ['serve', '--existing'] });
+        const stored = await assertStored(ada, writers.acknowledged);
+        t.diagnostic(`${stored} posts, refused ${refusedSoFar(writers.refusals)} times`);
+      },
+    );
+  }
+});
+
+/** Writes to a file until there is no room for one byte more. */
+function fill(file: string): void {
+  for (let size = 64 * 1024; size >= 1;) {
+    try {
+      appendFileSync(file, Buffer.alloc(size));
+    } catch {
+      size = Math.floor(size / 2);
+    }
+  }
+}
+
+function refusedSoFar(refusals: ReadonlyMap<string, number>): number {
+  return [...refusals.values()].reduce((sum, count) => sum + count, 0);
+}
