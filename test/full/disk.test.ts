@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -12,7 +12,8 @@ import { scale } from '../support/scale.ts';
 import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
 
 const unmountable = cannotMount();
-const straceMissing = spawnSync('strace', ['-V']).status === 0 ? false : 'strace is not installed';
+const tracer = '/usr/bin/strace';
+const straceMissing = existsSync(tracer) ? false : 'strace is not installed: apt-get install strace';
 for (const reason of [unmountable, straceMissing]) if (reason) console.error(`SKIPPED: ${reason}`);
 
 const clients = 8;
@@ -83,7 +84,7 @@ describe('a disk', () => {
         const ada = await newAgent(baseUrl, dataDir);
         const inject = `inject=${calls}:error=EIO:when=${each}+${each}`;
         const strace = spawn(
-          'strace',
+          tracer,
           ['-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', inject, '-p', String(server.pid)],
           { stdio: 'ignore' },
         );
