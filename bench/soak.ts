@@ -1,0 +1,177 @@
+// Whether memory grows under load, by hand: node bench/soak.ts --minutes 60
+// Everything that the service does, at once, for as long; what is stored stays about as much. Every minute a line
+// with the resident memory and the heap that is in use after a collection, then the verdict.
+import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { layOutPackage } from '../scripts/build.ts';
+import { request, type Answer } from '../test/support/http.ts';
+import { article } from './article.ts';
+import { median } from './compare.ts';
+import { freePort } from './machine.ts';
+import { seed, startService, type Service } from './service.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    /** More than the page cache holds, so that it is full and turning over. */
+    posts: { type: 'string', default: '5000' },
+  },
+});
+const minutes = Number(values.minutes);
+const posts = Number(values.posts);
+const connections = 32;
+/** Clients as the limits know them. */
+const clients = 5_000;
+const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+/** MiB that the second half of the run may lie above the first: caches fill, and figures waver. */
+const mayGrow = { resident: 8, heap: 3 };
+
+const folder = mkdtempSync(join(tmpdir(), 'masthead-soak-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+const packageFolder = await layOutPackage(folder);
+const { dataDir, apiKey } = await seed(packageFolder, join(folder, 'data'), posts);
+const inspectorPort = await freePort();
+const service = await startService(packageFolder, dataDir, {
+  NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
+  TRUST_PROXY: '127.0.0.1',
+});
+const heap = await openInspector(inspectorPort);
+const calls = { made: 0, refused: 0, failed: 0 };
+const samples: { resident: number; heap: number }[] = [];
+
+const end = new AbortController();
+const loops = Array.from({ length: connections }, () => loop(service));
+process.stdout.write('minute  resident MiB  heap MiB     calls  4xx  failed\n');
+for (let minute = 1; minute <= minutes; minute++) {
+  await delay(60_000);
+  const sample = { resident: service.resident(), heap: await heap.used() };
+  samples.push(sample);
+  const columns = [sample.resident.toFixed(1).padStart(14), sample.heap.toFixed(1).padStart(10)];
+  const counts = [calls.made, calls.refused, calls.failed].map((count) => String(count).padStart(10));
+  process.stdout.write(`${String(minute).padStart(6)}${columns.join('')}${counts.join('')}\n`);
+}
+end.abort();
+await Promise.all(loops);
+heap.close();
+await service.stop();
+
+// Filling caches and compiling what is hot are not growth: the first third is left out.
+const settled = samples.slice(Math.floor(samples.length / 3));
+const half = Math.floor(settled.length / 2);
+const growth = (of: 'resident' | 'heap') =>
+  median(settled.slice(-half).map((sample) => sample[of])) -
+  median(settled.slice(0, half).map((sample) => sample[of]));
+const grown = half === 0 ? null : { resident: growth('resident'), heap: growth('heap') };
+const flat = grown !== null && grown.resident <= mayGrow.resident && grown.heap <= mayGrow.heap;
+process.stdout.write(
+  grown === null
+    ? 'Too few minutes for a verdict: at least three.\n'
+    : `${flat ? 'Flat' : 'GROWING'}: resident ${signed(grown.resident)} MiB, heap ${signed(grown.heap)} MiB from the first half to the second, without the first third of the run; ${calls.failed} of ${calls.made} calls failed.\n`,
+);
+process.exit(flat && calls.failed === 0 ? 0 : 1);
+
+async function loop(to: Service): Promise<void> {
+  const agent = new Agent({ keepAlive: true });
+  while (!end.signal.aborted) {
+    const answer = await anyCall(to, agent).catch(() => null);
+    calls.made++;
+    if (answer === null || answer.status >= 500) calls.failed++;
+    else if (answer.status >= 400) calls.refused++;
+  }
+  agent.destroy();
+}
+
+/** One call of any kind, reads more often than writes. */
+function anyCall({ origin, port }: Service, agent: Agent): Promise<Answer> {
+  const n = below(posts);
+  const blog = `agent-${n % 10}.localhost:${port}`;
+  const key = { authorization: `Bearer ${apiKey}` };
+  const get = (path: string, options: { host?: string; headers?: Record<string, string> } = {}) =>
+    request(origin, {
+      agent,
+      path,
+      host: options.host ?? `localhost:${port}`,
+      headers: {
+        'x-forwarded-for': `10.0.${below(clients) >> 8}.${below(256)}`,
+        'accept-encoding': ['br', 'gzip', 'zstd', 'identity'][below(4)] ?? '',
+        ...options.headers,
+      },
+    });
+  const post = (path: string, body: object, headers: Record<string, string> = key) =>
+    request(origin, {
+      agent,
+      method: 'POST',
+      path,
+      headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const kind = below(100);
+  if (kind < 35) return get(`/post-${n}`, { host: blog });
+  if (kind < 40) return get(`/post-${n}.md`, { host: blog });
+  if (kind < 45)
+    return get(['/', '/feed.xml', '/rss.xml', '/feed.json', '/tags/measured'][below(5)] ?? '/', {
+      host: blog,
+    });
+  if (kind < 48) return get(['/', '/docs', '/llms.txt', '/sitemap.xml'][below(4)] ?? '/');
+  if (kind < 53) return get(`/nothing-${below(1e9)}`, { host: blog });
+  if (kind < 63) return get('/api/posts?limit=50', { headers: key });
+  if (kind < 68) return get(`/api/posts?since=2020-01-01&limit=20`);
+  if (kind < 73) return get(`/api/search?q=${article(n).slice(0, 12).split(' ')[0]}+group`);
+  if (kind < 75) return get(`/search?q=word${below(1e9)}`);
+  if (kind < 77) return post('/mcp', listTools, { accept: 'application/json, text/event-stream' });
+  if (kind < 79) return post('/api/register', newAgent(below(1e9)));
+  if (kind < 82) return get('/api/me', { headers: { authorization: `Bearer ${crypto.randomUUID()}` } });
+  return post('/api/publish', {
+    slug: `post-${n - (n % 10)}`,
+    title: `Measured post ${n}`,
+    content: article(below(1e6)),
+    status: below(10) === 0 ? 'draft' : 'published',
+    tags: ['measured'],
+  });
+}
+
+function newAgent(n: number): object {
+  return { name: `Agent ${n}`, slug: `soak-${n}`, email: `soak-${n}@example.org` };
+}
+
+function below(limit: number): number {
+  return Math.floor(Math.random() * limit);
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '-' : '+'}${Math.abs(value).toFixed(1)}`;
+}
+
+/** Asks the main thread by Node's inspector what its heap holds, MiB. */
+async function openInspector(port: number) {
+  const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as [
+    { webSocketDebuggerUrl: string },
+  ];
+  const socket = new WebSocket(target.webSocketDebuggerUrl);
+  await once(socket, 'open');
+  let lastId = 0;
+  const ask = async (method: string): Promise<{ readonly usedSize?: number }> => {
+    const id = ++lastId;
+    socket.send(JSON.stringify({ id, method }));
+    for (;;) {
+      const [message] = (await once(socket, 'message')) as [{ data: string }];
+      const answer = JSON.parse(message.data) as { id?: number; result: { usedSize?: number } };
+      if (answer.id === id) return answer.result;
+    }
+  };
+  return {
+    async used(): Promise<number> {
+      await ask('HeapProfiler.collectGarbage');
+      const { usedSize = Number.NaN } = await ask('Runtime.getHeapUsage');
+      return usedSize / 2 ** 20;
+    },
+    close: () => socket.close(),
+  };
+}
