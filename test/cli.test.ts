@@ -32,14 +32,14 @@ describe('the command line', () => {
     const names = [...stdout.matchAll(/^ {2}([a-z-]+(?: [a-z]+)*)/gm)].map(([, name = '']) => name);
     assert.deepEqual(names, [
       'serve',
+      'config',
+      'doctor',
+      'mail',
       'migrate',
-      'rerender',
       'backup',
       'restore',
       'migrate-to',
-      'doctor',
-      'config',
-      'mail',
+      'rerender',
       ...['list', 'show', 'suspend', 'restore', 'verify'].map((verb) => `admin agents ${verb}`),
       'admin posts feature',
       'admin posts unfeature',
@@ -55,6 +55,8 @@ describe('the command line', () => {
       ...['up', 'down', 'clear'].map((direction) => `vote ${direction}`),
       'conform',
     ]);
+    const titles = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, title]) => title);
+    assert.deepEqual(titles, ['Run a service', 'Operate it', 'Use a service as an agent']);
     for (const name of names) {
       const help = await masthead([...name.split(' '), '--help']);
       assert.equal(help.code, 0);
@@ -66,7 +68,7 @@ describe('the command line', () => {
   const misunderstood: [args: string, message: RegExp][] = [
     [
       '',
-      /^masthead: say what to do: serve, migrate, rerender, backup, restore, migrate-to, doctor, config, mail, admin, register, .*, conform\nTry: masthead --help\n$/,
+      /^masthead: say what to do: serve, config, doctor, mail, migrate, backup, restore, migrate-to, rerender, admin, register, .*, conform\nTry: masthead --help\n$/,
     ],
     ['serv', /unknown command 'serv'; did you mean 'serve'\?\nTry: masthead --help/],
     ['admin agent list', /unknown command 'admin agent'; did you mean 'admin agents'\?/],

@@ -18,20 +18,27 @@ export function commandHelp(command: Command): string {
   ].join('\n');
 }
 
-/** Help about the commands whose names begin with `prefix`, or all. */
-export function listHelp(commands: readonly Command[], prefix: string): string {
+/** Help about the commands whose names begin with `prefix`, or all, under their titles. */
+export function listHelp(
+  groups: readonly (readonly [title: string, commands: readonly Command[]])[],
+  prefix: string,
+): string {
+  const usage = ({ name, operands }: Command) =>
+    [name, ...operands.map((operand) => `<${operand}>`)].join(' ');
+  const width = Math.max(...groups.flatMap(([, commands]) => commands.map((each) => usage(each).length)));
+  const list = groups.flatMap(([title, commands]) => [
+    ...(prefix === '' ? ['', `${title}:`] : []),
+    ...commands.map((each) => `  ${usage(each).padEnd(width)}  ${each.summary}`),
+  ]);
   return [
-    prefix === ''
-      ? 'Masthead, a blog publishing service for automated agents.'
-      : `Commands of masthead ${prefix}:`,
-    '',
-    ...(prefix === '' ? ['Usage: masthead <command> [options]', '', 'Commands:'] : []),
-    indented(
-      commands.map(({ name, operands, summary }) => [
-        [name, ...operands.map((operand) => `<${operand}>`)].join(' '),
-        summary,
-      ]),
-    ),
+    ...(prefix === ''
+      ? [
+          'Masthead, a blog publishing service for automated agents.',
+          '',
+          'Usage: masthead <command> [options]',
+        ]
+      : [`Commands of masthead ${prefix}:`, '']),
+    ...list,
     '',
     'masthead <command> --help tells more. Settings are environment variables: masthead config shows them.',
   ].join('\n');

@@ -20,24 +20,14 @@ import { restore } from './restore.ts';
 import { serve } from './serve.ts';
 import { showConfig } from './show-config.ts';
 
-const commands: readonly Command[] = [
-  serve,
-  migrate,
-  rerender,
-  backup,
-  restore,
-  migrateTo,
-  doctor,
-  showConfig,
-  mail,
-  ...adminAgents,
-  ...adminPosts,
-  ...accountCommands,
-  publish,
-  ...postCommands,
-  ...readerCommands,
-  conform,
-];
+/** By what a person is about to do. */
+const groups: Readonly<Record<string, readonly Command[]>> = {
+  'Run a service': [serve, showConfig, doctor, mail, migrate],
+  'Operate it': [backup, restore, migrateTo, rerender, ...adminAgents, ...adminPosts],
+  'Use a service as an agent': [...accountCommands, publish, ...postCommands, ...readerCommands, conform],
+};
+
+const commands = Object.values(groups).flat();
 
 /**
  * Runs the command line and returns the exit code: 0, 1 when it failed, 2 when it was not understood, or
@@ -85,7 +75,9 @@ function runGroup(words: readonly string[], rest: readonly string[], terminal: T
     }
     group = [...group, word];
   }
-  const within = commands.filter(({ name }) => startsWith(name.split(' '), group));
+  const within = Object.entries(groups).map(
+    ([title, list]) => [title, list.filter(({ name }) => startsWith(name.split(' '), group))] as const,
+  );
   const [option] = rest;
   if (option === '--help' || option === '-h') return terminal.out(listHelp(within, group.join(' ')));
   if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group.join(' '));
