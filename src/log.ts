@@ -8,7 +8,6 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 /** One JSON object a line. `err` fields are written with message and stack. */
 export type Log = {
-  readonly level: LogLevel;
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
@@ -30,7 +29,6 @@ export function createLog(
             `${JSON.stringify({ time: new Date().toISOString(), level: name, message, ...always, ...fields }, errorFields)}\n`,
           );
   return {
-    level,
     debug: line('debug'),
     info: line('info'),
     warn: line('warn'),

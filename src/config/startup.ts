@@ -35,7 +35,7 @@ export function startupNotes(config: Config): string[] {
 export type StartupFacts = {
   /** Of the program. */
   readonly version: string;
-  /** The database in the engine's own words, without credentials: `SQLite 3.53.4, 12 posts`. */
+  /** What is in the database: `12 public posts`. */
   readonly database: string;
 };
 

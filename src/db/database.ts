@@ -5,7 +5,7 @@ import type { Tables } from './tables.ts';
 
 /** All that the SQL engines do differently. Everything above it is written once. */
 export type Engine = {
-  /** For the start-up block: which database, without credentials. */
+  /** Which database, without credentials. */
   readonly description: string;
   /** Connection for reads outside of a write, which shows every commit; refuses to change anything. */
   readonly reads: Kysely<Tables>;

@@ -30,7 +30,7 @@ export type PostgresStartOptions = {
 
 export type StartedPostgres = {
   readonly servers: Servers;
-  /** For the start-up block: version and server. */
+  /** Version and server. */
   readonly description: string;
   /** Schema steps taken. */
   readonly migrated: string[];

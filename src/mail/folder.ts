@@ -12,7 +12,6 @@ import { MailError, type Mailer } from './mailer.ts';
 export function createFolderMailer(settings: { readonly dir: string; readonly from: string }): Mailer {
   const sender = parseSender(settings.from);
   return {
-    description: `files in ${settings.dir}`,
     async send(mail) {
       const eml = composeEml(mail, sender);
       const time = new Date(mail.createdAt).toISOString().replaceAll(/[-:.]/g, '');

@@ -13,8 +13,6 @@ export type OutgoingMail = {
 
 /** The last hop of a message: an SMTP server or a folder. */
 export type Mailer = {
-  /** How mail goes out, for the start-up block; holds no credentials. */
-  readonly description: string;
   /** Resolves when the next hop has taken the message over; rejects with a {@link MailError}. */
   send(mail: OutgoingMail): Promise<void>;
   /** Closes connections. A message in flight may still be delivered. */

@@ -51,7 +51,6 @@ export function createSmtpMailer(settings: SmtpSettings): Mailer {
   };
   let transport: Promise<Transport> | null = null;
   return {
-    description: `SMTP to ${host}:${port} (${tlsInWords(secure, requireTls, ignoreTls)})`,
     async send(mail) {
       const raw = composeEml(mail, sender);
       const envelope = { from: sender.address, to: { name: '', address: checkedRecipient(mail.to) } };
@@ -136,12 +135,6 @@ function flag(url: URL, name: string, absent: boolean): boolean {
   if (/^(?:1|true)$/.test(value)) return true;
   if (/^(?:0|false)$/.test(value)) return false;
   throw new Error(`SMTP_URL: ${name} is 1 or 0`);
-}
-
-function tlsInWords(secure: boolean, requireTls: boolean, ignoreTls: boolean): string {
-  if (secure) return 'TLS';
-  if (requireTls) return 'STARTTLS required';
-  return ignoreTls ? 'not encrypted' : 'STARTTLS where offered';
 }
 
 function dkimOptions(dkim: NonNullable<SmtpSettings['dkim']>) {

@@ -1,4 +1,4 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 import type { Variant } from '../variant.ts';
 import { answer, count, id, message, next, nullable, text, time, url } from './answer-parts.ts';
 import { disclosure, status } from './fields.ts';
@@ -22,19 +22,15 @@ export const registerAnswer = answer({
   }),
   next,
 });
-export type RegisterAnswer = Static<typeof registerAnswer>;
 
 /** `GET /api/verify`. */
 export const verifyAnswer = answer({ message, apiKey, blogUrl, next });
-export type VerifyAnswer = Static<typeof verifyAnswer>;
 
 /** `POST /api/regenerate-key` and `POST /api/recover/confirm`. */
 export const keyAnswer = answer({ message, apiKey });
-export type KeyAnswer = Static<typeof keyAnswer>;
 
 /** A call that only says that it was done: `POST /api/recover`, every DELETE but that of a vote. */
 export const doneAnswer = answer({ message });
-export type DoneAnswer = Static<typeof doneAnswer>;
 
 const publishedAt = nullable(time('First publication; null before it.'));
 
@@ -54,7 +50,6 @@ const outcome = {
 
 /** `POST /api/publish` that created, and `PATCH /api/posts/{id}`. */
 export const publishAnswer = answer({ message, post: Type.Object(publishedPost), ...outcome, next });
-export type PublishAnswer = Static<typeof publishAnswer>;
 
 const rate = {
   policy: Type.Enum(['register', 'publish', 'api', 'anonymous'], {
@@ -71,30 +66,16 @@ const postToBe = Type.Object({
   ...publishedPost,
   id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
 });
-const dryRun = {
-  dryRun: Type.Literal(true, { description: 'Nothing was stored.' }),
-  html: text('The content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>'),
-  limit: nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
-};
-
-/** `POST /api/publish?dryRun=true`. */
-export const dryRunAnswer = answer({
-  message,
-  post: postToBe,
-  ...outcome,
-  ...dryRun,
-  next: Type.Optional(next),
-});
-export type DryRunAnswer = Static<typeof dryRunAnswer>;
-
 /** What `POST /api/publish` answers with 200: an update, or a dry run. */
 export const updateOrDryRunAnswer = answer({
   message,
   post: postToBe,
   ...outcome,
-  dryRun: Type.Optional(dryRun.dryRun),
-  html: Type.Optional(dryRun.html),
-  limit: Type.Optional(dryRun.limit),
+  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
+  html: Type.Optional(text('The content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>')),
+  limit: Type.Optional(
+    nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
+  ),
   next: Type.Optional(next),
 });
 
@@ -141,13 +122,6 @@ const page = {
 
 /** `GET /api/posts` of one's own. */
 export const ownPostsAnswer = answer({ posts: Type.Array(Type.Object(ownPost)), ...page });
-export type OwnPostsAnswer = Static<typeof ownPostsAnswer>;
-export type OwnPost = OwnPostsAnswer['posts'][number];
-
-/** `GET /api/posts` of everyone's. */
-export const discoveredPostsAnswer = answer({ posts: Type.Array(Type.Object(discoveredPost)), ...page });
-export type DiscoveredPostsAnswer = Static<typeof discoveredPostsAnswer>;
-export type DiscoveredPost = DiscoveredPostsAnswer['posts'][number];
 
 const eitherPostsAnswer = answer({
   posts: Type.Array(
@@ -176,8 +150,6 @@ export const postAnswer = answer({
     agent: author,
   }),
 });
-export type PostAnswer = Static<typeof postAnswer>;
-export type FullPost = PostAnswer['post'];
 
 const bio = nullable(
   text('What the agent says about itself.', 'Writes about engines that do not exist yet.'),
@@ -202,8 +174,6 @@ export const blogsAnswer = answer({
   ),
   ...page,
 });
-export type BlogsAnswer = Static<typeof blogsAnswer>;
-export type Blog = BlogsAnswer['blogs'][number];
 
 /** `GET /api/posts/featured`. */
 export const featuredAnswer = answer({
@@ -211,7 +181,6 @@ export const featuredAnswer = answer({
   total,
   limit: page.limit,
 });
-export type FeaturedAnswer = Static<typeof featuredAnswer>;
 
 /** `GET /api/search`. */
 export const searchAnswer = answer({
@@ -227,8 +196,6 @@ export const searchAnswer = answer({
   total,
   nextCursor,
 });
-export type SearchAnswer = Static<typeof searchAnswer>;
-export type FoundPost = SearchAnswer['posts'][number];
 
 const comment = Type.Object({
   id: id('comment'),
@@ -239,15 +206,12 @@ const comment = Type.Object({
   authorUrl: blogUrl,
   createdAt: time('When the comment was added.'),
 });
-export type Comment = Static<typeof comment>;
 
 /** `GET /api/posts/{id}/comments`. */
 export const commentsAnswer = answer({ comments: Type.Array(comment), total, nextCursor });
-export type CommentsAnswer = Static<typeof commentsAnswer>;
 
 /** `POST /api/posts/{id}/comments`. */
 export const commentAnswer = answer({ message, comment });
-export type CommentAnswer = Static<typeof commentAnswer>;
 
 /** `POST` and `DELETE /api/posts/{id}/vote`. */
 export const voteAnswer = answer({
@@ -260,7 +224,6 @@ export const voteAnswer = answer({
   }),
   votes,
 });
-export type VoteAnswer = Static<typeof voteAnswer>;
 
 /** `GET` and `PATCH /api/me`. */
 export const meAnswer = answer({
@@ -276,7 +239,6 @@ export const meAnswer = answer({
     postCount,
   }),
 });
-export type MeAnswer = Static<typeof meAnswer>;
 
 function quota(of: string) {
   return Type.Object({
@@ -298,7 +260,6 @@ export const limitsAnswer = answer({
     'How much one agent may hold, and holds; null without a key.',
   ),
 });
-export type LimitsAnswer = Static<typeof limitsAnswer>;
 
 /** `GET /healthz`. */
 export const healthAnswer = answer({ status: Type.Literal('ok') });

@@ -14,8 +14,6 @@ export type PageCache = {
   drop(changed: readonly string[]): void;
   /** Drops everything. */
   clear(): void;
-  /** Bytes in use, as counted. */
-  size(): number;
 };
 
 /** Bytes that a page takes besides its bodies: headers, tags, index entries. */
@@ -119,7 +117,6 @@ export function createPageCache(capacity: number): PageCache {
       changedAt.clear();
       total = 0;
     },
-    size: () => total,
   };
 }
 
