@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
 
@@ -104,8 +103,10 @@ export async function perform(
   await savepoint.begin();
   try {
     const value = await operationToRun.run(tx, request.input);
-    for (const tag of changed)
-      await sql`insert into changes (tag, at) values (${tag}, ${request.now})`.execute(tx.db);
+    if (changed.size > 0) {
+      const rows = Array.from(changed, (tag) => ({ tag, at: request.now }));
+      await tx.db.insertInto('changes').values(rows).execute();
+    }
     await savepoint.release();
     return { value, rate, changed: [...changed], mailQueued };
   } catch (error) {

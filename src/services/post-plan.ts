@@ -131,12 +131,12 @@ async function target(ctx: ReadContext, agentId: string, { slug, title }: PostIn
     throw new AppError('invalid_input', `'title' ${message}.`, { errors: [{ field: 'title', message }] });
   }
   const derived = postSlugFromTitle(title);
-  const own = (post: PostRow | null) =>
-    post !== null && (post.derived_from === title || post.title === title);
-  const byTitle = await findBySlug(ctx, agentId, derived);
-  if (byTitle && own(byTitle)) return { post: byTitle, slug: derived, derivedFrom: byTitle.derived_from };
+  const own = (post: PostRow) => post.derived_from === title || post.title === title;
   const hashed = disambiguatedPostSlug(title);
-  const byHash = await findBySlug(ctx, agentId, hashed);
+  const found = await findBySlugs(ctx, agentId, [derived, hashed]);
+  const byTitle = found.find((post) => post.slug === derived);
+  const byHash = found.find((post) => post.slug === hashed);
+  if (byTitle && own(byTitle)) return { post: byTitle, slug: derived, derivedFrom: byTitle.derived_from };
   if (byHash && own(byHash)) return { post: byHash, slug: hashed, derivedFrom: byHash.derived_from };
   if (!byTitle) return { post: null, slug: derived, derivedFrom: title };
   if (!byHash) return { post: null, slug: hashed, derivedFrom: title };
@@ -158,13 +158,21 @@ async function ownTarget(
 }
 
 async function findBySlug(ctx: ReadContext, agentId: string, slug: string): Promise<PostRow | null> {
-  const post = await ctx.db
+  const [post] = await findBySlugs(ctx, agentId, [slug]);
+  return post ?? null;
+}
+
+async function findBySlugs(
+  ctx: ReadContext,
+  agentId: string,
+  slugs: readonly string[],
+): Promise<readonly PostRow[]> {
+  return ctx.db
     .selectFrom('posts')
     .selectAll()
     .where('agent_id', '=', agentId)
-    .where('slug', '=', slug)
-    .executeTakeFirst();
-  return post ?? null;
+    .where('slug', 'in', slugs)
+    .execute();
 }
 
 function slugTaken(slug: string): AppError {

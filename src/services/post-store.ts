@@ -114,7 +114,7 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
   const before = existing?.listed_at ? existing.tags : '[]';
   const after = next.listed_at ? next.tags : '[]';
   if (before === after) return;
-  await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
+  if (before !== '[]') await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
   const rows = parseTags(after).map((tag) => ({
     agent_id: next.agent_id,
     tag,
@@ -147,7 +147,12 @@ async function applyCounts(
   const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
   const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
   if (published !== 0 || drafts !== 0 || bytes !== 0) {
-    const latest = published === 0 ? agent.last_published_at : await lastPublished(tx.db, agent.id);
+    const latest =
+      published > 0
+        ? later(agent.last_published_at, after?.listed_at ?? null)
+        : published === 0
+          ? agent.last_published_at
+          : await lastPublished(tx.db, agent.id);
     await tx.db
       .updateTable('agents')
       .set((row) => ({
@@ -160,6 +165,10 @@ async function applyCounts(
       .execute();
   }
   await addToCounter(tx, 'posts', agent.id, listed);
+}
+
+function later(a: string | null, b: string | null): string | null {
+  return a !== null && (b === null || a > b) ? a : b;
 }
 
 async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {

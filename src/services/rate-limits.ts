@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../context.ts';
 import { operation, type CountCall, type Rate, type Ticket } from '../db/operation.ts';
 
@@ -72,27 +73,27 @@ export function standing(now: number, window: Window, quota: number): Rate {
   };
 }
 
+/** The newest row of a subject, and what was before its first one inside the window: null without one. */
+type Ends = {
+  readonly at: number;
+  readonly n: number;
+  readonly oldest: number | null;
+  readonly before: number | null;
+};
+
 /** Counted calls of a subject within the hour that ends now. */
 export async function readWindow(ctx: ReadContext, policy: string, subject: string): Promise<Window> {
-  const rows = ctx.db.selectFrom('rate_calls').where('policy', '=', policy).where('subject', '=', subject);
-  const newest = await rows
-    .select(['at', 'n'])
-    .orderBy('at', 'desc')
-    .orderBy('n', 'desc')
-    .limit(1)
-    .executeTakeFirst();
   const cutoff = ctx.now() - rateWindow;
-  if (!newest || newest.at <= cutoff) return { used: 0, oldest: null, newest: newest ?? null };
-  const first = await rows
-    .select(['at', 'n', 'units'])
-    .where('at', '>', cutoff)
-    .orderBy('at')
-    .orderBy('n')
-    .limit(1)
-    .executeTakeFirst();
-  // Outside a transaction, another process may delete the last row between the two reads as it leaves the window.
-  if (!first) return { used: 0, oldest: null, newest };
-  return { used: newest.n - first.n + first.units, oldest: first.at, newest };
+  const { rows } =
+    await sql<Ends>`select newest.at, newest.n, first.at as oldest, first.n - first.units as before
+    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject}
+      order by at desc, n desc limit 1) as newest
+    left join (select at, n, units from rate_calls where policy = ${policy} and subject = ${subject}
+      and at > ${cutoff} order by at, n limit 1) as first on true`.execute(ctx.db);
+  const [ends] = rows;
+  if (!ends) return { used: 0, oldest: null, newest: null };
+  const { at, n, oldest, before } = ends;
+  return { used: before === null ? 0 : n - before, oldest, newest: { at, n } };
 }
 
 async function append(
@@ -102,14 +103,6 @@ async function append(
   at: number,
   { newest }: Window,
 ): Promise<void> {
-  const cutoff = tx.now() - rateWindow;
-  if (newest)
-    await tx.db
-      .deleteFrom('rate_calls')
-      .where('policy', '=', policy)
-      .where('subject', '=', subject)
-      .where('at', '<=', cutoff)
-      .execute();
   const row = { policy, subject, at: Math.max(at, newest?.at ?? 0), n: (newest?.n ?? 0) + units, units };
   await tx.db.insertInto('rate_calls').values(row).execute();
 }

@@ -75,8 +75,11 @@ const mostFrequent = 40;
 function frequentTerms(terms: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1);
-  return [...counts]
-    .filter(([, count]) => count >= often)
+  const frequent: [term: string, count: number][] = [];
+  counts.forEach((count, term) => {
+    if (count >= often) frequent.push([term, count]);
+  });
+  return frequent
     .toSorted(([, a], [, b]) => b - a)
     .slice(0, mostFrequent)
     .map(([term]) => term);
