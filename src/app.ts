@@ -71,8 +71,13 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   addBodyParsers(app);
   app.setErrorHandler((error: FastifyError, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
-    (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, noRoute(request), request, reply),
+    (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
   );
+  // Before the body is read: where an address is none, its type is not what is wrong.
+  app.addHook('preParsing', async (request) => {
+    const hasBody = ['POST', 'PUT', 'PATCH', 'DELETE'].includes(request.method);
+    if (request.is404 && hasBody) throw nothingAt(request);
+  });
   app.addHook('onClose', () => web.close());
 
   app.addHook('onRequest', async (request, reply) => {
@@ -87,6 +92,15 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
 
   const methods = collectMethods(app);
   addProbes(app, ctx, parts);
+  const nothingAt = (request: FastifyRequest) => {
+    const inApi = `/api${request.url.split('?')[0] ?? ''}`;
+    const known = Object.keys(reference.document().paths[inApi] ?? {}).map((name) => name.toUpperCase());
+    return noRoute(
+      request,
+      ctx.config.site.baseUrl,
+      known.length === 0 ? null : `Did you mean ${known.join(', ')} ${inApi}?`,
+    );
+  };
   await app.register(apiRoutes(ctx, parts.counter, reference), { prefix: '/api' });
   await app.register(mcpDoor(ctx, parts.counter));
   await app.register(web.routes);

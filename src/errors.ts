@@ -60,8 +60,8 @@ const entries = {
     title: 'Unauthorized',
     retryable: false,
     explanation:
-      'The call needs a working API key in the header Authorization: Bearer <API_KEY>. A key comes from verifying an e-mail address after POST /api/register. It stops working when it is regenerated; a lost one is replaced with POST /api/recover.',
-    hint: 'Send the header Authorization: Bearer <API_KEY>. A key comes from POST /api/register and GET /api/verify; a lost one is replaced with POST /api/recover.',
+      'The call needs a working API key in the header Authorization: Bearer API_KEY. A key comes from verifying an e-mail address after POST /api/register. It stops working when it is regenerated; a lost one is replaced with POST /api/recover.',
+    hint: 'Send the header Authorization: Bearer API_KEY. A key comes from POST /api/register and GET /api/verify; a lost one is replaced with POST /api/recover.',
     example: { detail: 'This API key is unknown, or was replaced by a newer one.' },
   },
   suspended: {
@@ -98,7 +98,7 @@ const entries = {
     retryable: false,
     explanation:
       'Nothing has this address or id: it may be misspelt, deleted, a draft, or not part of this variant of the service.',
-    hint: 'Compare the address with GET /api/openapi.json, and the id with what a list answered.',
+    hint: 'Compare the address with GET /skill.md, and the id with what a list answered.',
     example: { detail: "There is no post with the id '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'." },
   },
   invalid_token: {
@@ -252,7 +252,8 @@ const entries = {
       'The limit for this kind of call is used up. Wait for as many seconds as Retry-After says; the call then passes.',
     hint: 'Wait for as many seconds as Retry-After says. GET /api/limits shows every limit and what is left of it.',
     example: {
-      detail: "This call is over 100 'publish' calls an hour. Wait 132 seconds, then repeat it.",
+      detail:
+        "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
     },
   },
   internal_error: {

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from './errors.ts';
 
 /** The methods of each address, by its path below the instance's prefix. */
@@ -15,12 +15,12 @@ export function collectMethods(app: FastifyInstance): Methods {
   return methods;
 }
 
-const all = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
+/** The methods that an address may be asked with, but OPTIONS. */
+export const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
 
 /**
  * A known address asked with a method that it lacks is 405 and names those it has, not 404; OPTIONS is answered
- * with them. `hintFor` says what to
- * do instead. Returns the methods that each address has beside these answers.
+ * with them. `hintFor` says what to do instead. Returns the methods that each address has beside these answers.
  */
 export function answerOtherMethods(
   app: FastifyInstance,
@@ -30,9 +30,17 @@ export function answerOtherMethods(
   // The routes added here are recorded in `methods` too.
   const own: Methods = new Map(Array.from(methods, ([url, known]) => [url, new Set(known)]));
   for (const [url, known] of own) {
-    const missing = all.filter((method) => !known.has(method));
+    const missing = allMethods.filter((method) => !known.has(method));
     if (missing.length === 0 || url.includes('*')) continue;
     const allow = [...new Set([...known, 'OPTIONS'])].toSorted().join(', ');
+    const refuse = ({ method }: FastifyRequest): never => {
+      const hint = hintFor?.(method, url, known);
+      throw new AppError(
+        'method_not_allowed',
+        `This address does not support ${method}; it supports ${allow}.`,
+        { headers: { allow }, ...(hint === undefined ? {} : { hint }) },
+      );
+    };
     if (!known.has('OPTIONS'))
       app.options(url.slice(app.prefix.length), async (_request, reply) =>
         reply.code(204).header('allow', allow).send(),
@@ -40,14 +48,9 @@ export function answerOtherMethods(
     app.route({
       method: missing,
       url: url.slice(app.prefix.length),
-      handler: async (request) => {
-        const hint = hintFor?.(request.method, url, known);
-        throw new AppError(
-          'method_not_allowed',
-          `This address does not support ${request.method}; it supports ${allow}.`,
-          { headers: { allow }, ...(hint === undefined ? {} : { hint }) },
-        );
-      },
+      // Before the body is read, whose type is not what is wrong.
+      onRequest: async (request) => refuse(request),
+      handler: refuse,
     });
   }
   return own;

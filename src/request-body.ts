@@ -78,28 +78,35 @@ function unsupported(detail: string, hint: string): AppError {
   return new AppError('unsupported_media_type', detail, { hint });
 }
 
-function parseJson(body: Buffer): unknown {
+function parseJson(body: Buffer, request: FastifyRequest): unknown {
   const text = decode(body);
   refuseUnbounded(text);
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw invalidJson(`The body is not valid JSON: ${explain(error, text)}.`);
+    throw invalidJson(`The body is not valid JSON: ${explain(error, text)}.`, hintFor(error, text, request));
   }
 }
 
-/** Where the parser stopped, without repeating the text there: it could be a key. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : '';
+}
+
+/** Where the parser stopped, where it says so. */
+function positionOf(error: unknown): number | null {
+  const at = /at position (\d+)/.exec(messageOf(error))?.[1];
+  return at === undefined ? null : Number(at);
+}
+
+const misfit = 'it contains a bare word, a single quote, a trailing comma or the like';
+
+/** Where the parser stopped, without repeating what stands there: it could be a key. */
 function explain(error: unknown, text: string): string {
-  const message = error instanceof Error ? error.message : '';
-  const at = /at position (\d+)/.exec(message)?.[1];
-  if (at === undefined) {
-    return message.startsWith('Unexpected end')
-      ? 'it ends too early'
-      : 'it contains a bare word, a single quote, a trailing comma or the like';
-  }
-  const before = text.slice(0, Number(at));
+  const at = positionOf(error);
+  if (at === null) return messageOf(error).startsWith('Unexpected end') ? 'it ends too early' : misfit;
+  const before = text.slice(0, at);
   const line = before.split('\n').length;
-  return `reading stopped at line ${line}, column ${Number(at) - before.lastIndexOf('\n')}`;
+  return `reading stopped at line ${line}, column ${at - before.lastIndexOf('\n')}`;
 }
 
 function decode(body: Buffer): string {
@@ -110,10 +117,29 @@ function decode(body: Buffer): string {
   }
 }
 
-function invalidJson(detail: string): AppError {
-  return new AppError('invalid_json', detail, {
-    hint: "A line break inside a JSON string is written \\n. From a shell, write the body to a file and send it with --data-binary @file, or publish markdown as it is with 'Content-Type: text/markdown'.",
-  });
+function invalidJson(detail: string, hint?: string): AppError {
+  return new AppError('invalid_json', detail, hint === undefined ? {} : { hint });
+}
+
+const asFile = 'From a shell, write the body to a file and send it with --data-binary @file.';
+
+/** What is to be done, by what stands where the parser stopped. */
+function hintFor(error: unknown, text: string, { routeOptions }: FastifyRequest): string | undefined {
+  const takesMarkdown = routeOptions.config.operation?.markdown !== undefined;
+  if (takesMarkdown && /^\s*(?:---\s|#)/.test(text))
+    return "This looks like markdown: send it as it is with 'Content-Type: text/markdown'.";
+  const position = positionOf(error);
+  const at =
+    position === null ? (/^Unexpected token '(.)'/.exec(messageOf(error))?.[1] ?? '') : text[position];
+  if (!at) return `Is a quote or bracket not closed, or the body cut? ${asFile}`;
+  if (at === "'") return 'JSON takes double quotes around names and texts, not single ones.';
+  if (position !== null && /[}\]]/.test(at) && /,\s*$/.test(text.slice(0, position)))
+    return `A comma before ${at} does not belong there: take it out.`;
+  if (/[\n\r\t]/.test(at)) {
+    const instead = takesMarkdown ? ", or publish markdown as it is with 'Content-Type: text/markdown'" : '';
+    return `A line break inside a JSON string is written \\n${instead}. ${asFile}`;
+  }
+  return asFile;
 }
 
 /** Refuses by its brackets and commas outside of strings what is too deep or too much, without building anything. */

@@ -409,7 +409,13 @@ describe('mail caps', () => {
         instance.call('POST', '/api/register', { body: { email, name: 'Capped' } });
       for (let i = 0; i < 5; i++) assertOk(await register(`box+${i}@example.com`));
       const capped = assertOk(await register('box@example.com'));
-      assert.match(String(capped.at('message')), /latest one/);
+      assert.match(String(capped.at('message')), /^Registered, but no message was sent: .* latest one/);
+      const changed = { email: 'box+1@example.com', name: 'Changed' };
+      const kept = assertOk(await instance.call('POST', '/api/register', { body: changed }));
+      assert.match(
+        String(kept.at('message')),
+        /^No message was sent: .* was not changed: its name is still 'Capped' and its slug '[\w-]+'\. Use the token of the latest/,
+      );
       assert.equal((await instance.mails()).length, 5);
 
       instance.clock.advance(hour + 1);

@@ -130,7 +130,7 @@ describe('The schemas of bodies and queries', () => {
     ['registerA', [], { body: 'must be a JSON object, not a list' }],
     ['registerA', null, { body: 'must be a JSON object, not null' }],
     ['registerA', 'ada', { body: 'must be a JSON object, not a string' }],
-    ['registerA', undefined, { body: 'is missing; send a JSON object' }],
+    ['registerA', undefined, { body: "is missing; send a JSON object with 'email', 'name', 'slug'" }],
     ['registerA', {}, { email: 'is required', name: 'is required', slug: 'is required' }],
     ['registerB', {}, { email: 'is required', name: 'is required' }],
     ['registerA', { ...ada, name: 5 }, { name: 'must be a string, not a number' }],

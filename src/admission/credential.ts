@@ -1,6 +1,8 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
+import { uuidPattern } from '../secrets.ts';
 import { createKeyCheck, unauthorized, type Caller } from '../services/api-keys.ts';
+import { tokenAsKey } from '../services/tokens.ts';
 
 /** What an `Authorization` header amounts to. */
 export type Credential =
@@ -17,15 +19,28 @@ export function createCredentialReader(ctx: Context): (header: string | undefine
     const key = /^bearer +([^\s]+) *$/i.exec(header)?.[1];
     if (/^bearer *$/i.test(header))
       return refused('The key after Bearer is empty: is MASTHEAD_API_KEY set in this shell?');
-    if (key === undefined) return refused("The Authorization header must be 'Bearer <API_KEY>'.");
+    if (key === undefined) return refused("The Authorization header must be 'Bearer API_KEY'.");
     if (isUnset(header))
       return refused(
         'What follows Bearer is the name of a variable, not its value: in a shell, use double quotes.',
       );
     const caller = await findCaller(key);
-    if (caller === null) return refused('This API key is unknown, or was replaced by a newer one.');
+    if (caller === null) return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey);
     return { kind: 'caller', caller };
   };
+}
+
+const unknownKey = 'This API key is unknown, or was replaced by a newer one.';
+
+/** What is sent for a key and shows what went wrong; null where it could be one. */
+function misplaced(key: string): string | null {
+  const bare = /^[<"'[{(]+([0-9a-f-]{36})[>"'\]})]+$/i.test(key);
+  if (bare) return 'There are brackets or quotes around the key: send it without them.';
+  if (/key|token|secret|^x+$|^\.+$|[<>{}…]/i.test(key))
+    return 'What follows Bearer is a placeholder: put your API key in its place.';
+  return uuidPattern.test(key)
+    ? null
+    : 'This is not an API key: keys are UUIDs, as verification answered it in apiKey.';
 }
 
 /** Whether a header contains only a placeholder for a key: nothing, `$NAME` or `${NAME}`. */

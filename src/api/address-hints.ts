@@ -44,10 +44,27 @@ const elsewhere: readonly (readonly [route: string, words: string, method?: 'POS
   ['/api/openapi.json', 'docs swagger swagger.json openapi openapi.yaml schema spec'],
 ];
 
-const noLogin = 'There is no login: send the API key with each call as Authorization: Bearer <API_KEY>.';
+const noLogin = 'There is no login: send the API key with each call as Authorization: Bearer API_KEY.';
+
+/** Addresses below `/api` whose shape says more than their words, with the call that does it here. */
+const shapes: readonly (readonly [shape: RegExp, call: string, route?: string])[] = [
+  [/^(?:agents|users|authors|blogs)\/(?!me$)[^/]+(?:\/posts)?$/, 'GET /api/posts?agent={slug}', '/api/blogs'],
+  [/^(?:posts\/)?drafts$/, 'GET /api/posts?status=draft', '/api/posts'],
+  [/^posts\/[^/]+\/delete$/, 'DELETE /api/posts/{id}', '/api/posts/:id'],
+  [/^posts\/[^/]+\/(?:edit|update|(?:un)?publish)$/, 'PATCH /api/posts/{id}', '/api/posts/:id'],
+  [/^comments\/[^/]+$/, 'DELETE /api/posts/{id}/comments/{commentId}', '/api/posts/:id/comments/:commentId'],
+  [/^(?:health|status|ping)$/, 'GET /healthz'],
+  [/^(?:docs|help|skill(?:\.md)?)$/, 'GET /skill.md'],
+];
 
 /** What was probably meant by an address that is none; null where nothing is near. */
-export function addressHint(method: string, path: string, methods: Methods): string | null {
+export function addressHint(method: string, sent: string, methods: Methods): string | null {
+  const path = sent.replace(/^\/api\/v\d+(?=\/|$)/i, '/api');
+  const below = path.slice('/api/'.length).toLowerCase();
+  const shape = shapes.find(
+    ([pattern, , route]) => pattern.test(below) && (route === undefined || methods.has(route)),
+  );
+  if (shape !== undefined) return `Did you mean ${shape[1]}?`;
   const last = path.split('/').at(-1) ?? '';
   if (/^(?:log-?in|sign-?in|auth|oauth|tokens?|sessions?)$/i.test(last)) return noLogin;
   const route =
@@ -72,18 +89,19 @@ function calledElsewhere(method: string, path: string, methods: Methods): string
 }
 
 function nearestRoute(path: string, methods: Methods): string | undefined {
-  const sent = path.split('/');
+  const sent = path.split('/').slice(2);
   // Parameters stand for whatever was sent in their place.
   const filled = new Map(
     [...methods.keys()].map((route) => [
       route
         .split('/')
+        .slice(2)
         .map((part, at) => (part.startsWith(':') ? (sent[at] ?? part) : part))
         .join('/'),
       route,
     ]),
   );
-  return filled.get(nearest(path, [...filled.keys()]) ?? '');
+  return filled.get(nearest(sent.join('/'), [...filled.keys()]) ?? '');
 }
 
 function shown(route: string): string {

@@ -4,7 +4,7 @@ import { ignoredAtRegistration, recoverBody, registerBody } from '../schemas/bod
 import type { NextStep } from '../schemas/answer-parts.ts';
 import { doneAnswer, registerAnswer } from '../schemas/answers.ts';
 import { recover } from '../services/api-keys.ts';
-import { register } from '../services/registration.ts';
+import { noMailSentence, register } from '../services/registration.ts';
 import { ticketOf } from './auth.ts';
 import { addEndpoint } from './endpoint.ts';
 import { replayOf, withReplay } from './replay.ts';
@@ -42,16 +42,20 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ body, request, reply }) => {
       const replay = replayOf(request, request.clientAddress, 'register');
       return withReplay(replay, reply, async () => {
-        const { result, replayed } = await register(ctx, body, { ticket: ticketOf(request), replay });
+        const { result, replayed, warnings } = await register(ctx, body, {
+          ticket: ticketOf(request),
+          replay,
+        });
         const { agent, mailed, renewed } = result;
         return {
           replayed,
+          warnings,
           body: {
             message: mailed
               ? renewed === undefined
                 ? mailSent
                 : `A new token was sent; it is valid for 24 hours. Earlier ones ${renewed === 'same' ? 'still work' : 'are void, since the registration changed'}.`
-              : 'This address has received as many messages as are allowed in an hour or a day, so none was sent now. Use the token in the latest one.',
+              : noMailSentence(result, body),
             agent,
             next: verifyIt(site.baseUrl),
           },

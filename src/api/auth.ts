@@ -27,12 +27,21 @@ export function requireCaller(request: FastifyRequest): Caller {
   return caller;
 }
 
-function keyMissing({ headers }: FastifyRequest): AppError {
+function keyMissing({ headers, query }: FastifyRequest): AppError {
   const error = unauthorized('This call needs an API key.');
-  if (headers['x-api-key'] === undefined) return error;
-  return new AppError('unauthorized', 'This call needs an API key. The X-API-Key header is not read.', {
+  const inAddress = Object.keys(query ?? {}).find((name) =>
+    /^(?:api_?key|key|(?:access_)?token)$/i.test(name),
+  );
+  const unread =
+    headers['x-api-key'] !== undefined
+      ? 'The X-API-Key header is not read.'
+      : inAddress !== undefined
+        ? `A key in the address ('${inAddress}') is not read, and logs may hold it now: replace it if others can read them.`
+        : null;
+  if (unread === null) return error;
+  return new AppError('unauthorized', `${error.message} ${unread}`, {
     ...error.extra,
-    hint: 'Send the key as the header Authorization: Bearer <API_KEY>.',
+    hint: 'Send the key as the header Authorization: Bearer API_KEY.',
   });
 }
 

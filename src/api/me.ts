@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
 import { doneAnswer, limitsAnswer, meAnswer } from '../schemas/answers.ts';
-import { updateMeBody } from '../schemas/bodies.ts';
+import { updateMeBody, updateMeNames } from '../schemas/bodies.ts';
 import { deleteAgent, profile, updateProfile } from '../services/agents.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import { addEndpoint } from './endpoint.ts';
@@ -33,6 +33,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     tag: 'Agents',
     auth: 'required',
     body: updateMeBody(variant),
+    check: updateMeNames,
     answers: { 200: meAnswer },
     errors: ['not_found', 'leaked_key'],
     handle: async ({ caller, body }) => ({ body: { agent: await updateProfile(ctx, caller.id, body) } }),

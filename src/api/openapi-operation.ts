@@ -69,7 +69,7 @@ function limitSentence(policies: readonly Policy[], { limits }: Config): string 
   if (limits[first] === 0) return undefined;
   return first === 'publish'
     ? `Counts against the limit \`publish\`: ${limits.publish} calls in any hour for each key.`
-    : `Counts against the limit \`register\`: ${limits.register} calls in any hour for each client address.`;
+    : `Counts against the limit \`register\`: ${limits.register} calls in any hour for each client address, failed ones too.`;
 }
 
 function parametersOf(

@@ -24,13 +24,20 @@ export function sendProblem(
   );
 }
 
+/** The answer to an address with nothing where an id belongs: else it would read as one without. */
+export function emptyId(): AppError {
+  return new AppError('not_found', 'The id in the address is empty.', {
+    hint: 'Is the variable that holds the id, such as POST_ID, set in this shell?',
+  });
+}
+
 /** The answer where no route is; `meant` says what probably was. */
-export function noRoute(request: FastifyRequest, meant: string | null = null): AppError {
+export function noRoute(request: FastifyRequest, baseUrl: string, meant: string | null = null): AppError {
   return new AppError(
     'not_found',
     `There is nothing at ${request.method} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
     {
-      hint: `${meant === null ? '' : `${meant} `}GET /api/openapi.json lists every call, GET /docs explains them.`,
+      hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has every call; for programs, ${baseUrl}/api/openapi.json.`,
     },
   );
 }

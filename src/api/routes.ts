@@ -3,12 +3,13 @@ import { beginCount, finishCount, rateHeaders, requireWithinLimit } from '../adm
 import { createCredentialReader } from '../admission/credential.ts';
 import { createAddressReader } from '../client-address.ts';
 import { publicly, type Context } from '../context.ts';
-import { answerOtherMethods, collectMethods } from '../methods.ts';
+import { allMethods, answerOtherMethods, collectMethods } from '../methods.ts';
 import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
+import { absentAddresses } from './absent.ts';
 import { addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './agents.ts';
 import { createAnswerCache } from './answer-cache.ts';
@@ -20,7 +21,7 @@ import { keyEndpoints } from './keys.ts';
 import { meEndpoints } from './me.ts';
 import { openApiRoute, type Reference } from './openapi.ts';
 import { postEndpoints } from './posts.ts';
-import { noRoute } from './problem.ts';
+import { emptyId, noRoute } from './problem.ts';
 import { searchEndpoints } from './search.ts';
 
 /** Memory for answers that are asked for again and again. */
@@ -72,9 +73,18 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
     openApiRoute(app, reference);
     // Here and not for the whole service, so that these calls are counted like all others.
     const own = answerOtherMethods(app, methods, methodHint);
-    app.setNotFoundHandler((request) => {
-      throw noRoute(request, addressHint(request.method, request.url.split('?')[0] ?? '', own));
+    absentAddresses(app, ctx.config.variant, ctx.config.site.baseUrl);
+    // Before the body is read: where an address is none, its type is not what is wrong.
+    app.addHook('onRequest', async (request) => {
+      if (/\/(?:posts|comments)\/{2,}[^/?]/.test(request.originalUrl.split('?')[0] ?? '')) throw emptyId();
+      if (request.is404 && allMethods.includes(request.method)) refuseAddress(request);
     });
+    app.setNotFoundHandler(refuseAddress);
+
+    function refuseAddress(request: FastifyRequest): never {
+      const path = request.url.split('?')[0] ?? '';
+      throw noRoute(request, ctx.config.site.baseUrl, addressHint(request.method, path, own));
+    }
   };
 }
 

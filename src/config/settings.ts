@@ -146,7 +146,7 @@ export const settings = {
   },
   LIMIT_REGISTER: {
     default: '60, with VARIANT=path 5',
-    meaning: 'Registrations per hour and client address; 0 is no limit.',
+    meaning: 'Registrations per hour and client address, failed ones too; 0 is no limit.',
     example: 'LIMIT_REGISTER=60',
     show: (c) => perHour(c.limits.register),
   },

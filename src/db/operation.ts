@@ -118,7 +118,9 @@ export async function perform(
 
 /** The answer to a call over its limit. */
 export function rateLimited(ticket: Pick<Ticket, 'policy' | 'quota'> | undefined, rate: Rate): AppError {
-  const limit = ticket ? `${ticket.quota} '${ticket.policy}' calls an hour` : 'the limit';
+  const limit = ticket
+    ? `${ticket.quota} '${ticket.policy}' calls an hour, failed ones included`
+    : 'the limit';
   return new AppError(
     'rate_limited',
     `This call is over ${limit}. Wait ${rate.reset} seconds, then repeat it.`,

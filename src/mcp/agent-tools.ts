@@ -2,12 +2,12 @@ import { Type } from 'typebox';
 import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
 import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
-import { ignoredAtRegistration, registerBody, updateMeBody } from '../schemas/bodies.ts';
+import { ignoredAtRegistration, registerBody, updateMeBody, updateMeNames } from '../schemas/bodies.ts';
 import { verifyQuery } from '../schemas/queries.ts';
 import { profile, updateProfile } from '../services/agents.ts';
 import { verifyAgent } from '../services/api-keys.ts';
 import type { CallCounter } from '../services/call-counter.ts';
-import { register } from '../services/registration.ts';
+import { noMailSentence, register } from '../services/registration.ts';
 import { reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 
@@ -34,11 +34,11 @@ function registerTool(ctx: Context): Tool {
     check: { ignored: ignoredAtRegistration(variant) },
     output: registerAnswer,
     async run({ ticket }, input) {
-      const { result } = await register(ctx, input, { ticket });
+      const { result, warnings } = await register(ctx, input, { ticket });
       const message = result.mailed
         ? "Registered. Check your e-mail for the verification token, which is valid for 24 hours, and call 'verify' with it."
-        : "This address has received as many messages as are allowed in an hour or a day, so none was sent now. Call 'verify' with the token in the latest one.";
-      return { body: { message, agent: result.agent } };
+        : noMailSentence(result, input);
+      return { warnings, body: { message, agent: result.agent } };
     },
   });
 }
@@ -55,7 +55,7 @@ function verifyTool(ctx: Context): Tool {
     async run(_call, { token }) {
       const { apiKey, blogUrl } = await ctx.engine.write(verifyAgent, { token });
       const message =
-        "Verified. Keep the API key secret; it was also sent by e-mail. Set it as the HTTP header 'Authorization: Bearer <API_KEY>' of this MCP server, then publish.";
+        "Verified. Keep the API key secret; it was also sent by e-mail. Set it as the HTTP header 'Authorization: Bearer API_KEY' of this MCP server, then publish.";
       return { body: { message, apiKey, blogUrl } };
     },
   });
@@ -80,6 +80,7 @@ function updateMeTool(ctx: Context): Tool {
     description: 'Fields left out stay as they are; null removes a bio or picture. Needs the API key.',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     input: updateMeBody(ctx.config.variant),
+    check: updateMeNames,
     output: meAnswer,
     run: async (call, change) => ({
       body: { agent: await updateProfile(ctx, requireCaller(ctx, call).id, change) },

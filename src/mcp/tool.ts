@@ -143,7 +143,7 @@ export function requireCaller(ctx: Context, call: McpCall): Caller {
   );
   throw new AppError('unauthorized', message, {
     ...extra,
-    hint: `To get a key, call 'register', then 'verify' with the token from the e-mail. Then set the HTTP header 'Authorization: Bearer <API_KEY>' for ${ctx.config.site.baseUrl}/mcp in your MCP client. A lost key is replaced with POST ${ctx.config.site.baseUrl}/api/recover.`,
+    hint: `To get a key, call 'register', then 'verify' with the token from the e-mail. Then set the HTTP header 'Authorization: Bearer API_KEY' for ${ctx.config.site.baseUrl}/mcp in your MCP client. A lost key is replaced with POST ${ctx.config.site.baseUrl}/api/recover.`,
   });
 }
 

@@ -69,7 +69,7 @@ export const next = Type.Object(
       {
         description: 'Verify with the token from the mail.',
         method: 'GET',
-        url: 'https://masthead.example/api/verify?token=<TOKEN>',
+        url: 'https://masthead.example/api/verify?token=TOKEN',
       },
     ],
   },

@@ -80,6 +80,14 @@ export function updateMeBody(variant: Variant) {
   );
 }
 
+/** What a change of the agent cannot change, with the warning that says so. */
+export const updateMeNames = {
+  ignored: {
+    slug: "field 'slug' ignored: the slug cannot be changed",
+    email: "field 'email' ignored: the e-mail address cannot be changed",
+  },
+} as const;
+
 /** The fields of a post beside its content: also query parameters of a markdown body. */
 export const postProperties = {
   title: Type.Optional(title()),

@@ -48,12 +48,14 @@ export function createCheck<T extends TObject | TUnsafe>(
 ): (value: unknown) => Checked<Static<T>> {
   const fields = fieldsOf(schema, coerce);
   const known = [...fields.keys()];
+  const required = known.filter((name) => fields.get(name)?.required).map((name) => `'${name}'`);
+  const withRequired = required.length === 0 ? '' : ` with ${required.join(', ')}`;
 
   return (value) => {
     if (!isRecord(value)) {
       const message =
         value === undefined
-          ? 'is missing; send a JSON object'
+          ? `is missing; send a JSON object${withRequired}`
           : `must be a JSON object, not ${nameOfType(value)}`;
       return { value: null, faults: [{ field: 'body', message }], warnings: [] };
     }
@@ -144,7 +146,9 @@ function asSentence(warning: string): string {
 const mostNamed = 5;
 
 function detailOf(faults: readonly FieldFault[]): string {
-  const named = faults.slice(0, mostNamed).map(({ field, message }) => `'${field}' ${message}`);
+  // Agents send a field `body` too, so this must not read like one.
+  const nameOf = (field: string) => (field === 'body' ? 'The request body' : `'${field}'`);
+  const named = faults.slice(0, mostNamed).map(({ field, message }) => `${nameOf(field)} ${message}`);
   const rest = faults.length - named.length;
   return [...named, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }

@@ -4,7 +4,7 @@ import { operation } from '../db/operation.ts';
 import type { PostRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { uuidv7 } from '../secrets.ts';
-import { normalizeNewlines, stripHiddenText } from '../text.ts';
+import { looksMangled, normalizeNewlines, stripHiddenText } from '../text.ts';
 import { lockAgent } from './agent-lock.ts';
 import { lockCaller, type Caller } from './api-keys.ts';
 import { remember, type Remembered, type Replayable } from './idempotency.ts';
@@ -109,7 +109,11 @@ export async function addComment(
     html: rendered.html,
     replay,
   });
-  return { ...stored, warnings: [...warnings, ...rendered.warnings] };
+  const mangled = looksMangled(text);
+  return {
+    ...stored,
+    warnings: [...warnings, ...(mangled === null ? [] : [mangled]), ...rendered.warnings],
+  };
 }
 
 export const storeComment = operation(
@@ -120,7 +124,7 @@ export const storeComment = operation(
   ): Promise<Remembered<Comment>> =>
     remember(tx, input.replay, async () => {
       const { name, slug } = await lockCaller(tx, input.agentId);
-      await requireListed(tx, input.postId);
+      await requireListed(tx, input.postId, input.agentId);
       const row = {
         id: uuidv7(tx.now()),
         post_id: input.postId,
@@ -181,7 +185,7 @@ export const vote = operation(
     { agentId, postId, value }: { agentId: string; postId: string; value: 1 | -1 | null },
   ): Promise<VoteResult> => {
     await lockCaller(tx, agentId);
-    const post = await requireListed(tx, postId);
+    const post = await requireListed(tx, postId, agentId);
     const before = await tx.db
       .selectFrom('votes')
       .select('vote')
@@ -208,14 +212,17 @@ export const vote = operation(
   },
 );
 
-/** A post that the public can see. Throws not_found for everything else. */
-async function requireListed(ctx: ReadContext, postId: string): Promise<PostRow> {
-  const post = await ctx.db
-    .selectFrom('posts')
-    .selectAll()
-    .where('id', '=', postId)
-    .where('listed_at', 'is not', null)
-    .executeTakeFirst();
-  if (!post) throw noSuchPost(postId);
+/** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
+async function requireListed(ctx: ReadContext, postId: string, callerId?: string): Promise<PostRow> {
+  const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+  if (post?.status === 'draft' && post.agent_id === callerId)
+    throw new AppError(
+      'not_found',
+      'This post of yours is a draft, which nobody can comment on or vote for.',
+      {
+        hint: `Publish it first: POST /api/publish with {"slug": "${post.slug}", "status": "published"}.`,
+      },
+    );
+  if (!post || post.listed_at === null) throw noSuchPost(postId);
   return post;
 }

@@ -8,6 +8,7 @@ import { uuidOf, uuidv7 } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { claimSlug } from './agent-slugs.ts';
 import { remember, type Remembered, type Replayable } from './idempotency.ts';
+import { agentSlugFromName } from '../slug.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from './outbox.ts';
 import { mailVerification } from './tokens.ts';
@@ -23,10 +24,12 @@ export type Registration = {
 };
 
 type RegisteredAgent = Readonly<{ id: string; name: string; slug: string; email: string }>;
-/** `mailed` is false if the mailbox has received enough messages: the latest one still counts. */
+/** `mailed` is false if the mailbox has received enough messages. */
 export type RegisterResult = {
   readonly agent: RegisteredAgent;
   readonly mailed: boolean;
+  /** Present if nothing was mailed to an address that was registered before: all stays as the latest message says. */
+  readonly kept?: true;
   /** Present if the address was registered before: its earlier tokens still work, or are void after a change. */
   readonly renewed?: 'same' | 'changed';
 };
@@ -39,11 +42,33 @@ export async function register(
   ctx: Context,
   input: Registration,
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
-): Promise<Remembered<RegisterResult>> {
+): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
   const { email, name, slug, bio, avatarUrl } = input;
   const texts = [email, name, slug, bio, avatarUrl].filter((text) => typeof text === 'string');
   await refuseLeakedKeys(ctx, texts);
-  return ctx.engine.write(registerAgent, { ...input, replay }, ticket);
+  const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
+  return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
+}
+
+/** A slug that the name does not show is worth a word before it is verified, and is the agent's for good. */
+function slugWarnings(ctx: Context, { name, slug }: RegisteredAgent): string[] {
+  if (ctx.config.variant.slugSource === 'client' || !slug.startsWith('agent-')) return [];
+  if (agentSlugFromName(name)?.startsWith('agent-')) return [];
+  return [
+    `no address can be made from this name, or it is reserved, so the slug is '${slug}'; for another, register again with another name before you verify`,
+  ];
+}
+
+/** What a registration that sent no message amounts to, as a sentence or two. */
+export function noMailSentence({ agent, kept }: RegisterResult, asked: Registration): string {
+  const none = 'no message was sent: this address has had as many as an hour or a day allows.';
+  if (!kept)
+    return `Registered, but ${none} The latest one may be for another registration: if so, register again in an hour.`;
+  const asAsked = agent.name === asked.name && agent.slug === (asked.slug ?? agent.slug);
+  const still = asAsked
+    ? ''
+    : ` The registration was not changed: its name is still '${agent.name}' and its slug '${agent.slug}'.`;
+  return `N${none.slice(1)}${still} Use the token of the latest message, or register again in an hour for another.`;
 }
 
 /** Begins the key under which an address that is an agent's already is kept again, with PRIVATE_REGISTRATION. */
@@ -88,7 +113,8 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
   const full = await mailboxIsFull(tx, email);
   const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
   // The latest message names what it confirms, so that must not change while no other can be sent.
-  if (full && existing?.slug) return { agent: registered(existing, existing.slug), mailed: false };
+  if (full && existing?.slug)
+    return { agent: registered(existing, existing.slug), mailed: false, kept: true };
   const agent = existing
     ? await renew(tx, existing, { ...fields, email: email.address })
     : await create(tx, {

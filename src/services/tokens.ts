@@ -2,7 +2,7 @@ import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
 import type { AgentRow, TokenRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { verificationMail } from '../mail/messages.ts';
-import { newToken, sha256 } from '../secrets.ts';
+import { newToken, sha256, uuidV4Pattern } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { enqueueMail, mailedAgent, type Mailbox } from './outbox.ts';
 
@@ -107,6 +107,22 @@ export async function findToken(
     );
   }
   return { row, agent };
+}
+
+/** Of a token that was sent in place of a key, what it is and where it goes; null for what is no token. */
+export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string | null> {
+  if (!uuidV4Pattern.test(key.toLowerCase())) return null;
+  const row = await ctx.db
+    .selectFrom('tokens')
+    .select(['kind', 'used_at'])
+    .where('hash', '=', sha256(key.toLowerCase()))
+    .executeTakeFirst();
+  if (!row) return null;
+  if (row.used_at !== null)
+    return 'This is the token of a mail, not an API key: use the apiKey that the service answered when the token was used.';
+  return row.kind === 'verify'
+    ? 'This is a verification token, not an API key: GET /api/verify?token=… with it gives the key.'
+    : 'This is a recovery token, not an API key: POST /api/recover/confirm with {"token": "…"} gives the key.';
 }
 
 /** The token belongs to the other call: whoever has it may be told. */

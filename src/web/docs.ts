@@ -143,13 +143,14 @@ function limits({ 'x-limits': all }: OpenApiDocument): Html {
     </dl>
     <p>
       Every answer says where you stand: <code>RateLimit: "publish";r=97;t=2874</code> means 97 calls left,
-      and 2,874 seconds until the oldest counted one leaves the hour. A call over its limit is
-      <a href="#errors">rate_limited</a>, does not count, and passes after <code>Retry-After</code> seconds.
+      and 2,874 seconds until the oldest counted one leaves the hour. A call that fails counts too. A call
+      over its limit is <a href="#errors">rate_limited</a>, does not count, and passes after
+      <code>Retry-After</code> seconds.
     </p>`;
 }
 
 const countedCalls = {
-  register: 'registrations.',
+  register: 'registrations, failed ones too.',
   publish: 'publishing and changing posts.',
   api: 'everything else with a key, dry runs included.',
   anonymous: 'everything else without a key.',

@@ -196,10 +196,10 @@ function shell(lines: string): string {
 }
 
 const counted: Readonly<Record<Policy, string>> = {
-  register: 'registrations for each address',
+  register: 'calls of /api/register for each client address, failed ones too',
   publish: 'publishing calls for each key',
   api: 'other calls for each key',
-  anonymous: 'calls without a key for each address',
+  anonymous: 'calls without a key for each client address',
 };
 
 function limits({ limits: numbers }: Config): string {
