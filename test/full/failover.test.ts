@@ -125,7 +125,7 @@ describe('a primary that is lost, with a synchronous standby', () => {
           const answer = await request(server.baseUrl, { path, host: `localhost:${server.port}` });
           if (answer.status !== 200) readFailures.push(`${path} ${answer.status} ${answer.text}`);
         }
-        await delay(20);
+        await delay(100);
       }
     })();
     const clients = Promise.all([...load, reader]);
@@ -138,7 +138,7 @@ describe('a primary that is lost, with a synchronous standby', () => {
     const rate = (postsBefore * 1000) / (Date.now() - begun);
     await primary.kill();
     const { rounds } = seen;
-    await until(() => seen.refusals > 0 && seen.rounds >= rounds + 20);
+    await until(() => seen.refusals > 0 && seen.rounds >= rounds + 10);
     await query(standby.url(), `alter system set synchronous_standby_names = ''`);
     await standby.promote();
     seen.promotedAt = Date.now();
