@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { rawRequest } from './support/http.ts';
+import { startInstance, type Instance } from './support/instance.ts';
+
+const close = 'Connection: close\r\n\r\n';
+/** A call with a body, framed as it says; `HOST` stands for ours. */
+const post = (framing: string, body = '') =>
+  `POST /api/recover HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n${framing}${close}${body}`;
+const get = (more: string, target = '/healthz') => `GET ${target} HTTP/1.1\r\nHost: HOST\r\n${more}${close}`;
+const json = '{"email":"a@example.com"}';
+const chunk = `${json.length.toString(16)}\r\n${json}\r\n0\r\n\r\n`;
+
+/** Requests by what they try, and the status that RFC 9110 and 9112 ask for or allow. */
+const requests: Readonly<Record<string, readonly [request: string, status: RegExp]>> = {
+  // Framing of the message (RFC 9112, sections 6 and 7)
+  'a body of the length stated': [post(`Content-Length: ${json.length}\r\n`, json), /200/],
+  'a body in chunks': [post('Transfer-Encoding: chunked\r\n', chunk), /200/],
+  'a chunk with an extension': [
+    post('Transfer-Encoding: chunked\r\n', chunk.replace('\r\n', ';a=b\r\n')),
+    /200/,
+  ],
+  'chunks with trailers': [
+    post('Transfer-Encoding: chunked\r\n', chunk.replace('0\r\n', '0\r\nA: b\r\n')),
+    /200/,
+  ],
+  'both framings at once': [post(`Content-Length: 3\r\nTransfer-Encoding: chunked\r\n`, chunk), /400/],
+  'two different lengths': [post(`Content-Length: ${json.length}\r\nContent-Length: 3\r\n`, json), /400/],
+  'a length that is a list': [post(`Content-Length: ${json.length}, 3\r\n`, json), /400/],
+  'a length below zero': [post('Content-Length: -1\r\n', json), /400/],
+  'a length with a sign': [post(`Content-Length: +${json.length}\r\n`, json), /400/],
+  'a length in another base': [post('Content-Length: 0x19\r\n', json), /400/],
+  'a length beyond any number': [post('Content-Length: 99999999999999999999\r\n', json), /400|413/],
+  'chunked not as the last coding': [post('Transfer-Encoding: chunked, gzip\r\n', chunk), /400|501/],
+  'a coding that nobody knows': [post('Transfer-Encoding: evil\r\n', chunk), /400|501/],
+  'chunked twice': [post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', chunk), /400/],
+  'a chunk of no hexadecimal size': [post('Transfer-Encoding: chunked\r\n', `xyz\r\n${chunk}`), /400/],
+  'a chunk longer than stated': [post('Transfer-Encoding: chunked\r\n', `3\r\n${json}\r\n0\r\n\r\n`), /400/],
+  // Lines and fields (RFC 9112, sections 2 and 5)
+  'a space before the colon': [get('A : b\r\n'), /400/],
+  'a folded line': [get('A: b\r\n c\r\n'), /400/],
+  'a field before which there is a space': [`GET / HTTP/1.1\r\n Host: HOST\r\n${close}`, /400/],
+  'NUL in a value': [get('A: b\0c\r\n'), /400/],
+  'CR alone in a value': [get('A: b\rc\r\n'), /400/],
+  'an empty name': [get(': b\r\n'), /400/],
+  'a name that is no token': [get('A(b): c\r\n'), /400/],
+  'a field without a colon': [get('A\r\n'), /400/],
+  'bytes beyond ASCII in a value': [get('A: \xe4\r\n'), /200/],
+  'headers of 64 KiB': [get(`A: ${'b'.repeat(65_536)}\r\n`), /431/],
+  'an address of 64 KiB': [get('', `/${'b'.repeat(65_536)}`), /414|431/],
+  // Request line and host (RFC 9112, section 3)
+  'no host': [`GET / HTTP/1.1\r\n${close}`, /400/],
+  'two hosts': [`GET / HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\n${close}`, /400/],
+  'no version': [`GET /\r\nHost: HOST\r\n${close}`, /200|400/],
+  'a version that there is not': [`GET / HTTP/9.9\r\nHost: HOST\r\n${close}`, /400|505/],
+  'a method in lower case': [`get /healthz HTTP/1.1\r\nHost: HOST\r\n${close}`, /400|501/],
+  'a method that nobody knows': [`EVIL / HTTP/1.1\r\nHost: HOST\r\n${close}`, /400|501/],
+  'two spaces in the request line': [`GET  / HTTP/1.1\r\nHost: HOST\r\n${close}`, /200|400/],
+  'a tab in the request line': [`GET\t/ HTTP/1.1\r\nHost: HOST\r\n${close}`, /400/],
+  'an empty line before it': [`\r\n${get('')}`, /200/],
+  TRACE: [`TRACE / HTTP/1.1\r\nHost: HOST\r\nCookie: secret\r\n${close}`, /405/],
+  'an address of another scheme': [get('', 'ftp://HOST/'), /400/],
+  'HTTP/1.0': [`GET /healthz HTTP/1.0\r\nHost: HOST\r\n\r\n`, /200/],
+  // What a client asks for beside (RFC 9110, sections 7.8, 10.1 and 14)
+  'an upgrade': [
+    get('Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n').replace('close', 'close, upgrade'),
+    /200/,
+  ],
+  'an expectation that nobody knows': [get('Expect: 200-evil\r\n'), /200|417/],
+  'parts of a page': [get('Range: bytes=0-1\r\n', '/robots.txt'), /200/],
+  HTTP2: ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /400|505/],
+  TLS: ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'.padEnd(60, '\0'), /400/],
+};
+
+describe('a request on the wire', () => {
+  let site: Instance;
+  before(async () => {
+    site = await startInstance();
+  });
+  after(() => site.close());
+
+  for (const [what, [request, expected]] of Object.entries(requests)) {
+    test(`with ${what} is answered ${expected.source.replaceAll('|', ' or ')}, once`, async () => {
+      const answer = await rawRequest(site.port, request.replaceAll('HOST', `localhost:${site.port}`));
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 (?:${expected.source}) `));
+      assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
+      assert.doesNotMatch(answer, /secret/);
+    });
+  }
+
+  test('is followed by the next on its connection, where it was whole', async () => {
+    const head = `GET /healthz HTTP/1.1\r\nHost: localhost:${site.port}\r\n`;
+    const answer = await rawRequest(site.port, `${head}\r\n${head}\r\n${head}${close}`);
+    assert.equal(answer.match(/HTTP\/1\.1 200 /g)?.length, 3);
+  });
+
+  test('with 100-continue is told to go on before its body', async () => {
+    const request = post(`Content-Length: ${json.length}\r\nExpect: 100-continue\r\n`, json);
+    const answer = await rawRequest(site.port, request.replaceAll('HOST', `localhost:${site.port}`));
+    assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
+  });
+});
