@@ -56,16 +56,22 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
       assertProblem(await the().call('GET', `/api/posts/${post}/comments?${query}`), 'invalid_input');
   });
 
-  test('are at most 1,000 in one answer, and the cursor leads to the rest', async () => {
+  test('are all in one answer unless a limit is given, however many there are', async () => {
     const postId = await published();
     const comment = { agentId: bob.id, postId, content: 'c', html: '<p>c</p>', replay: null };
-    await atMost(8, Array.from({ length: 1001 }), () => the().ctx().engine.write(storeComment, comment));
-    const first = await the().client().listComments(postId);
-    assert.deepEqual([first.comments.length, first.total], [1000, 1001]);
+    await atMost(8, Array.from({ length: 2001 }), () => the().ctx().engine.write(storeComment, comment));
+    const all = await the().client().listComments(postId);
+    assert.equal(new Set(all.comments.map(({ id }) => id)).size, 2001);
+    assert.deepEqual([all.total, all.nextCursor], [2001, null]);
+    assert.deepEqual(Object.keys(all.comments[2000] ?? {}), Object.keys(all.comments[0] ?? {}));
+    const page = await the().client().listComments(postId, { limit: 1000 });
+    assert.deepEqual(page.comments, all.comments.slice(0, 1000));
     const rest = await the()
       .client()
-      .listComments(postId, { cursor: first.nextCursor ?? '' });
-    assert.deepEqual([rest.comments.length, rest.nextCursor], [1, null]);
+      .listComments(postId, { cursor: page.nextCursor ?? '' });
+    assert.deepEqual([rest.comments, rest.nextCursor], [all.comments.slice(1000), null]);
+    const head = await the().call('HEAD', `/api/posts/${postId}/comments`);
+    assert.deepEqual([head.status, head.text], [200, '']);
   });
 
   test('are deleted by their author and by the owner of the post, and by nobody else', async () => {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
 import { AppError, type ErrorCode } from '../errors.ts';
@@ -87,6 +88,8 @@ export type Answer = {
   readonly headers?: Readonly<Record<string, string>>;
   readonly warnings?: readonly string[];
   readonly body: Readonly<Record<string, unknown>>;
+  /** Entries for the list of this name, empty in `body`: read and sent a batch at a time, however many there are. */
+  readonly entries?: { readonly list: string; readonly batches: AsyncIterable<readonly unknown[]> };
 };
 
 declare module 'fastify' {
@@ -134,6 +137,7 @@ export function addEndpoint<
       if (answer.headers) reply.headers(answer.headers);
       reply.code(answer.status ?? 200);
       const content = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
+      if (answer.entries) return sendEntries(reply, content, answer.entries);
       if (key === null) return content;
       const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
       app.answers.put(key, made, moment);
@@ -153,6 +157,26 @@ function serialize(reply: FastifyReply, content: object): Buffer {
   const text = reply.serialize(content);
   if (typeof text !== 'string') throw new Error('An answer is serialized as text');
   return Buffer.from(text);
+}
+
+function sendEntries(
+  reply: FastifyReply,
+  content: object,
+  { list, batches }: NonNullable<Answer['entries']>,
+) {
+  const text = serialize(reply, content).toString();
+  const at = text.indexOf(`"${list}":[`) + list.length + 4;
+  async function* pieces(): AsyncGenerator<string> {
+    yield text.slice(0, at);
+    let isFirst = true;
+    for await (const batch of batches) {
+      if (batch.length === 0) continue;
+      yield (isFirst ? '' : ',') + JSON.stringify(batch).slice(1, -1);
+      isFirst = false;
+    }
+    yield text.slice(at);
+  }
+  return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
 }
 
 function sendKept(reply: FastifyReply, { headers, body }: KeptAnswer): Buffer {

@@ -2,8 +2,15 @@ import type { FastifyInstance } from 'fastify';
 import type { Context } from '../context.ts';
 import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schemas/answers.ts';
 import { commentBody, voteBody } from '../schemas/bodies.ts';
-import { commentsQuery, pageSizes } from '../schemas/queries.ts';
-import { addComment, deleteComment, listComments, vote, type VoteResult } from '../services/engagement.ts';
+import { commentsQuery } from '../schemas/queries.ts';
+import {
+  addComment,
+  allComments,
+  deleteComment,
+  listComments,
+  vote,
+  type VoteResult,
+} from '../services/engagement.ts';
 import { addEndpoint, uuidParam, type Answer } from './endpoint.ts';
 import { nextLink } from './paging.ts';
 import { replayOf, withReplay } from './replay.ts';
@@ -15,15 +22,20 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     path: '/posts/:id/comments',
     operationId: 'listComments',
     summary: 'List the comments on a post',
-    description: 'Oldest first, at most 1,000 in one answer: nextCursor leads to the rest.',
+    description: 'Oldest first; all of them unless limit is given.',
     tag: 'Engagement',
     auth: 'none',
     query: commentsQuery,
     answers: { 200: commentsAnswer },
     errors: ['not_found'],
     handle: async ({ params, query, request }) => {
-      const page = { limit: query.limit ?? pageSizes.comments.default, cursor: query.cursor ?? null };
-      const { items, total, nextCursor } = await listComments(ctx, uuidParam(params, 'id'), page);
+      const { limit, cursor = null } = query;
+      const postId = uuidParam(params, 'id');
+      if (limit === undefined) {
+        const { total, batches } = await allComments(ctx, postId, cursor);
+        return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
+      }
+      const { items, total, nextCursor } = await listComments(ctx, postId, { limit, cursor });
       return {
         headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
         body: { comments: items, total, nextCursor },

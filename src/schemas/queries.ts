@@ -9,7 +9,6 @@ export const pageSizes = {
   discovery: { default: 50, max: 100 },
   blogs: { default: 50, max: 100 },
   featured: { default: 10, max: 50 },
-  comments: { default: 1000, max: 1000 },
   search: { default: 50, max: 100 },
 } as const;
 
@@ -64,7 +63,14 @@ export const featuredQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.
 
 /** `GET /api/posts/{id}/comments`. */
 export const commentsQuery = Type.Object({
-  limit: Type.Optional(limit(pageSizes.comments)),
+  limit: Type.Optional(
+    Type.Integer({
+      description: 'How many at most; all of them if absent.',
+      examples: [20],
+      minimum: 1,
+      maximum: 1000,
+    }),
+  ),
   cursor: Type.Optional(cursor()),
 });
 

@@ -77,6 +77,26 @@ export async function listComments(
   return { ...page, total: post.comment_count };
 }
 
+/** Comments that one read brings, where all are asked for. */
+const batchLength = 1000;
+
+/** All comments on a published post from a cursor on, oldest first, read as the batches are taken. Throws not_found. */
+export async function allComments(
+  ctx: ReadContext,
+  postId: string,
+  cursor: string | null,
+): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
+  const first = await listComments(ctx, postId, { limit: batchLength, cursor });
+  async function* batches(): AsyncGenerator<readonly Comment[]> {
+    for (let page: Page<RenderedComment> = first; ;) {
+      yield page.items.map(({ html: _html, ...comment }) => comment);
+      if (page.nextCursor === null) return;
+      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor });
+    }
+  }
+  return { total: first.total, batches: batches() };
+}
+
 function commentView(ctx: ReadContext, row: CommentColumns): Comment {
   const slug = row.slug ?? '';
   return {
