@@ -10,7 +10,7 @@ import { startServer } from '../src/server.ts';
 import { followChanges } from '../src/web/change-feed.ts';
 import { createPageCache, type PageCache } from '../src/web/page-cache.ts';
 import type { PageTag } from '../src/web/page.ts';
-import { storePage } from '../src/web/stored-page.ts';
+import { formOf, storePage } from '../src/web/stored-page.ts';
 import { request, rawRequest } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
@@ -20,6 +20,14 @@ const config = loadConfig({});
 function page(body: string, tags: readonly PageTag[] = []) {
   return storePage({ type: 'html', body, tags }, config, 0);
 }
+
+test('a page takes no more memory than its bytes, in any encoding', async () => {
+  const stored = page('A page. '.repeat(1_000));
+  for (const encoding of ['identity', 'br', 'gzip', 'zstd'] as const) {
+    const { body } = await formOf(stored, encoding);
+    assert.equal(body.buffer.byteLength, body.length, encoding);
+  }
+});
 
 test('a page is forgotten when something that it shows changes, and no other is', () => {
   const cases: [readonly string[], string[]][] = [

@@ -120,13 +120,20 @@ function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
   };
   const form = {
     encoding,
-    body,
+    body: alone(body),
     etag,
     ok: Object.entries(whole).flat(),
     notModified: Object.entries(validating).flat(),
   };
   if (stored.settlesAt === Infinity) tellLastModified(stored, form);
   return form;
+}
+
+/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
+function alone(body: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(body.length);
+  body.copy(copy);
+  return copy;
 }
 
 function tellLastModified({ lastModified }: StoredPage, form: Form): void {
