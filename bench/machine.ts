@@ -75,11 +75,7 @@ export async function start(
   };
   return {
     pid,
-    cpu() {
-      // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
-      const fields = readProc('stat').split(') ')[1]?.split(' ') ?? [];
-      return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-    },
+    cpu: () => cpuIn(readProc('stat')),
     resident: () => Number(/^VmRSS:\s+(\d+)/m.exec(readProc('status'))?.[1]) / 1024,
     async stop() {
       child.kill('SIGTERM');
@@ -88,6 +84,19 @@ export async function start(
       clearTimeout(timer);
     },
   };
+}
+
+/** Seconds of processor time of the processes that a process has started, such as workers. */
+export function cpuOfChildren(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
+  return children.reduce((sum, child) => sum + cpuIn(readFileSync(`/proc/${child}/stat`, 'utf8')), 0);
+}
+
+/** Seconds of processor time that a `/proc/PID/stat` tells. */
+function cpuIn(stat: string): number {
+  // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
+  const fields = stat.split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
 /** A port of the loopback interface that was free a moment ago. */

@@ -1,8 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nginxVersion, startNginx } from '../test/support/nginx.ts';
 import { compare } from './compare.ts';
-import { cores, freePort, pinned } from './machine.ts';
+import { cores, cpuOfChildren, freePort, pinned } from './machine.ts';
 import { record } from './record.ts';
 import { micros, perSecond, type Section } from './report.ts';
 import { startService } from './service.ts';
@@ -36,7 +36,7 @@ export async function measureProxy({ folder, packageFolder, seed, plan }: World)
     const url = `http://127.0.0.1:${port}/${seed.post}`;
     const { body } = await record(url, headers);
     writeFileSync(join(files, 'www/page.html'), Buffer.from(body, 'base64'));
-    const server = { cpu: () => cpuOfWorkers(nginx.pid) };
+    const server = { cpu: () => cpuOfChildren(nginx.pid) };
     const comparison = await compare(
       { server, shots: { url, headers } },
       { server, shots: { url: `http://127.0.0.1:${staticPort}/page.html` } },
@@ -62,13 +62,4 @@ export async function measureProxy({ folder, packageFolder, seed, plan }: World)
     await nginx.stop();
     await service.stop();
   }
-}
-
-/** Seconds of processor time of nginx's processes. */
-function cpuOfWorkers(master: number): number {
-  const children = readFileSync(`/proc/${master}/task/${master}/children`, 'utf8').match(/\d+/g) ?? [];
-  return children.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return sum + (Number(fields[11]) + Number(fields[12])) / 100;
-  }, 0);
 }

@@ -11,12 +11,14 @@ import { measurePages } from './pages.ts';
 import { measureProxy } from './proxy.ts';
 import { report, type Section } from './report.ts';
 import { seed } from './service.ts';
+import { measureWorkers } from './workers.ts';
 import type { World } from './world.ts';
 
 const parts: Readonly<Record<string, (world: World) => Promise<Section[]> | Section[]>> = {
   pages: measurePages,
   lists: async (world) => [await measureLists(world)],
   publishing: async (world) => [await measurePublishing(world)],
+  workers: async (world) => [await measureWorkers(world)],
   proxy: measureProxy,
   start: async (world) => [await measureStart(world)],
   memory: async (world) => [await measureMemory(world)],
