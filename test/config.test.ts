@@ -389,7 +389,7 @@ test('the start-up block says where things are', () => {
 
 Before others use it:
   - BASE_URL is http://localhost:3000: addresses in pages and mail work on this machine only.
-  - SMTP_URL is not set: mail goes to files in /srv/data/mail, not to its receivers.
+  - SMTP_URL is not set: mail goes to files in /srv/data/mail, not to its recipients.
 `,
   );
   const live = startupBlock(

@@ -54,7 +54,7 @@ export const settings = {
   },
   ALSO_HOSTS: {
     default: 'none',
-    meaning: 'Further hosts to answer for like that of BASE_URL, separated by commas.',
+    meaning: 'Further hosts to answer for like the host of BASE_URL, separated by commas.',
     example: 'ALSO_HOSTS=www.masthead.example,10.0.0.5:3000',
     show: (c) => list(c.alsoHosts),
   },
@@ -93,7 +93,7 @@ export const settings = {
   SECRET: {
     default: 'made once in DATA_DIR/secret; required with PostgreSQL',
     meaning:
-      'At least 32 random characters (openssl rand -hex 32) that seal mail until it is delivered. The same for all processes of a service.',
+      'At least 32 random characters (openssl rand -hex 32) that seal mail until it is delivered. It must be the same for all processes of a service.',
     example: 'SECRET_FILE=/run/secrets/masthead',
     secret: true,
     show: (c) => (c.secret === null ? `in ${join(c.dataDir, 'secret')}` : 'set'),
@@ -101,7 +101,7 @@ export const settings = {
   SMTP_URL: {
     default: 'none',
     meaning:
-      'Mail server: smtp:// (STARTTLS where offered) or smtps://. Without it messages go to files in MAIL_DIR.',
+      'Mail server: smtp:// (STARTTLS if offered) or smtps://. Without it, messages are written to files in MAIL_DIR.',
     example: 'SMTP_URL=smtps://user:password@smtp.example:465',
     secret: true,
     show: (c) => optional(c.mail.smtpUrl),
@@ -114,13 +114,13 @@ export const settings = {
   },
   MAIL_DIR: {
     default: 'DATA_DIR/mail',
-    meaning: 'Folder for messages while SMTP_URL is not set, as .eml files.',
+    meaning: 'Folder for messages, as .eml files, while SMTP_URL is not set.',
     example: 'MAIL_DIR=/var/lib/masthead/mail',
     show: (c) => c.mail.dir,
   },
   DKIM_DOMAIN: {
     default: 'none (messages are not signed)',
-    meaning: 'Domain that messages are signed for; needs the next two as well.',
+    meaning: 'Domain that messages are signed for; requires the next two settings.',
     example: 'DKIM_DOMAIN=masthead.example',
     show: (c) => c.mail.dkim?.domain ?? none,
   },
@@ -194,8 +194,7 @@ export const settings = {
   },
   PRIVATE_REGISTRATION: {
     default: 'off',
-    meaning:
-      'on: registering an address that is taken answers as if it were free, and its owner is told by mail.',
+    meaning: 'on: registering a taken address is answered as if it were free, and its owner is told by mail.',
     example: 'PRIVATE_REGISTRATION=on',
     show: (c) => onOff(c.privateRegistration),
   },

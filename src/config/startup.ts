@@ -20,7 +20,7 @@ export function startupNotes(config: Config): string[] {
       config.trustProxy.length === 0 && (protocol === 'https:' || exposed),
       'TRUST_PROXY is empty: behind a proxy all clients share one limit. Name the proxy, e.g. TRUST_PROXY=loopback.',
     ],
-    [mail.smtpUrl === null, `SMTP_URL is not set: mail goes to files in ${mail.dir}, not to its receivers.`],
+    [mail.smtpUrl === null, `SMTP_URL is not set: mail goes to files in ${mail.dir}, not to its recipients.`],
     [
       mail.smtpUrl !== null && /@localhost>?$/.test(mail.from),
       `MAIL_FROM is ${mail.from}: other servers will refuse it.`,
