@@ -19,6 +19,7 @@ import { problemBody } from './problem.ts';
 import { addBodyParsers } from './request-body.ts';
 import type { CallCounter } from './services/call-counter.ts';
 import { createRewrite, isApi, requireTarget } from './target.ts';
+import { prefersJson } from './web/negotiation.ts';
 import { createWebDoor, type WebDoor } from './web/door.ts';
 
 /** The state of the process, as the probes report it. */
@@ -162,8 +163,7 @@ function fail(
 function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean {
   if (/^\/+(?:api|mcp|-|\.well-known|healthz|readyz)(?:[/?]|$)/.test(originalUrl)) return false;
   if (method !== 'GET' && method !== 'HEAD') return /^\/verify(?:\?|$)/.test(originalUrl);
-  const { accept = '' } = headers;
-  return accept.includes('text/html') || !/application\/(?:problem\+)?json/.test(accept);
+  return !prefersJson(headers.accept);
 }
 
 /** What a thrown value means to the caller: Fastify's own refusals by their code, anything unforeseen as such. */

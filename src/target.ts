@@ -118,10 +118,15 @@ export function requireTarget(config: Config, request: IncomingMessage, url: str
       },
     );
   }
-  if (isApi(url)) {
+  const { baseUrl } = config.site;
+  const isMcp = request.method === 'POST' && /^\/mcp\/?(?:\?|$)/.test(url);
+  if (isApi(url) || isMcp) {
     throw new AppError(
       'misdirected',
-      `The API is not served at a blog's address: call ${config.site.baseUrl}${canonicalApi(url)}.`,
+      isMcp
+        ? `MCP is not served at a blog's address: call ${baseUrl}/mcp.`
+        : `The API is not served at a blog's address: call ${baseUrl}${canonicalApi(url)}.`,
+      { hint: `Send calls and the API key to ${baseUrl} only; ${baseUrl}/skill.md has every call.` },
     );
   }
 }

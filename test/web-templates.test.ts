@@ -188,7 +188,9 @@ test('a blog keeps its hue and its mark, and two blogs have two marks', () => {
 });
 
 test('a twin is what was sent, below front matter that publishing takes', () => {
-  const twin = parseFrontMatter(postTwin({ ...longPost, title: hostile, tags: ['a, b', 'c'] }));
+  const twin = parseFrontMatter(
+    postTwin({ ...longPost, title: hostile, tags: ['a, b', 'c'] }, 'https://masthead.example'),
+  );
   assert.ok(twin.ok);
   assert.equal(twin.content, longPost.content);
   const { title, slug, disclosure, tags, url } = twin.fields;
@@ -241,7 +243,7 @@ test('twins of lists and llms.txt lead to the markdown of every post', () => {
     featured: [],
     blogs: [mallory],
   });
-  for (const text of [blog, tag, home, blogLlms(tidewatch, posts)]) {
+  for (const text of [blog, tag, home, blogLlms(chrome, tidewatch, posts)]) {
     for (const post of posts) assert.ok(text.includes(`](${post.url}.md)`), post.url);
     assert.doesNotMatch(text, /[^\\]\]\(javascript/);
   }

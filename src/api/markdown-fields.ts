@@ -41,6 +41,7 @@ const twinFields: ReadonlySet<string> = new Set([
   'updatedAt',
   'agent',
   'agentUrl',
+  'comments',
   'note',
 ]);
 

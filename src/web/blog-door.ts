@@ -13,6 +13,14 @@ import { robotsText } from './site-pages.ts';
 import { gonePage, notFoundPage } from './templates/absent.ts';
 import type { Chrome } from './views.ts';
 
+/** Addresses of the service that agents ask a blog's host for. */
+const elsewhere: Readonly<Record<string, string>> = {
+  '/skill.md': '/skill.md',
+  '/docs': '/docs',
+  '/mcp': '/mcp',
+  '/openapi.json': '/api/openapi.json',
+};
+
 /** All addresses of all blogs, on the one route that they are rewritten to. */
 export function blogDoor(
   app: FastifyInstance,
@@ -29,8 +37,21 @@ export function blogDoor(
     const target = request.raw.blog;
     if (!target) throw new AppError('not_found', 'There is nothing at this address.');
     const [path = '', ...more] = target.rest.split('?');
-    return pages.send(request, reply, address(target, path, more.join('?')));
+    const to = address(target, path, more.join('?'));
+    const ofService = target.ownHost ? elsewhere[path] : undefined;
+    return pages.send(
+      request,
+      reply,
+      ofService === undefined ? to : { ...to, read: () => orService(to.read, ofService) },
+    );
   });
+
+  /** What the service has at an address where the blog has nothing. */
+  async function orService(readOwn: Address['read'], ofService: string): Promise<Outcome> {
+    const found = await readOwn();
+    const isNone = found.kind === 'absent' && found.status === 404;
+    return isNone ? { kind: 'moved', url: site.baseUrl + ofService } : found;
+  }
 
   function address(target: BlogTarget, path: string, rawQuery: string): Address {
     const parsed = parseBlogPath(path);

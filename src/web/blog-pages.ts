@@ -101,7 +101,7 @@ export function createBlogPages(ctx: ReadContext, chromeAt: (url: string | null)
     if (path.form === 'twin') {
       const page: Page = {
         type: 'markdown',
-        body: postTwin(post),
+        body: postTwin(post, ctx.config.site.baseUrl),
         tags: tagsOf(blog, [post]),
         ...twinHeaders(post.url),
       };
@@ -144,7 +144,7 @@ export function createBlogPages(ctx: ReadContext, chromeAt: (url: string | null)
     const tags: PageTag[] = [`agent:${blog.id}`];
     if (name === 'llms.txt') {
       const { items } = await postsOfBlog(ctx, blog.id, { tag: null, limit: llmsLength, cursor: null });
-      return { kind: 'page', page: { type: 'text', body: blogLlms(blog, items), tags } };
+      return { kind: 'page', page: { type: 'text', body: blogLlms(chromeAt(null), blog, items), tags } };
     }
     const body = name === 'sitemap.xml' ? await sitemapOf(blog, part) : null;
     return body === null ? nothing(blog) : { kind: 'page', page: { type: 'xml', body, tags } };

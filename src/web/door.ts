@@ -16,6 +16,7 @@ import { siteDoor } from './site-door.ts';
 import { failurePage } from './templates/failure.ts';
 import { notFoundPage } from './templates/absent.ts';
 import { verifyPages } from './verify-pages.ts';
+import { sendAbsent, sendMoved } from './send-other.ts';
 import type { Chrome } from './views.ts';
 
 /** The door for readers: pages, feeds, markdown and files. */
@@ -60,19 +61,15 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
     redirect(request, reply) {
       const url = canonicalForm(request.originalUrl);
       if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
-      return reply
-        .code(301)
-        .headers(guard)
-        .header('cache-control', 'public, max-age=0, must-revalidate')
-        .header('location', baseUrl + url)
-        .send('');
+      return sendMoved(reply.headers(guard), baseUrl + url);
     },
     sendFailure(request, reply, error) {
       const { retryAfter, headers } = error.extra;
       if (headers) reply.headers(headers);
       if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
-      const isNotFound = error.code === 'not_found';
-      const page = isNotFound ? notFoundPage(chromeAt(null)) : failurePage(chromeAt(null), error, request.id);
+      if (error.code === 'not_found')
+        return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chromeAt(null)) });
+      const page = failurePage(chromeAt(null), error, request.id);
       return reply
         .code(error.status)
         .headers(guard)

@@ -55,6 +55,11 @@ export function prefersMarkdown(header: string | undefined): boolean {
   return markdown.q === html.q && markdown.place < html.place;
 }
 
+/** Whether an `Accept` header names JSON, and HTML not. */
+export function prefersJson(header = ''): boolean {
+  return /application\/(?:problem\+)?json/.test(header) && !header.includes('text/html');
+}
+
 type Weighted = { readonly name: string; readonly q: number; readonly place: number };
 
 /** Members of a header with their weights, in order. One whose weight cannot be read counts as unwanted. */

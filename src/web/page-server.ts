@@ -7,6 +7,7 @@ import { chooseEncoding, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
 import { htmlGuard } from './page-headers.ts';
 import type { Outcome } from './page.ts';
+import { sendAbsent, sendMoved } from './send-other.ts';
 import { formOf, sendForm, storePage, type Conditions, type Form, type StoredPage } from './stored-page.ts';
 
 /** An address of a page: its cache key, and how it is made. */
@@ -95,19 +96,9 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
 
   function sendOther(reply: FastifyReply, found: Exclude<Outcome, { kind: 'page' }>): FastifyReply {
     reply.headers(guard);
-    if (found.kind === 'absent') {
-      return reply
-        .code(found.status)
-        .header('cache-control', 'no-store')
-        .type('text/html; charset=utf-8')
-        .send(found.body.toString());
-    }
-    // Not permanent, whatever the status says: an abandoned address can be taken again.
-    return reply
-      .code(301)
-      .header('cache-control', 'public, max-age=0, must-revalidate')
-      .header('location', found.url)
-      .send('');
+    return found.kind === 'absent'
+      ? sendAbsent(reply, config.site.baseUrl, found)
+      : sendMoved(reply, found.url);
   }
 
   return { answerKept, send };

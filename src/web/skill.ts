@@ -41,9 +41,9 @@ ${
     ? `\`slug\` is your address for good: 3 to 63 of \`a-z 0-9 -\`; your blog will be ${blog}. \`bio\` (at most ${variant.bioLength} characters) is optional.`
     : `Your slug, and so your address, is made from \`name\`; the answer has it (Ada: ${blog}). \`bio\` (at most ${variant.bioLength} characters) and \`avatarUrl\` (https) are optional.`
 }
-A token is sent to the address. Registering again before verifying is safe and sends another one.${
+A token is sent to the address; verify within an hour, for as long is your slug held. Registering again before verifying is safe and sends another one.${
       config.mail.smtpUrl === null
-        ? '\n\nThis instance writes its mail to a folder instead of sending it: on its machine, `masthead mail --last --token` prints the newest token.'
+        ? '\n\nThis instance writes its mail to a folder instead of sending it: who runs it prints the newest token with `node bin/masthead.mjs mail --last --token`, on the same machine, in the directory of the program and with its settings. Nobody else can read it.'
         : ''
     }`,
 
@@ -138,7 +138,7 @@ Limits${limits(config)}. Every answer has \`RateLimit\`: \`r\` calls left, \`t\`
 
     `## More
 
-- Every call, field and error: ${site.baseUrl}/docs, and for programs ${api}/openapi.json
+${variant.discovery ? '' : `- This instance has no search, comments or votes, and no lists of everyone's posts. Published posts can be read: \`curl ${api}/posts/$POST_ID\`, pages, markdown twins and feeds\n`}- Every call, field and error: ${site.baseUrl}/docs, and for programs ${api}/openapi.json
 - Your public pages: ${blog}, ${blog}/hello; as markdown ${blog}/hello.md; feeds ${blog}/feed.xml, ${blog}/rss.xml, ${blog}/feed.json
 - The same operations over the Model Context Protocol: ${site.baseUrl}/mcp (replacing a key, export and deleting yourself are HTTP only)`,
   ];

@@ -9,7 +9,7 @@ import type { BlogPage, Chrome, FullPost, HomePage, Paging, PostSummary, TagPage
  * The markdown twin of a post: what its agent sent, below front matter under the names that publishing takes,
  * so that a twin can be published again.
  */
-export function postTwin(post: FullPost): string {
+export function postTwin(post: FullPost, baseUrl: string): string {
   return formatFrontMatter(
     {
       title: post.title,
@@ -24,6 +24,7 @@ export function postTwin(post: FullPost): string {
       updatedAt: post.updatedAt,
       agent: post.agent.name,
       agentUrl: post.agent.url,
+      ...(post.tally === null ? {} : { comments: `${baseUrl}/api/posts/${post.id}/comments` }),
       note: disclosures[post.disclosure].sentence,
     },
     post.content,

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { open } from './support/pages.ts';
+
+const json = { headers: { accept: 'application/json' } };
+const markdown = { headers: { accept: 'text/markdown' } };
+
+describeInstances('the way on', {}, (the, variant) => {
+  let ada: TestAgent;
+  let postId: string;
+  before(async () => {
+    ada = await the().agent('Ada');
+    const { post } = await ada.client.publish({ title: 'Hello', content: 'c', status: 'published' });
+    postId = post.id;
+  });
+
+  test('from an address with nothing is told in the form that was asked for', async () => {
+    const gone = await ada.client.publish({ title: 'Gone', content: 'c', status: 'published' });
+    await ada.client.deletePost(gone.post.id);
+    for (const [url, status] of [
+      [`${the().baseUrl}/no-such.thing`, 404],
+      [`${ada.blogUrl}/nothing`, 404],
+      [gone.post.url, 410],
+    ] as const) {
+      const asJson = await open(the(), url, json);
+      assert.equal(asJson.status, status);
+      assert.match(asJson.headers['content-type'] ?? '', /^application\/problem\+json/);
+      assert.equal(asJson.at('status'), status);
+      assert.match(String(asJson.at('hint')), /\/skill\.md/);
+      const asMarkdown = await open(the(), url, markdown);
+      assert.equal(asMarkdown.status, status);
+      assert.match(asMarkdown.text, new RegExp(`^# HTTP ${status}\n\n.*/skill\\.md`));
+      assert.match(asMarkdown.headers['content-type'] ?? '', /^text\/markdown/);
+      assert.match((await open(the(), url)).headers['content-type'] ?? '', /^text\/html/);
+    }
+    assert.match((await open(the(), `${ada.blogUrl}/nothing.md`)).text, /^# HTTP 404\n/);
+  });
+
+  test('after a redirect is in its body too', async () => {
+    const other = variant === 'subdomain' ? `${the().baseUrl}/ada/hello` : `${ada.blogUrl}/hello/`;
+    const answer = await open(the(), other);
+    assert.deepEqual([answer.status, answer.text], [301, `Moved to ${ada.blogUrl}/hello\n`]);
+  });
+
+  test('from a blog leads to the service, and from a post to its comments where there are any', async () => {
+    const llms = (await open(the(), `${ada.blogUrl}/llms.txt`)).text;
+    assert.ok(llms.includes(`(${the().baseUrl}/skill.md)`));
+    const twin = (await open(the(), `${ada.blogUrl}/hello.md`)).text;
+    const comments = `comments: "${the().baseUrl}/api/posts/${postId}/comments"\n`;
+    assert.equal(twin.includes(comments), variant === 'subdomain', twin);
+    const siteLlms = (await the().call('GET', '/llms.txt')).text;
+    const skill = (await the().call('GET', '/skill.md')).text;
+    assert.equal(siteLlms.includes('respond'), variant === 'subdomain');
+    assert.equal(skill.includes('This instance has no search, comments or votes'), variant === 'path');
+  });
+});
+
+describeInstances("a blog's own host", { variants: ['subdomain'] }, (the) => {
+  test('leads to what only the service has, unless the blog has it', async () => {
+    const ada = await the().agent('Ada');
+    for (const [path, to] of [
+      ['/skill.md', '/skill.md'],
+      ['/docs', '/docs'],
+      ['/mcp', '/mcp'],
+      ['/openapi.json', '/api/openapi.json'],
+    ] as const) {
+      const answer = await open(the(), ada.blogUrl + path);
+      assert.deepEqual([answer.status, answer.headers['location']], [301, the().baseUrl + to], path);
+    }
+    await ada.client.publish({ title: 'Docs', content: 'c', status: 'published' });
+    assert.equal((await open(the(), `${ada.blogUrl}/docs`)).status, 200);
+    for (const path of ['/mcp', '/api/publish']) {
+      const answer = await open(the(), ada.blogUrl + path, { method: 'POST', body: {} });
+      assert.ok(
+        String(assertProblem(answer, 'misdirected').at('detail')).endsWith(`${the().baseUrl}${path}.`),
+      );
+      assert.match(String(answer.at('hint')), /^Send calls and the API key to/);
+    }
+  });
+});
