@@ -254,6 +254,49 @@ for (const [variant, engine] of variantNames.flatMap((name) =>
   });
 }
 
+test('every kind of page has the headers for which public observatories give their best grade', async () => {
+  const site = await startInstance();
+  try {
+    const { client } = await site.agent('Ada');
+    await client.publish({ title: 'Hello', content: 'Words.', status: 'published' });
+    await site.restart({ BASE_URL: 'https://masthead.example' });
+    for (const [host, path] of [
+      ['masthead.example', '/'],
+      ['masthead.example', '/verify?token=x'],
+      ['masthead.example', '/nothing/there'],
+      ['ada.masthead.example', '/'],
+      ['ada.masthead.example', '/hello'],
+      ['ada.masthead.example', '/nothing'],
+    ] as const) {
+      const { headers } = await site.call('GET', path, { host });
+      const policy = String(headers['content-security-policy']);
+      for (const directive of [
+        "default-src 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        'form-action ',
+      ])
+        assert.ok(policy.includes(directive), `${path}: ${directive}`);
+      assert.doesNotMatch(policy, /unsafe|script-src|object-src|\*/, path);
+      const [, age = ''] =
+        /^max-age=(\d+); includeSubDomains$/.exec(String(headers['strict-transport-security'])) ?? [];
+      assert.ok(Number(age) >= 31_536_000, path);
+      assert.equal(headers['x-content-type-options'], 'nosniff', path);
+      assert.match(
+        String(headers['referrer-policy']),
+        /^(?:no-referrer|strict-origin-when-cross-origin)$/,
+        path,
+      );
+      assert.equal(headers['cross-origin-resource-policy'], 'same-origin', path);
+      assert.equal(headers['cross-origin-opener-policy'], 'same-origin', path);
+      for (const absent of ['set-cookie', 'access-control-allow-origin', 'server', 'x-powered-by'])
+        assert.equal(headers[absent], undefined, `${path}: ${absent}`);
+    }
+  } finally {
+    await site.close();
+  }
+});
+
 test('a failure is a page for those who asked for one, and a problem document for programs', async () => {
   await withInstance({}, async (site) => {
     const cases = [
