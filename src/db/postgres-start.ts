@@ -5,7 +5,14 @@ import type { DatabaseConfig } from '../config.ts';
 import { StartError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { migrate, requireUpToDate } from './migrate.ts';
-import { createPool, postgresSpelling, sqlState, Unreachable, type Session } from './postgres.ts';
+import {
+  createPool,
+  postgresSpelling,
+  sqlState,
+  Unreachable,
+  wholeTablePatience,
+  type Session,
+} from './postgres.ts';
 import { openServers, type Servers } from './postgres-servers.ts';
 import type { Tables } from './tables.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
@@ -74,12 +81,18 @@ function isPassing(error: unknown): boolean {
 
 async function takesWrites(url: string): Promise<boolean> {
   return (
-    (await onConnection(url, (session) => session.ask('select pg_is_in_recovery() as answer'))) === false
+    (await onConnection(url, (session) => session.ask('select pg_is_in_recovery() as answer', 5_000))) ===
+    false
   );
 }
 
 async function onConnection<T>(url: string, body: (session: Session) => Promise<T>): Promise<T> {
-  const pool = createPool(url, { max: 1, patience: 5_000, preparing: { on: false, onEnd: () => undefined } });
+  const pool = createPool(url, {
+    max: 1,
+    patience: 5_000,
+    statementPatience: wholeTablePatience,
+    preparing: { on: false, onEnd: () => undefined },
+  });
   const session = await pool.take();
   try {
     return await body(session);
@@ -95,10 +108,10 @@ function prepare(
 ): Promise<{ version: string; migrated: string[] }> {
   return onConnection(url, async (session) => {
     const version = await checkServer(session, log);
-    // As long as it takes: another process may be at it, and steps over large tables are slow.
     await session.run('begin');
     try {
-      await session.run(`select pg_advisory_xact_lock(hashtextextended('masthead:migrate', 0))`, null);
+      // Another process may be at it, and steps over large tables are slow.
+      await session.run(`select pg_advisory_xact_lock(hashtextextended('masthead:migrate', 0))`);
       const present = await session.ask(`select to_regclass('migrations') is not null as answer`);
       if (!present && (existing || !mayMigrate)) {
         throw new StartError(

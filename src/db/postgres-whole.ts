@@ -1,12 +1,15 @@
 import { sql } from 'kysely';
 import type { Log } from '../log.ts';
-import { createPool, postgresSpelling, type Session, type SessionPool } from './postgres.ts';
+import {
+  createPool,
+  postgresSpelling,
+  wholeTablePatience,
+  type Session,
+  type SessionPool,
+} from './postgres.ts';
 import { postgresFullText } from './postgres-full-text.ts';
 import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from './whole.ts';
-
-/** How long one statement may take, ms: one that reads or prepares a whole table takes its time. */
-const statementPatience = 3_600_000;
 
 /** Opens the one of the addresses that takes writes. Throws StartError. */
 export async function openWholePostgres(
@@ -15,7 +18,7 @@ export async function openWholePostgres(
   log: Log,
 ): Promise<WholeDatabase> {
   const { pool, session, url } = await findPrimary(urls, log);
-  const run = (text: string) => session.run(text, statementPatience);
+  const run = (text: string) => session.run(text);
   const { host, pathname } = new URL(url);
   return {
     description: `PostgreSQL ${host}${pathname}`,
@@ -54,7 +57,12 @@ async function findPrimary(urls: readonly string[], log: Log): Promise<Found> {
   let fault: unknown = null;
   for (const url of urls) {
     const preparing = { on: false, onEnd: () => undefined };
-    const pool = createPool(url, { max: 1, patience: 5_000, preparing });
+    const pool = createPool(url, {
+      max: 1,
+      patience: 5_000,
+      statementPatience: wholeTablePatience,
+      preparing,
+    });
     try {
       const session = await pool.take();
       if ((await session.ask('select pg_is_in_recovery() as answer')) === false) {

@@ -19,7 +19,9 @@ import type { Tables } from './tables.ts';
 /** Statements that one connection keeps prepared at most; generated texts are few. */
 const mostPrepared = 500;
 /** How long a statement may take, ms. What is slower was lost on its way or needs an index. */
-const statementTimeout = 30_000;
+const statementPatience = 30_000;
+/** For who reads or changes whole tables, as steps of the schema do, ms. */
+export const wholeTablePatience = 3_600_000;
 /** How long the end of a pool waits for connections that are in use, ms. */
 const endPatience = 1_000;
 /** The longest timer that Node has, ms. */
@@ -58,18 +60,29 @@ export function sqlState(error: unknown): string | null {
 /** Whether statements are prepared by name; ends for good when a pooler turns out not to support it. */
 export type Preparing = { on: boolean; onEnd: () => void };
 
+type SessionOptions = {
+  readonly preparing: Preparing;
+  /** How long a statement may take until the connection counts as lost, ms; 30 s unless told. */
+  readonly statementPatience?: number;
+};
+
 /** One connection of a pool, taken until it is released. */
 export class Session implements DatabaseConnection {
   /** Runs everything on this connection. */
   readonly db: Kysely<Tables>;
   readonly #client: PoolClient;
   readonly #preparing: Preparing;
+  readonly #patience: number;
   #lost = false;
   #noticed = false;
 
-  constructor(client: PoolClient, preparing: Preparing) {
+  constructor(
+    client: PoolClient,
+    { preparing, statementPatience: patience = statementPatience }: SessionOptions,
+  ) {
     this.#client = client;
     this.#preparing = preparing;
+    this.#patience = patience;
     this.db = createDb((query) => this.executeQuery(query));
     client.on('notice', () => {
       this.#noticed = true;
@@ -89,13 +102,13 @@ export class Session implements DatabaseConnection {
     throw new Error('Rows are read in pages, never streamed');
   }
 
-  /** One statement without parameters. `patience`: ms until the connection counts as lost. */
-  async run(text: string, patience: number | null = statementTimeout): Promise<void> {
-    await this.#send(text, [], patience ?? never);
+  /** One statement without parameters. */
+  async run(text: string): Promise<void> {
+    await this.#send(text, []);
   }
 
-  /** The column `answer` of the first row of a query without parameters. */
-  async ask(text: string, patience = statementTimeout): Promise<unknown> {
+  /** The column `answer` of the first row of a query without parameters. `patience`: ms. */
+  async ask(text: string, patience = this.#patience): Promise<unknown> {
     const { rows } = await this.#send(text, [], patience);
     return rows[0]?.answer;
   }
@@ -114,7 +127,7 @@ export class Session implements DatabaseConnection {
     this.#client.release(this.#lost);
   }
 
-  async #send(text: string, values: readonly unknown[], patience = statementTimeout) {
+  async #send(text: string, values: readonly unknown[], patience = this.#patience) {
     if (this.#lost) throw new Unreachable(null);
     const statement = { text, values: [...values], query_timeout: patience };
     const name = this.#preparing.on && values.length > 0 ? nameOf(text) : null;
@@ -187,12 +200,11 @@ export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Ta
   });
 }
 
-export type PoolOptions = {
+export type PoolOptions = SessionOptions & {
   /** Connections at most. */
   readonly max: number;
   /** How long a caller waits for a connection, ms. */
   readonly patience: number;
-  readonly preparing: Preparing;
 };
 
 /** Connections to one server. */
@@ -208,12 +220,12 @@ export type SessionPool = {
 };
 
 /** A pool of connections, none of which is made before it is needed. */
-export function createPool(url: string, { max, patience, preparing }: PoolOptions): SessionPool {
+export function createPool(url: string, options: PoolOptions): SessionPool {
   const pool = new Pool({
     connectionString: url,
     application_name: 'masthead',
-    max,
-    connectionTimeoutMillis: patience,
+    max: options.max,
+    connectionTimeoutMillis: options.patience,
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,
     keepAlive: true,
@@ -225,7 +237,7 @@ export function createPool(url: string, { max, patience, preparing }: PoolOption
   pool.on('error', () => undefined);
   pool.on('connect', (client) => {
     open.add(client);
-    sessions.set(client, new Session(client, preparing));
+    sessions.set(client, new Session(client, options));
   });
   pool.on('remove', (client) => {
     open.delete(client);
@@ -239,7 +251,7 @@ export function createPool(url: string, { max, patience, preparing }: PoolOption
     const client = await pool.connect().catch((error: unknown) => {
       throw new Unreachable(error);
     });
-    const session = sessions.get(client) ?? new Session(client, preparing);
+    const session = sessions.get(client) ?? new Session(client, options);
     sessions.set(client, session);
     return session;
   }
