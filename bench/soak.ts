@@ -44,6 +44,8 @@ const service = await startService(packageFolder, dataDir, {
 });
 const heap = await openInspector(inspectorPort);
 const calls = { made: 0, refused: 0, failed: 0 };
+/** What failed, and how often. */
+const failures = new Map<string, number>();
 const samples: { resident: number; heap: number }[] = [];
 
 const end = new AbortController();
@@ -75,15 +77,21 @@ process.stdout.write(
     ? 'Too few minutes for a verdict: at least three.\n'
     : `${flat ? 'Flat' : 'GROWING'}: resident ${signed(grown.resident)} MiB, heap ${signed(grown.heap)} MiB from the first half to the second, without the first third of the run; ${calls.failed} of ${calls.made} calls failed.\n`,
 );
+for (const [what, count] of failures) process.stdout.write(`  ${count} × ${what}\n`);
 process.exit(flat && calls.failed === 0 ? 0 : 1);
 
 async function loop(to: Service): Promise<void> {
   const agent = new Agent({ keepAlive: true });
   while (!end.signal.aborted) {
-    const answer = await anyCall(to, agent).catch(() => null);
+    const outcome = await anyCall(to, agent).then(
+      ({ status, at }) => (status < 500 ? status : `${status} ${String(at('code'))}`),
+      (error: Error) => error.message,
+    );
     calls.made++;
-    if (answer === null || answer.status >= 500) calls.failed++;
-    else if (answer.status >= 400) calls.refused++;
+    if (typeof outcome === 'string') {
+      calls.failed++;
+      failures.set(outcome, (failures.get(outcome) ?? 0) + 1);
+    } else if (outcome >= 400) calls.refused++;
   }
   agent.destroy();
 }
