@@ -35,7 +35,7 @@ export async function measurePages(world: World): Promise<Section[]> {
     return [
       { title: 'Cached pages', findings: cached },
       ...(rivals.length > 0 ? [{ title: 'A post, by other programs', findings: rivals }] : []),
-      { title: 'Pages that are not in the cache', findings: [await uncached(world)] },
+      { title: 'Pages that are not in the cache', findings: await uncached(world) },
     ];
   } finally {
     await service.stop();
@@ -101,21 +101,25 @@ async function againstRival(
 }
 
 /** With a cache too small to keep anything, every request makes its page and compresses it. */
-async function uncached({ packageFolder, seed, plan }: World): Promise<Finding> {
+async function uncached({ packageFolder, seed, plan }: World): Promise<Finding[]> {
   const service = await startService(packageFolder, seed.dataDir, { PAGE_CACHE_MB: '0' });
   try {
-    const headers = { Host: `${seed.slug}.localhost:${service.port}`, 'Accept-Encoding': 'br' };
-    const shots = { url: `${service.origin}/${seed.post}`, headers };
-    await load(service, shots, 3);
-    const { perSecond: rate, cpu } = await load(service, shots, plan.seconds);
-    return {
-      what: 'post of 5 KB, br',
-      ours: `${perSecond(rate)}, ${micros(cpu)}`,
-      rival: null,
-      ratio: null,
-      target: '≤ 1,000 µs',
-      met: cpu <= 1_000,
-    };
+    const findings: Finding[] = [];
+    for (const encoding of ['br', 'gzip', 'zstd']) {
+      const headers = { Host: `${seed.slug}.localhost:${service.port}`, 'Accept-Encoding': encoding };
+      const shots = { url: `${service.origin}/${seed.post}`, headers };
+      await load(service, shots, 3);
+      const { perSecond: rate, cpu } = await load(service, shots, plan.seconds);
+      findings.push({
+        what: `post of 5 KB, ${encoding}`,
+        ours: `${perSecond(rate)}, ${micros(cpu)}`,
+        rival: null,
+        ratio: null,
+        target: '≤ 1,000 µs',
+        met: cpu <= 1_000,
+      });
+    }
+    return findings;
   } finally {
     await service.stop();
   }

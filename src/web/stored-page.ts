@@ -83,7 +83,12 @@ export async function formOf(stored: StoredPage, encoding: Encoding): Promise<Fo
 
 const { constants } = zlib;
 const brotli = (body: Buffer) => ({
-  params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_SIZE_HINT]: body.length },
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 5,
+    [constants.BROTLI_PARAM_SIZE_HINT]: body.length,
+    // A window that holds the whole body: a larger one takes a quarter longer, for the same bytes.
+    [constants.BROTLI_PARAM_LGWIN]: body.length < 2 ** 16 ? 16 : constants.BROTLI_DEFAULT_WINDOW,
+  },
 });
 const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 const [gzipAside, brotliAside, zstdAside] = [
