@@ -84,7 +84,7 @@ async function loop(to: Service): Promise<void> {
   const agent = new Agent({ keepAlive: true });
   while (!end.signal.aborted) {
     const outcome = await anyCall(to, agent).then(
-      ({ status, at }) => (status < 500 ? status : `${status} ${String(at('code'))}`),
+      (answer) => (answer.status < 500 ? answer.status : `${answer.status} ${String(answer.at('code'))}`),
       (error: Error) => error.message,
     );
     calls.made++;
