@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { cannotMount, makeMemoryDisk } from '../support/mounts.ts';
-import { freePort, spawnServer } from '../support/processes.ts';
+import { freePort, type ServerProcess, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
 import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
 
@@ -29,12 +29,13 @@ describe('a disk', () => {
       const disk = makeMemoryDisk(mebibytes);
       const filler = join(disk.folder, 'filler');
       const env = { PORT: String(await freePort()), DATA_DIR: disk.folder, ...unlimited };
-      let server = await spawnServer({ env });
+      let server: ServerProcess | null = null;
       t.after(async () => {
-        server.kill('SIGKILL');
-        await server.exited;
+        server?.kill('SIGKILL');
+        await server?.exited;
         disk.remove();
       });
+      server = await spawnServer({ env });
       const baseUrl = `http://localhost:${server.port}`;
       const ada = await newAgent(baseUrl, disk.folder);
       const writers = startWriters(baseUrl, ada.apiKey ?? '', { clients, words: 500 });

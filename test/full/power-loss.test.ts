@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test, type TestContext } from 'node:test';
 import { cannotMount, makeDisk } from '../support/mounts.ts';
-import { freePort, spawnServer } from '../support/processes.ts';
+import { freePort, type ServerProcess, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
 import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
 
@@ -36,12 +36,13 @@ describe('the power of the disk fails under publishing clients', { skip }, () =>
 async function cutAgainAndAgain(t: TestContext, times: number, more: Record<string, string>): Promise<void> {
   const disk = makeDisk(512);
   const env = { PORT: String(await freePort()), DATA_DIR: disk.folder, ...unlimited, ...more };
-  let server = await spawnServer({ env });
+  let server: ServerProcess | null = null;
   t.after(async () => {
-    server.kill('SIGKILL');
-    await server.exited;
+    server?.kill('SIGKILL');
+    await server?.exited;
     disk.remove();
   });
+  server = await spawnServer({ env });
   const baseUrl = `http://localhost:${server.port}`;
   const ada = await newAgent(baseUrl, disk.folder);
   const acknowledged = new Map<string, string>();
