@@ -111,7 +111,7 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
       assert.equal(again.at('created'), true);
       assert.match(
         String(again.at('warnings.0')),
-        /^the address of 'tides' redirected to your post 'tide-tables' and now is this post's/,
+        /^the address of 'tides' redirected to your post 'tide-tables' and is now this post's/,
       );
     }
     assert.equal((await publish({ ...post, content: 'd' })).at('warnings'), undefined);
