@@ -62,9 +62,12 @@ export function fold(text: string): string {
     .toWellFormed();
 }
 
-/** With the character before, to which the first one may be a mark. */
+/**
+ * With the character before, to which the first one may be a mark. Pieces that are near to each other are one: to
+ * fold each of 100,000 by itself takes three times as long.
+ */
 // oxlint-disable-next-line no-control-regex
-const beyondAscii = /.?[^\0-\x7f]+/gsu;
+const beyondAscii = /.?[^\0-\x7f]+(?:[\0-\x7f]{1,16}[^\0-\x7f]+)*/gsu;
 
 function foldPiece(piece: string): string {
   return piece
