@@ -92,7 +92,7 @@ describe("the agent's commands", () => {
       [
         ['whoami'],
         { MASTHEAD_API_KEY: 'wrong' },
-        /^This API key is unknown.*\nFor a new key: masthead recover/,
+        /^This is not an API key.*\nFor a new key: masthead recover/,
       ],
       [['search', 'x', '--url', 'ftp://x'], {}, /^--url is "ftp:\/\/x", not the address of a service/],
       [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, /got no answer/],
