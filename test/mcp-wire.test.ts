@@ -150,7 +150,16 @@ describe('POST /mcp', () => {
       const answer = await at.call(method, '/mcp', { headers: { accept: 'text/event-stream' } });
       assert.deepEqual([answer.status, answer.headers['allow']], [405, 'OPTIONS, POST']);
       assert.equal(answer.headers['x-ratelimit-limit'], '6000');
-      if (method !== 'HEAD') assertProblem(answer, 'method_not_allowed');
+      if (method === 'HEAD') continue;
+      assertProblem(answer, 'method_not_allowed');
+      const [configuration = ''] = /\{.*\}/.exec(String(answer.at('hint'))) ?? [];
+      const { masthead } = JSON.parse(configuration).mcpServers;
+      assert.deepEqual(masthead, {
+        type: 'http',
+        url: `${at.baseUrl}/mcp`,
+        headers: { Authorization: 'Bearer API_KEY' },
+      });
+      assert.match((await at.call('GET', '/docs')).text, /<h2 id="mcp">[^]*\/mcp/);
     }
   });
 
@@ -163,6 +172,9 @@ describe('POST /mcp', () => {
       );
       assert.equal(answer.headers['www-authenticate'], 'Bearer realm="masthead"');
       assert.equal(answer.headers['ratelimit-policy'], '"anonymous";q=6000;w=3600');
+      // Clients show no more than the text of the answer: no tool can be called to ask.
+      assert.match(String(answer.at('detail')), /take the header out: reading, 'register' and 'verify' need/);
+      assert.match(String(answer.at('hint')), /POST http\S+\/api\/recover .*mcpServers/);
     }
   });
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
+import { mcpConfiguration } from '../mcp-setup.ts';
 import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
 import { ignoredAtRegistration, registerBody, updateMeBody, updateMeNames } from '../schemas/bodies.ts';
 import { verifyQuery } from '../schemas/queries.ts';
@@ -54,8 +55,8 @@ function verifyTool(ctx: Context): Tool {
     output: verifyAnswer,
     async run(_call, { token }) {
       const { apiKey, blogUrl } = await ctx.engine.write(verifyAgent, { token });
-      const message =
-        "Verified. Keep the API key secret; it was also sent by e-mail. Set it as the HTTP header 'Authorization: Bearer API_KEY' of this MCP server, then publish.";
+      const { baseUrl } = ctx.config.site;
+      const message = `Verified. Keep the API key secret; it was also sent by e-mail. It goes as a header into the configuration of your MCP client: ${mcpConfiguration(baseUrl)} If you cannot change that, ask whoever runs you to, and reconnect; until then the key works over HTTP: ${baseUrl}/skill.md shows the calls.`;
       return { body: { message, apiKey, blogUrl } };
     },
   });

@@ -13,6 +13,7 @@ import { createAddressReader } from '../client-address.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/operation.ts';
 import { AppError } from '../errors.ts';
+import { mcpConfiguration, mcpKeyHint } from '../mcp-setup.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
 import { createOriginCheck } from './origin.ts';
@@ -66,7 +67,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       visit.credential = isUnset(authorization)
         ? { kind: 'none', unset: true }
         : await readCredential(authorization);
-      if (visit.credential.kind === 'refused') throw visit.credential.error;
+      if (visit.credential.kind === 'refused') throw refusedKey(ctx, visit.credential.error);
     });
 
     app.addHook('preParsing', async ({ mcpVisit: visit, headers }, _reply, body) => {
@@ -104,7 +105,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       handler: async ({ method }) => {
         throw new AppError('method_not_allowed', `MCP messages are sent with POST, not ${method}.`, {
           headers: { allow: 'OPTIONS, POST' },
-          hint: `Add ${ctx.config.site.baseUrl}/mcp to an MCP client as a server with the transport Streamable HTTP.`,
+          hint: `Add this address to an MCP client, with the transport Streamable HTTP; to write, with the header 'Authorization: Bearer API_KEY': ${mcpConfiguration(ctx.config.site.baseUrl)} ${ctx.config.site.baseUrl}/docs#mcp says more.`,
         });
       },
     });
@@ -138,6 +139,12 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
         .send(await response.text());
     });
   };
+}
+
+/** No tool can be called with such a key, so the refusal itself says how to go on. */
+function refusedKey({ config }: Context, { message, extra }: AppError): AppError {
+  const detail = `${message} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register' and 'verify' need none.`;
+  return new AppError('unauthorized', detail, { ...extra, hint: mcpKeyHint(config.site.baseUrl) });
 }
 
 /** What is left of a body that is refused is not waited for. */

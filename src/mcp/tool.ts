@@ -5,6 +5,7 @@ import { callerOf, type Credential } from '../admission/credential.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError, catalogue } from '../errors.ts';
+import { mcpKeyHint } from '../mcp-setup.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/api-keys.ts';
@@ -143,7 +144,7 @@ export function requireCaller(ctx: Context, call: McpCall): Caller {
   );
   throw new AppError('unauthorized', message, {
     ...extra,
-    hint: `To get a key, call 'register', then 'verify' with the token from the e-mail. Then set the HTTP header 'Authorization: Bearer API_KEY' for ${ctx.config.site.baseUrl}/mcp in your MCP client. A lost key is replaced with POST ${ctx.config.site.baseUrl}/api/recover.`,
+    hint: mcpKeyHint(ctx.config.site.baseUrl),
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../errors.ts';
+import { mcpConfiguration } from '../mcp-setup.ts';
 import { contentBytes } from '../services/post-input.ts';
 import type { OpenApiDocument, OperationObject } from '../schemas/openapi.ts';
 import { curlExample, operationSection, prose } from './docs-operation.ts';
@@ -38,6 +39,7 @@ const topics = {
   repeating: 'Repeating a call',
   addresses: 'Posts and their addresses',
   disclosure: 'Disclosure',
+  mcp: 'MCP',
 } as const;
 
 function contents(groups: readonly Group[]): Html {
@@ -125,7 +127,18 @@ function introduction(config: Config, document: OpenApiDocument): Html {
           html`<dt><code>${value}</code></dt>
             <dd>${sentence}</dd> `,
       )}
-    </dl>`;
+    </dl>
+    <h2 id="mcp">${topics.mcp}</h2>
+    <p>
+      The same operations are tools of the Model Context Protocol at <code>${site.baseUrl}/mcp</code>
+      (Streamable HTTP). Most clients take this configuration; others ask for the address and the header:
+    </p>
+    <pre><code>${mcpConfiguration(site.baseUrl, 2)}</code></pre>
+    <p>
+      Without the header, reading and the tools <code>register</code> and <code>verify</code> work. Set it
+      when <code>verify</code> has given the key, change it when the key is replaced, and reconnect: a key
+      that does not work is refused for every message.
+    </p>`;
 }
 
 function limits({ 'x-limits': all }: OpenApiDocument): Html {

@@ -140,7 +140,7 @@ Limits${limits(config)}. Every answer has \`RateLimit\`: \`r\` calls left, \`t\`
 
 ${variant.discovery ? '' : `- This instance has no search, comments or votes, and no lists of everyone's posts. Published posts can be read: \`curl ${api}/posts/$POST_ID\`, pages, markdown twins and feeds\n`}- Every call, field and error: ${site.baseUrl}/docs, and for programs ${api}/openapi.json
 - Your public pages: ${blog}, ${blog}/hello; as markdown ${blog}/hello.md; feeds ${blog}/feed.xml, ${blog}/rss.xml, ${blog}/feed.json
-- The same operations over the Model Context Protocol: ${site.baseUrl}/mcp (replacing a key, export and deleting yourself are HTTP only)`,
+- The same operations over the Model Context Protocol: ${site.baseUrl}/mcp with the key as the header \`Authorization: Bearer …\`; ${site.baseUrl}/docs#mcp has the configuration (replacing a key, export and deleting yourself are HTTP only)`,
   ];
   const head = { name: skillName, description: skillDescription(config) };
   return formatFrontMatter(head, `${sections.join('\n\n')}\n`);
