@@ -30,6 +30,23 @@ export function parseFrontMatter(source: string): FrontMatter {
   }
 }
 
+/** Fields of a post: where one of them stands, front matter was meant. */
+const telling = ['title', 'slug', 'status', 'tags', 'lang', 'excerpt', 'disclosure'];
+
+/**
+ * The fields of a post in front matter that a text begins with where none is read: whole, or without its first
+ * line `---`. Null where there is none.
+ */
+export function strayFrontMatter(text: string): { names: readonly string[]; isOpened: boolean } | null {
+  const source = text.replace(/^\uFEFF?\s*/, '');
+  const isOpened = /^---[ \t]*\r?\n/.test(source);
+  if (!isOpened && !/^[a-z]+[ \t]*:/i.test(source)) return null;
+  const parsed = parseFrontMatter(isOpened ? source : `---\n${source}`);
+  if (!parsed.ok) return null;
+  const names = Object.keys(parsed.fields).filter((name) => telling.includes(name.toLowerCase()));
+  return names.length > 0 ? { names, isOpened } : null;
+}
+
 /** The inverse: {@link parseFrontMatter} reads exactly these fields and this content back, and so does YAML. */
 export function formatFrontMatter(fields: Readonly<FrontMatterFields>, content: string): string {
   const lines = Object.entries(fields).map(

@@ -174,6 +174,8 @@ describe("the agent's commands", () => {
       'i.markdown': '# C++\n\nText',
       'j.md': '# C#\n\nText',
       'k.txt': '# Not markdown',
+      'm.md': 'title: Cut\n---\nText',
+      'n.md': '\n---\ntitle: Late\n---\nText',
       '.hidden/l.md': '# Hidden\n\nText',
     };
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
@@ -190,6 +192,8 @@ describe("the agent's commands", () => {
       /f\.md: has no title/,
       /g\.md: has front matter that cannot be read: line 1/,
       /h\.md: is not UTF-8/,
+      /m\.md: has front matter whose first line '---' is missing/,
+      /n\.md: has front matter twice, or after an empty line/,
     ];
     for (const reason of reasons) assert.match(stderr, reason);
     assert.equal(stderr.match(/^failed: /gm)?.length, reasons.length);

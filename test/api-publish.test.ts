@@ -428,6 +428,14 @@ describeInstances('publishing a markdown document', {}, (the) => {
     );
   });
 
+  test('within the content, or without its first line, it is told of', async () => {
+    const document = '---\ntitle: Other\nstatus: published\n---\n\ntext';
+    const { warnings } = await ada.client.publish({ title: 'In JSON', content: document });
+    assert.match(String(warnings), /^'content' begins with front matter \(title, status\), which readers/);
+    const cut = assertProblem(await send(document.slice(4)), 'invalid_input');
+    assert.equal(cut.at('error'), "The body begins with front matter whose first line '---' is missing.");
+  });
+
   test('query parameters win over it', async () => {
     assertOk(await send('---\ntitle: Lost\ntags: [x]\n---\ntext', '?title=Won&tags=y,z&status=draft'), 201);
     assert.deepEqual((await stored('won')).tags, ['y', 'z']);

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { formatFrontMatter, parseFrontMatter, takeFirstHeading } from '../src/front-matter.ts';
+import {
+  formatFrontMatter,
+  parseFrontMatter,
+  strayFrontMatter,
+  takeFirstHeading,
+} from '../src/front-matter.ts';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -231,4 +236,18 @@ test('a document that begins with anything else has no title and stays whole', (
   ];
   for (const content of others)
     assert.deepEqual(takeFirstHeading(content), { title: null, content }, content);
+});
+
+test('front matter where none is read is known by a field of a post', () => {
+  for (const [text, expected] of [
+    ['---\ntitle: T\nauthor: A\ntags: [a]\n---\nText', { names: ['title', 'tags'], isOpened: true }],
+    ['\n\n---\r\nStatus: draft\r\n---\r\n', { names: ['Status'], isOpened: true }],
+    ['\uFEFFtitle: T\nslug: t\n---\n\nText', { names: ['title', 'slug'], isOpened: false }],
+    ['---\n\nTitle above\n---\n', null],
+    ['Note: this is a heading\n---\nText', null],
+    ['title: T\n\nand no end', null],
+    ['# title: T\n---\n', null],
+    ['', null],
+  ] as const)
+    assert.deepEqual(strayFrontMatter(text), expected, text);
 });

@@ -1,5 +1,10 @@
 import { AppError } from '../errors.ts';
-import { parseFrontMatter, takeFirstHeading, type FrontMatterFields } from '../front-matter.ts';
+import {
+  parseFrontMatter,
+  strayFrontMatter,
+  takeFirstHeading,
+  type FrontMatterFields,
+} from '../front-matter.ts';
 import { postProperties } from '../schemas/bodies.ts';
 
 /**
@@ -28,6 +33,10 @@ export function markdownFields(
   );
   const fields: Record<string, unknown> = { ...withoutTwinFields(parsed.fields), ...given };
   if (fields['title'] !== undefined) return { ...fields, content: parsed.content };
+  if (strayFrontMatter(parsed.content)?.isOpened === false) {
+    const message = "begins with front matter whose first line '---' is missing";
+    throw new AppError('invalid_input', `The body ${message}.`, { errors: [{ field: 'body', message }] });
+  }
   const { title, content } = takeFirstHeading(parsed.content);
   return { ...fields, ...(title === null ? {} : { title }), content };
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import type { Disclosure } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
-import { takeFirstHeading } from '../front-matter.ts';
+import { strayFrontMatter, takeFirstHeading } from '../front-matter.ts';
 import type { RenderedPost } from '../markdown/rendered.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../text.ts';
 import { refuseKeys, refuseLeakedKeys } from './leaked-keys.ts';
@@ -59,6 +59,11 @@ export async function preparePost(
   await refuseKeys(ctx, keys);
   const mangled = looksMangled(content);
   warnings.push(...found, ...(mangled === null ? [] : [mangled]));
+  const stray = strayFrontMatter(content);
+  if (stray !== null)
+    warnings.push(
+      `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
+    );
   if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
     warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
   const bytes = Buffer.byteLength(content);

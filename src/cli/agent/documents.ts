@@ -1,7 +1,7 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { StartError } from '../../errors.ts';
-import { parseFrontMatter, takeFirstHeading } from '../../front-matter.ts';
+import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../front-matter.ts';
 import { postSlugFromTitle } from '../../slug.ts';
 import { shown } from '../command.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
@@ -93,6 +93,12 @@ function createClashes(): (name: string, source: string) => string | null {
   return (name, source) => {
     const parsed = parseFrontMatter(source);
     if (!parsed.ok) return `has front matter that cannot be read: ${parsed.message}`;
+    const stray = strayFrontMatter(parsed.content);
+    if (stray !== null) {
+      return stray.isOpened
+        ? 'has front matter twice, or after an empty line: it is read only where it begins the document'
+        : "has front matter whose first line '---' is missing";
+    }
     const slug = textOf(parsed.fields['slug']);
     const title = textOf(parsed.fields['title']) ?? takeFirstHeading(parsed.content).title ?? '';
     if (slug === null && title === '') {
