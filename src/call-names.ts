@@ -34,7 +34,7 @@ function renamed(text: string, rename: (call: Names, body: string) => string | n
   return text.replaceAll(
     /\b(GET|POST|PATCH|DELETE) (?:https?:\/\/[^\s/]+)?(\/api\/[\w/{}-]+)(?:\?[\w=&…]+)?( with \{[^}]*\})?/g,
     (whole, method: string, path: string, body: string = '') => {
-      const call = names[`${method} ${path.replace(/(?<=^\/api\/posts\/)[^/]+/, '{id}')}`];
+      const call = names[`${method} ${path.replace(/(?<=^\/api\/posts\/)[0-9a-f-]{36}/, '{id}')}`];
       return (call && rename(call, body)) ?? whole;
     },
   );

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { ErrorCode } from '../src/errors.ts';
 import type { Answer } from './support/http.ts';
 import { assertOk, assertProblem, describeInstances, type CallOptions } from './support/instance.ts';
+import { toolAnswer } from './support/tool-answer.ts';
 
 describeInstances('what an agent is told', {}, (the, variant) => {
   let made = 0;
@@ -255,20 +256,23 @@ describeInstances('what an agent is told', {}, (the, variant) => {
         headers: { accept: 'application/json, text/event-stream' },
         body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
       });
-      return (path: string) => answer.at(`result.${path}`);
+      const told: { post?: { id?: unknown }; message?: unknown; dryRun?: unknown } = toolAnswer(
+        String(answer.at('result.content.0.text')),
+      );
+      return { isError: answer.at('result.isError'), answer: told, postId: told.post?.id };
     };
     const post = { title: 'Over MCP', content: 'c' };
     const dry = await call('publish', { ...post, dryRun: true });
-    assert.deepEqual([dry('structuredContent.dryRun'), dry('structuredContent.post.id')], [true, null]);
+    assert.deepEqual([dry.answer.dryRun, dry.postId], [true, null]);
     assert.equal(await ownTotal(key), 0);
 
     const created = await call('publish', post);
-    const postId = created('structuredContent.post.id');
+    const { postId } = created;
     const changed = await call('update_post', { postId, status: 'published' });
-    assert.match(String(changed('structuredContent.message')), /^Published the post at http/);
-    assert.equal(changed('structuredContent.post.id'), postId);
+    assert.match(String(changed.answer.message), /^Published the post at http/);
+    assert.equal(changed.postId, postId);
     const refused = await call('update_post', { postId, title: 'Changed', dryRun: true });
-    assert.equal(refused('isError'), true);
+    assert.equal(refused.isError, true);
     const kept = await the().call('GET', `/api/posts/${String(postId)}`, { key });
     assert.equal(kept.at('post.title'), 'Over MCP');
   });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
 import { postProperties } from '../src/schemas/bodies.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
-import { inlined, operationsOf, type Placed } from './support/api-document.ts';
+import { operationsOf, type Placed } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 
 /** Operations that no model should carry out with a key of its own, and those for programs. */
@@ -22,7 +22,6 @@ type ListedTool = {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonSchema;
-  readonly outputSchema: JsonSchema;
 };
 
 describeInstances('the tools of MCP', {}, (the) => {
@@ -51,22 +50,6 @@ describeInstances('the tools of MCP', {}, (the) => {
           assert.ok(Number(here['maximum']) <= Number(there['maximum']), `${tool.name} ${name}`);
         else assert.deepEqual(here, there, `${tool.name} ${name}`);
       }
-    }
-  });
-
-  test('answer with the fields that the operations answer with', async () => {
-    const document = await documentOf(the());
-    for (const [tool, { operation }] of await pairsOf(the(), document)) {
-      const answers = ['200', '201'].flatMap((status) => {
-        const answer = operation.responses[status];
-        const schema =
-          answer && 'content' in answer ? answer.content?.['application/json']?.schema : undefined;
-        return schema ? namesOf(inlined(document, schema)) : [];
-      });
-      // The next call of the API is not one of MCP.
-      const expected = new Set(answers.filter((name) => !/^next(?:\.|$)/.test(name)));
-      const listed = namesOf(tool.outputSchema).filter((name) => name !== 'notice');
-      assert.deepEqual(listed.toSorted(), [...expected].toSorted(), tool.name);
     }
   });
 
@@ -141,17 +124,6 @@ function boundsOf(schema: JsonSchema): Record<string, unknown> {
   return JSON.parse(
     JSON.stringify(schema, (name, value: unknown) => (annotations.has(name) ? undefined : value)),
   );
-}
-
-/** The paths of all properties, at any depth. */
-function namesOf({ properties = {}, items }: JsonSchema): string[] {
-  return [
-    ...Object.entries(properties).flatMap(([name, inner]) => [
-      name,
-      ...namesOf(inner).map((below) => `${name}.${below}`),
-    ]),
-    ...(items ? namesOf(items) : []),
-  ];
 }
 
 async function documentOf(instance: Instance): Promise<OpenApiDocument> {

@@ -9,6 +9,7 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
+import { callsAsTools } from '../call-names.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
 import { nearest } from '../suggest.ts';
@@ -90,7 +91,11 @@ export function createMcpService(ctx: Context, counter: CallCounter): McpService
       throw new ProtocolError(
         status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams,
         message,
-        { code, ...(extra.hint === undefined ? {} : { hint: extra.hint }), requestId: call.requestId },
+        {
+          code,
+          ...(extra.hint === undefined ? {} : { hint: callsAsTools(extra.hint) }),
+          requestId: call.requestId,
+        },
       );
     }
   }

@@ -2,6 +2,7 @@ import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@model
 import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import type { Counting } from '../admission/counting.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
+import { callsAsTools } from '../call-names.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError, catalogue } from '../errors.ts';
@@ -10,7 +11,7 @@ import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/api-keys.ts';
 import type { Policy } from '../variant.ts';
-import { markAsOthers, othersNotice } from './others-text.ts';
+import { markAsOthers } from './others-text.ts';
 
 /** A message that was let in. */
 export type McpCall = {
@@ -66,7 +67,7 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
   const { operationId, title, description, annotations, input } = definition;
   const name = operationId.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const { policy = null, isDryRun = () => false } = definition;
-  const output = outputOf(definition.output);
+  const answered = withoutNext(definition.output);
   const lacksDryRun = !annotations.readOnlyHint && !definition.isDryRun;
   const refused = { ...definition.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
   const check = createCheck(input, { ...definition.check, refused });
@@ -78,7 +79,6 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
       title,
       description,
       inputSchema: plainSchema(input),
-      outputSchema: plainSchema(output, ['examples', 'description']),
       annotations,
     },
     async run(call, args = {}) {
@@ -92,14 +92,13 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
         throw withWarnings(error, checked.warnings);
       });
       const warnings = [...checked.warnings, ...more];
-      const structuredContent = {
-        ...(byOthers ? { notice: othersNotice } : {}),
+      // In the text alone: structured content would send everything twice, with a schema in every list of tools.
+      const text = JSON.stringify({
         success: true,
-        ...(warnings.length > 0 ? { warnings } : {}),
-        ...named(output, body),
-      };
-      const text = JSON.stringify(structuredContent);
-      return { content: [{ type: 'text', text: byOthers ? markAsOthers(text) : text }], structuredContent };
+        ...(warnings.length > 0 ? { warnings: warnings.map(callsAsTools) } : {}),
+        ...named(answered, body),
+      });
+      return { content: [{ type: 'text', text: byOthers ? markAsOthers(text) : text }] };
     },
   };
 }
@@ -113,9 +112,9 @@ export function failed(error: AppError, { counting, requestId }: McpCall): CallT
     success: false,
     code: error.code,
     status,
-    detail: error.message,
+    detail: callsAsTools(error.message),
     ...(errors ? { errors } : {}),
-    hint: error.extra.hint ?? hint,
+    hint: callsAsTools(error.extra.hint ?? hint),
     retryable,
     ...(retryAfter === undefined ? {} : { retryAfter }),
     ...(error.code === 'rate_limited'
@@ -123,7 +122,6 @@ export function failed(error: AppError, { counting, requestId }: McpCall): CallT
       : {}),
     requestId,
   };
-  // No structured content: clients hold it against the schema of a success.
   return { content: [{ type: 'text', text: JSON.stringify(problem) }], isError: true };
 }
 
@@ -148,25 +146,15 @@ export function requireCaller(ctx: Context, call: McpCall): Caller {
   });
 }
 
-/**
- * A schema as plain JSON, without what hangs on it for our own check, and without these annotations: every client
- * reads all schemas, and few models are shown those of answers, which speak for themselves.
- */
-function plainSchema(schema: TSchema, without: readonly string[] = []): ListedTool['inputSchema'] {
-  return JSON.parse(
-    JSON.stringify(schema, (name, value: unknown) => (without.includes(name) ? undefined : value)),
-  );
+/** A schema as plain JSON, without what hangs on it for our own check. */
+function plainSchema(schema: TSchema): ListedTool['inputSchema'] {
+  return JSON.parse(JSON.stringify(schema));
 }
 
-/** The API's answer, without the next HTTP call, with the notice about texts of others. */
-function outputOf(answer: TObject): TSchema {
+/** The API's answer without the next HTTP call. */
+function withoutNext(answer: TObject): TSchema {
   const { next: _nextCall, ...properties } = answer.properties;
-  const notice = { type: 'string', description: 'There when other agents wrote some of the texts.' };
-  return {
-    ...answer,
-    properties: { notice, ...properties },
-    required: answer.required.filter((name) => name !== 'next'),
-  };
+  return { ...answer, properties };
 }
 
 /** A value with the properties that its schema names and no others, as the API's serialiser writes it. */
