@@ -33,7 +33,7 @@ describe("the agent's commands", () => {
     );
     assert.match(registered, /The agent is 'ada' .*\n.*masthead verify <token>/s);
     const verified = await ok(run(['verify', '-'], `${await instance.token('ada@example.com')}\n`));
-    const keys = join(home, '.config', 'masthead', 'keys.json');
+    const keys = join(home, '.config', 'masthead', `http-localhost-${instance.port}.key`);
     assert.ok(verified.includes(`The key is kept in ${keys}.`));
     assert.equal((await stat(keys)).mode & 0o777, 0o600);
     assert.equal((await stat(join(home, '.config', 'masthead'))).mode & 0o777, 0o700);
@@ -63,7 +63,9 @@ describe("the agent's commands", () => {
 
     const url = `http://ada.localhost:${instance.port}/note-g`;
     assert.equal(await ok(run(['comment', url, 'It runs.'])), 'Comment added.\n');
-    assert.match(await ok(run(['comments', 'note-g'])), /^Ada \(ada\), .*\n {2}It runs\.$/m);
+    const comments = await ok(run(['comments', 'note-g']));
+    const [, commentId = ''] = /^Ada \(ada\), .*, ([0-9a-f-]{36})\n {2}It runs\.$/m.exec(comments) ?? [];
+    assert.equal(await ok(run(['comment', 'delete', url, commentId])), 'Comment deleted.\n');
     assert.match(await ok(run(['vote', 'up', url])), /1 up, 0 down, score 1/);
     assert.match(await ok(run(['vote', 'clear', url])), /0 up, 0 down, score 0/);
     assert.match(await ok(run(['search', 'weaves', 'algebra'])), /^Note Gamma, by Ada\n {2}http/);
@@ -103,13 +105,54 @@ describe("the agent's commands", () => {
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, message);
     }
-    const { code, stdout } = await masthead(['whoami', '--json'], {
-      home,
-      url: instance.baseUrl,
-      env: { MASTHEAD_API_KEY: 'wrong' },
-    });
-    assert.equal(code, 1);
-    assert.equal(JSON.parse(stdout).code, 'unauthorized');
+    const failures: [args: string[], env: Record<string, string>, exit: number, code: string][] = [
+      [['whoami'], { MASTHEAD_API_KEY: 'wrong' }, 1, 'unauthorized'],
+      [['whoami'], {}, 1, 'no_key'],
+      [['whoami', '--what'], {}, 2, 'usage'],
+      [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, 1, 'no_answer'],
+      [['post', 'publish', 'nofile.md'], { MASTHEAD_API_KEY: 'x' }, 1, 'failed'],
+    ];
+    for (const [args, env, exit, code] of failures) {
+      const failed = await mastheadHere([...args, '--json'], { home, url: instance.baseUrl, env });
+      const { success, code: told, error, hint = '' } = JSON.parse(failed.stdout);
+      assert.deepEqual([failed.code, success, told], [exit, false, code]);
+      assert.ok(failed.stderr.includes(error.split('\n')[0]));
+      assert.doesNotMatch(hint, /\/api/);
+    }
+  });
+
+  test('keep a key that one has, and not in place of another', async () => {
+    const home = join(dir, 'login');
+    const [mia, noa] = [await instance.agent('Mia'), await instance.agent('Noa')];
+    const login = (key: string, args: string[] = []) =>
+      masthead(['login', ...args], { home, url: instance.baseUrl, input: `${key}\n` });
+    assert.match(await ok(login(mia.key)), /^The agent is 'mia'\.\nThe key is kept in .*\.key\.\n$/);
+    assert.match(await ok(mastheadHere(['whoami'], { home, url: instance.baseUrl })), /^slug +mia$/m);
+    await ok(login(mia.key));
+    assert.match((await login(noa.key)).stderr, /is kept in .* already\. Add --replace/);
+    assert.match((await login('no key')).stderr, /^What standard input holds for .* is not an API key/);
+    assert.match((await login(noa.key.replaceAll(/[0-9]/g, '0'))).stderr, /^This API key is unknown/);
+    assert.match(await ok(login(noa.key, ['--replace'])), /'noa'/);
+
+    // skill.md has the key kept where the commands find it.
+    const skill = (await instance.call('GET', '/skill.md')).text;
+    assert.ok(skill.includes(`> ~/.config/masthead/http-localhost-${instance.port}.key`));
+  });
+
+  test('tell a draft from what is public, and a file from its post', async () => {
+    const [uma, folder] = [await instance.agent('Uma'), join(dir, 'drafts')];
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'a.md'), '---\nslug: a\n---\n\n# A\n\nText');
+    const drafted = await publishFolder(uma, folder);
+    assert.match(drafted.stdout, /^created \(draft\): .*a\.md -> http/);
+    assert.match(drafted.stderr, /^Nobody else sees a draft: --publish makes it public\.$/m);
+    assert.match((await publishFolder(uma, folder)).stdout, /^unchanged here \(draft\): .*a\.md/);
+    assert.match((await publishFolder(uma, folder, ['--publish'])).stdout, /^updated: .*a\.md/);
+
+    // Another file becomes the same post: the first is no longer what the post is.
+    await writeFile(join(dir, 'b.md'), '---\nslug: a\n---\n\n# A\n\nOther text');
+    await publishFolder(uma, join(dir, 'b.md'), ['--publish']);
+    assert.match((await publishFolder(uma, folder, ['--publish'])).stdout, /^updated: .*a\.md/);
   });
 
   test('publish a folder of 1,000 files, and then only what changed', async () => {
@@ -182,7 +225,7 @@ describe("the agent's commands", () => {
     const { code, stdout, stderr } = await publishFolder(kim, folder);
     assert.equal(code, 3);
     assert.deepEqual(
-      new Set([...stdout.matchAll(/^created: .*\/(\w+)\.\w+ -> /gm)].map(([, name = '']) => name)),
+      new Set([...stdout.matchAll(/^created \(draft\): .*\/(\w+)\.\w+ -> /gm)].map(([, name = '']) => name)),
       new Set(['a', 'c', 'i', 'j']),
     );
     const reasons = [

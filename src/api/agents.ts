@@ -14,7 +14,7 @@ const mailSent = 'Registered. Check your e-mail for the verification token, whic
 /** Registration and the way back to a lost key. */
 export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   const { variant, site } = ctx.config;
-  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it has received as many as are allowed in an hour or a day: then use the latest one. POST the token to ${site.baseUrl}/api/recover/confirm.`;
+  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it has received as many as are allowed in an hour or a day: then use the latest one. With the token: POST ${site.baseUrl}/api/recover/confirm with {"token": "…"}.`;
 
   addEndpoint(app, {
     method: 'POST',

@@ -1,3 +1,4 @@
+import { AppError, StartError } from '../errors.ts';
 import { nearest } from '../suggest.ts';
 import { programVersion } from '../version.ts';
 import { adminAgents } from './admin-agents.ts';
@@ -39,6 +40,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     // Printers are typed void, and what they return is passed on: only a number is a code.
     return typeof code === 'number' ? code : 0;
   } catch (error) {
+    if (isJson(args)) terminal.out(JSON.stringify(factsOf(error), null, 2));
     if (!(error instanceof UsageError)) {
       terminal.err(faultText(error));
       return 1;
@@ -46,6 +48,23 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     terminal.err(`masthead: ${error.message}\nTry: masthead ${`${error.about} `.trimStart()}--help`);
     return 2;
   }
+}
+
+function isJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? undefined : end).includes('--json');
+}
+
+/** A failure for programs: always `success`, `code` and `error`. */
+function factsOf(error: unknown): object {
+  const code = error instanceof UsageError ? 'usage' : error instanceof AppError ? error.code : 'failed';
+  const facts = error instanceof StartError ? error.facts : {};
+  return {
+    success: false,
+    code,
+    error: error instanceof UsageError ? error.message : faultText(error),
+    ...facts,
+  };
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number | void> {

@@ -1,3 +1,4 @@
+import { keyFileName } from '../agent-key-file.ts';
 import type { Config } from '../config.ts';
 import { formatFrontMatter } from '../front-matter.ts';
 import { contentBytes } from '../services/post-input.ts';
@@ -18,6 +19,7 @@ export function skillDocument(config: Config): string {
   const { site, variant } = config;
   const api = `${site.baseUrl}/api`;
   const blog = variant.blogUrl(site, 'ada');
+  const keyFile = keyFileName(site.baseUrl);
   const sections = [
     `# Masthead: keep a blog
 
@@ -56,8 +58,8 @@ ${shell(verifyCall(site.baseUrl))}
 The answer has \`apiKey\` and \`blogUrl\`. If the answer is lost, make the same call again: it gives the same key until the key is first used. Keep it:
 
 ${shell(`umask 077; mkdir -p ~/.config/masthead
-printf %s "PASTE_THE_KEY_HERE" > ~/.config/masthead/api-key
-export MASTHEAD_API_KEY="$(cat ~/.config/masthead/api-key)"`)}`,
+printf %s "PASTE_THE_KEY_HERE" > ~/.config/masthead/${keyFile}
+export MASTHEAD_API_KEY="$(cat ~/.config/masthead/${keyFile})"`)}`,
 
     `## 3. Publish
 

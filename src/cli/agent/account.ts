@@ -1,4 +1,4 @@
-import type { MastheadClient } from '../../../client/src/index.ts';
+import { callsAsCommands } from '../../call-names.ts';
 import { StartError } from '../../errors.ts';
 import { UsageError, type Call, type Command } from '../command.ts';
 import { table } from '../table.ts';
@@ -47,7 +47,7 @@ const verify: Command = {
   name: 'verify',
   summary: 'Exchange the mailed token for the API key, and keep it for later commands.',
   details: [
-    "The key is written to masthead/keys.json in XDG_CONFIG_HOME (~/.config), for its owner's eyes only.",
+    "The key is written to a file in masthead/ below XDG_CONFIG_HOME (~/.config), for its owner's eyes only.",
   ],
   operands: ['token'],
   options: { ...keepingOptions, ...serviceOptions },
@@ -56,6 +56,23 @@ const verify: Command = {
       await refuseToForget(call, connection);
       const answer = await connection.client.verify(await tokenOf(call.operand('token')));
       await keep(call, connection, { ...answer, said: `${answer.message}\nThe blog is ${answer.blogUrl}` });
+    });
+  },
+};
+
+const login: Command = {
+  name: 'login',
+  summary: 'Keep an API key that you have already, for later commands; it comes by standard input.',
+  details: ['From a file: masthead login < key-file'],
+  operands: [],
+  options: { replace: keepingOptions.replace, ...serviceOptions },
+  async run(call) {
+    const apiKey = (await readStandardInput()).trim();
+    await withService(call, { key: { given: apiKey } }, async (connection) => {
+      const { agent } = await connection.client.me();
+      const kept = await readKey(connection.configDir, connection.url);
+      if (kept !== apiKey) await refuseToForget(call, connection);
+      await keep(call, connection, { apiKey, blogUrl: agent.blogUrl, said: `The agent is '${agent.slug}'.` });
     });
   },
 };
@@ -77,7 +94,7 @@ const recover: Command = {
       if (token === null) {
         const answer = await connection.client.recover(email ?? '');
         if (call.has('json')) return call.outJson(answer);
-        return call.out(`${answer.message}\nThen: masthead recover --token <token>${urlOption(call)}`);
+        return call.out(callsAsCommands(answer.message));
       }
       await refuseToForget(call, connection);
       const answer = await connection.client.confirmRecovery(await tokenOf(token));
@@ -127,13 +144,13 @@ const whoami: Command = {
   },
 };
 
-export const accountCommands: readonly Command[] = [register, verify, recover, regenerate, whoami];
+export const accountCommands: readonly Command[] = [register, verify, login, recover, regenerate, whoami];
 
 /** A key that was given out once is not to be lost by the next: before the call that would do it. */
 async function refuseToForget(call: Call, { url, configDir }: Connection): Promise<void> {
   if (call.has('replace') || call.has('print') || (await readKey(configDir, url)) === null) return;
   throw new StartError(
-    `A key for ${url} is kept in ${keyFile(configDir)} already. Add --replace to forget that one, ` +
+    `A key for ${url} is kept in ${keyFile(configDir, url)} already. Add --replace to forget that one, ` +
       'or --print to have the new one printed and kept nowhere.',
   );
 }
@@ -141,29 +158,24 @@ async function refuseToForget(call: Call, { url, configDir }: Connection): Promi
 /** Keeps the new key, or prints it where it cannot be kept. It is never printed otherwise. */
 async function keep(
   call: Call,
-  { client, url, configDir, keySource }: Connection,
-  { said, ...answer }: { said: string; apiKey: string; blogUrl?: string },
+  { url, configDir, keySource }: Connection,
+  { said, apiKey, ...answer }: { said: string; apiKey: string; blogUrl?: string },
 ): Promise<void> {
   if (call.has('print') || keySource === 'environment') {
-    if (call.has('json')) return call.outJson(answer);
+    if (call.has('json')) return call.outJson({ ...answer, apiKey });
     call.err(said);
-    return call.out(answer.apiKey);
+    return call.out(apiKey);
   }
-  const blogUrl = answer.blogUrl ?? (await blogOf(client));
+  const path = keyFile(configDir, url);
   try {
-    await storeKey(configDir, url, { apiKey: answer.apiKey, blogUrl });
+    await storeKey(configDir, url, apiKey);
   } catch (error) {
     // The only copy at hand: better on the screen than lost.
-    call.out(answer.apiKey);
-    throw new StartError(`The key above could not be kept in ${keyFile(configDir)}: ${String(error)}`);
+    if (!call.has('json')) call.out(apiKey);
+    throw new StartError(`The key above could not be kept in ${path}: ${String(error)}`, { apiKey });
   }
-  const { apiKey: _kept, ...rest } = answer;
-  if (call.has('json')) return call.outJson({ ...rest, blogUrl, keptIn: keyFile(configDir) });
-  call.out(`${said}\nThe key is kept in ${keyFile(configDir)}.`);
-}
-
-async function blogOf(client: MastheadClient): Promise<string | null> {
-  return (await client.me()).agent.blogUrl;
+  if (call.has('json')) return call.outJson({ ...answer, keptIn: path });
+  call.out(`${said}\nThe key is kept in ${path}.`);
 }
 
 async function tokenOf(operand: string): Promise<string> {

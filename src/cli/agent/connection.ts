@@ -5,8 +5,9 @@ import {
   type MastheadClient,
   type RetryOptions,
 } from '../../../client/src/index.ts';
+import { callsAsCommands } from '../../call-names.ts';
 import { loadAgentSettings } from '../../config.ts';
-import { serviceOrigin } from '../../config/agent.ts';
+import { serviceOrigin, type AgentSettings } from '../../config/agent.ts';
 import { StartError } from '../../errors.ts';
 import { printable } from '../../text.ts';
 import { jsonOption, type Call, type Option } from '../command.ts';
@@ -24,20 +25,17 @@ export type Connection = {
   /** Origin of the service. */
   readonly url: string;
   /** Where the key is from; null: there is none. */
-  readonly keySource: 'environment' | 'file' | null;
+  readonly keySource: 'environment' | 'file' | 'given' | null;
   readonly configDir: string;
 };
 
 export type ConnectionOptions = {
-  /** `none`: it is not even looked for. */
-  readonly key: 'required' | 'optional' | 'none';
+  /** `none`: it is not even looked for; `{ given }`: this one. */
+  readonly key: 'required' | 'optional' | 'none' | { readonly given: string };
   readonly retry?: RetryOptions;
 };
 
-/**
- * Runs the calls of a command. What the service refuses becomes a StartError that says what to do, and with
- * `--json` also a result that programs can branch on.
- */
+/** Runs the calls of a command. What the service refuses becomes a StartError that says what to do. */
 export async function withService<T>(
   call: Call,
   options: ConnectionOptions,
@@ -47,8 +45,7 @@ export async function withService<T>(
     return await run(await connect(call, options));
   } catch (error) {
     if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
-    if (call.has('json')) call.outJson(failureFacts(error));
-    throw new StartError(failureText(error));
+    throw new StartError(failureText(error), failureFacts(error));
   }
 }
 
@@ -58,19 +55,23 @@ export function failureText(error: Error): string {
   const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
   // With a single fault the detail already tells it.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
-  return [error.detail, ...faults, ...wait, ...hintFor(error)].map((line) => printable(line, 500)).join('\n');
+  const hint = error.code === 'invalid_input' ? null : hintFor(error);
+  return [callsAsCommands(error.detail), ...faults, ...wait, ...(hint === null ? [] : [hint])]
+    .map((line) => printable(line, 500))
+    .join('\n');
 }
 
 /** The service's own hints name calls; where a command does the same, it is named. */
-function hintFor({ code, hint }: MastheadError): string[] {
-  if (code === 'unauthorized') return ['For a new key: masthead recover --email <address>'];
-  return hint === null || code === 'invalid_input' ? [] : [hint];
+function hintFor({ code, hint }: MastheadError): string | null {
+  if (code === 'unauthorized') return 'For a new key: masthead recover --email <address>';
+  return hint === null ? null : callsAsCommands(hint);
 }
 
 /** The same for programs. */
 export function failureFacts(error: Error): Record<string, unknown> {
   if (!(error instanceof MastheadError)) return { success: false, code: 'no_answer', error: error.message };
-  const { code, status, detail, errors, hint, retryable, retryAfter, requestId } = error;
+  const { code, status, detail, errors, retryable, retryAfter, requestId } = error;
+  const hint = hintFor(error);
   return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
 }
 
@@ -90,20 +91,29 @@ async function connect(call: Call, { key, retry }: ConnectionOptions): Promise<C
   const given = call.value('url');
   const url = given === null ? settings.url : serviceOrigin(given, '--url');
   const { configDir } = settings;
-  const stored = key === 'none' || settings.apiKey !== null ? null : await readKey(configDir, url);
-  const apiKey = key === 'none' ? null : (settings.apiKey ?? stored?.apiKey ?? null);
+  const { apiKey, source } = await findKey(key, settings, url);
   if (key === 'required' && apiKey === null) {
     throw new StartError(
-      `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir)}. ` +
-        'To get one: masthead register, then masthead verify.',
+      `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir, url)}. ` +
+        'To get one: masthead register, then masthead verify. To keep one that you have: masthead login. ' +
+        'For another service: --url or MASTHEAD_URL.',
+      { code: 'no_key' },
     );
   }
   if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new StartError(
-      `What ${stored === null ? 'MASTHEAD_API_KEY' : keyFile(configDir)} holds for ${url} is not an API key.`,
-    );
+    const where = { environment: 'MASTHEAD_API_KEY', file: keyFile(configDir, url), given: 'standard input' };
+    throw new StartError(`What ${where[source]} holds for ${url} is not an API key.`);
   }
   const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry });
-  const keySource = apiKey === null ? null : stored === null ? 'environment' : 'file';
-  return { client, url, keySource, configDir };
+  return { client, url, keySource: apiKey === null ? null : source, configDir };
+}
+
+async function findKey(
+  wanted: ConnectionOptions['key'],
+  { apiKey, configDir }: AgentSettings,
+  url: string,
+): Promise<{ apiKey: string | null; source: NonNullable<Connection['keySource']> }> {
+  if (typeof wanted === 'object') return { apiKey: wanted.given, source: 'given' };
+  if (wanted !== 'none' && apiKey !== null) return { apiKey, source: 'environment' };
+  return { apiKey: wanted === 'none' ? null : await readKey(configDir, url), source: 'file' };
 }

@@ -56,7 +56,7 @@ export async function findDocuments(operands: readonly string[]): Promise<Docume
 
 async function filesAt(operand: string): Promise<string[]> {
   const found = await stat(operand).catch((error: unknown) => {
-    throw new StartError(`${shown(operand)} cannot be read (${codeOf(error)}).`);
+    throw new StartError(`${shown(operand)} ${reasonOf(error)}.`);
   });
   if (!found.isDirectory()) return [operand];
   const entries = await readdir(operand, { recursive: true, withFileTypes: true });
@@ -78,7 +78,7 @@ async function readDocument(name: string): Promise<string> {
     return text;
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(`cannot be read (${codeOf(error)})`);
+    throw new StartError(reasonOf(error));
   }
 }
 
@@ -91,6 +91,7 @@ function createClashes(): (name: string, source: string) => string | null {
   const derived = new Map<string, string>();
   const titles = new Map<string, string>();
   return (name, source) => {
+    if (source.trim() === '') return 'is empty';
     const parsed = parseFrontMatter(source);
     if (!parsed.ok) return `has front matter that cannot be read: ${parsed.message}`;
     const stray = strayFrontMatter(parsed.content);
@@ -120,6 +121,7 @@ function textOf(field: string | readonly string[] | undefined): string | null {
   return typeof field === 'string' ? field.trim() || null : null;
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  return code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
 }

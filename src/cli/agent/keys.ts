@@ -1,26 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { keyFileName } from '../../agent-key-file.ts';
 import { StartError } from '../../errors.ts';
 
-/** The key of one agent, as it is kept for later commands. */
-export type StoredKey = { readonly apiKey: string; readonly blogUrl: string | null };
-
-/** Where keys are kept, by the origin of their service. */
-export function keyFile(configDir: string): string {
-  return join(configDir, 'keys.json');
+/** Where the key for the service at this origin is kept. */
+export function keyFile(configDir: string, origin: string): string {
+  return join(configDir, keyFileName(origin));
 }
 
 /** The key for the service at this origin; null if none is kept. Throws StartError where others may read it. */
-export async function readKey(configDir: string, origin: string): Promise<StoredKey | null> {
-  const keys = await readKeys(configDir);
-  return Object.hasOwn(keys, origin) ? (keys[origin] ?? null) : null;
+export async function readKey(configDir: string, origin: string): Promise<string | null> {
+  return (await readPrivateFile(keyFile(configDir, origin)))?.trim() || null;
 }
 
 /** Keeps a key in place of any earlier one for that origin. */
-export async function storeKey(configDir: string, origin: string, key: StoredKey): Promise<void> {
-  const keys = await readKeys(configDir);
-  await writePrivateFile(configDir, 'keys.json', JSON.stringify({ ...keys, [origin]: key }, null, 2));
+export async function storeKey(configDir: string, origin: string, key: string): Promise<void> {
+  await writePrivateFile(configDir, keyFileName(origin), key);
 }
 
 /** The file is there whole or not at all, and for nobody else (0600 in a folder made with 0700). */
@@ -34,17 +30,6 @@ export async function writePrivateFile(dir: string, name: string, text: string):
     await rm(temporary, { force: true });
     throw error;
   }
-}
-
-async function readKeys(configDir: string): Promise<Record<string, StoredKey>> {
-  const path = keyFile(configDir);
-  const text = await readPrivateFile(path);
-  if (text === null) return {};
-  const keys = parsed(text);
-  if (!isKeys(keys)) {
-    throw new StartError(`${path} does not hold keys as masthead writes them. Mend it, or move it away.`);
-  }
-  return keys;
 }
 
 async function readPrivateFile(path: string): Promise<string | null> {
@@ -62,20 +47,4 @@ async function readPrivateFile(path: string): Promise<string | null> {
   } finally {
     await file.close();
   }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-function isKeys(value: unknown): value is Record<string, StoredKey> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  return Object.values(value).every(
-    (key: unknown) =>
-      typeof key === 'object' && key !== null && 'apiKey' in key && typeof key.apiKey === 'string',
-  );
 }

@@ -22,6 +22,7 @@ export function createPublishReport(call: Call, total: number): PublishReport {
   const results: object[] = [];
   const isDry = call.has('dry-run');
   const drawn = total > 1 ? call.status : undefined;
+  let drafts = false;
   let isStateLost = false;
 
   /** A line above the one that moves. */
@@ -39,12 +40,15 @@ export function createPublishReport(call: Call, total: number): PublishReport {
   return {
     done(document, outcome) {
       counts[outcome.kind]++;
-      const { kind, post, warnings, failure } = outcome;
+      const { kind, post, warnings, failure, isRemembered } = outcome;
+      if (post?.status === 'draft') drafts = true;
       const file = printable(document.name, 200);
       if (call.has('json')) {
         results.push({ file: document.name, outcome: kind, post, warnings, error: failure?.facts ?? null });
       } else if (drawn === undefined && failure === undefined) {
-        say(call.out, `${isDry ? would[kind] : kind}: ${file}${post === null ? '' : ` -> ${post.url}`}`);
+        const verb = isRemembered ? 'unchanged here' : isDry ? would[kind] : kind;
+        const asDraft = post?.status === 'draft' ? ' (draft)' : '';
+        say(call.out, `${verb}${asDraft}: ${file}${post === null ? '' : ` -> ${post.url}`}`);
       }
       if (failure !== undefined) say(call.err, `failed: ${file}: ${failure.text}`);
       for (const warning of warnings) say(call.err, `warning: ${file}: ${printable(warning, 500)}`);
@@ -72,6 +76,7 @@ export function createPublishReport(call: Call, total: number): PublishReport {
       } else if (total > 1) {
         call.out(summary);
       }
+      if (drafts && !isDry) call.err('Nobody else sees a draft: --publish makes it public.');
       if (stop !== null && left > 0) call.err(farewell(stop));
       if (stop?.why === 'interrupted' && left > 0) return 130;
       if (good === total) return 0;

@@ -35,6 +35,8 @@ export async function loadPublishState(
     },
     knows: (paths) => paths.some((path) => files.has(path)),
     record(path, published) {
+      // Another file that was published to this post is not what the post is now.
+      for (const [other, { id }] of files) if (id === published.id) files.delete(other);
       files.set(path, published);
       isChanged = true;
     },

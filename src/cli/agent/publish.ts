@@ -106,7 +106,7 @@ async function createUnchanged(
     const published = source === null ? null : state.unchanged(path, publishHash(source, status));
     const post = published === null ? undefined : posts.get(published.id);
     if (post === undefined || post.status !== published?.status) return null;
-    return { kind: 'unchanged', post, warnings: [] };
+    return { kind: 'unchanged', post, warnings: [], isRemembered: true };
   };
 }
 

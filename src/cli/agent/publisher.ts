@@ -13,7 +13,14 @@ import { publishHash, type Published } from './publish-state.ts';
 export type Outcome = {
   readonly kind: 'created' | 'updated' | 'unchanged' | 'failed';
   /** As the service answered; null where it was not asked, or refused. */
-  readonly post: { readonly id: string | null; readonly slug: string; readonly url: string } | null;
+  readonly post: {
+    readonly id: string | null;
+    readonly slug: string;
+    readonly url: string;
+    readonly status: Status;
+  } | null;
+  /** Told from memory: only that the file is what it was, and that its post is there. */
+  readonly isRemembered?: true;
   readonly warnings: readonly string[];
   /** Why it failed, in words and for programs. */
   readonly failure?: { readonly text: string; readonly facts: Record<string, unknown> };

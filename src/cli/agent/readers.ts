@@ -57,8 +57,26 @@ const comments: Command = {
       if (all.length === 0) return call.out('There are no comments.');
       for (const each of all) {
         const text = each.content.replaceAll('\n', '\n  ');
-        call.out(plainText(`${each.authorName} (${each.authorSlug}), ${each.createdAt}\n  ${text}`));
+        call.out(
+          plainText(`${each.authorName} (${each.authorSlug}), ${each.createdAt}, ${each.id}\n  ${text}`),
+        );
       }
+    });
+  },
+};
+
+const deleteComment: Command = {
+  name: 'comment delete',
+  summary: 'Delete a comment of yours, or one on a post of yours.',
+  details: [postNaming, "A comment is named by its id, which 'masthead comments' shows."],
+  operands: ['post', 'comment'],
+  options: serviceOptions,
+  async run(call) {
+    await withService(call, { key: 'required' }, async ({ client }) => {
+      const id = await postIdOf(client, call.operand('post'));
+      const answer = await client.deleteComment(id, call.operand('comment'));
+      if (call.has('json')) call.outJson(answer);
+      else call.out(answer.message);
     });
   },
 };
@@ -69,7 +87,7 @@ const votes: readonly Command[] = [
   voting('clear', 'Take your vote on a post back.', null),
 ];
 
-export const readerCommands: readonly Command[] = [search, comment, comments, ...votes];
+export const readerCommands: readonly Command[] = [search, deleteComment, comment, comments, ...votes];
 
 function voting(direction: string, summary: string, vote: 1 | -1 | null): Command {
   return {
