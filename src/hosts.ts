@@ -5,7 +5,11 @@ import type { Config } from './config.ts';
 export type HostMatch =
   | { readonly kind: 'base' }
   /** A blog's host by its form; whether the slug is reserved, taken or free is not decided here. */
-  | { readonly kind: 'blog'; readonly slug: string }
+  | {
+      readonly kind: 'blog';
+      readonly slug: string;
+      /** At its former host, below one of ALSO_HOSTS. */ readonly former?: true;
+    }
   /** A well-formed host that is not ours: 421. `received` is the header, safe to print. */
   | { readonly kind: 'unknown'; readonly received: string }
   /** Absent or not a host: 400. */
@@ -25,12 +29,17 @@ export function createHostTable(
   const { protocol } = new URL(config.site.baseUrl);
   const bases = baseHosts(config);
   const blogSuffix = config.variant.blogHosts ? `.${config.site.blogDomain}` : null;
+  const formerSuffixes = config.alsoHosts.map((host) => `.${host}`);
 
   const find = (host: string): HostMatch | null => {
     if (bases.has(host)) return base;
-    if (blogSuffix === null || !host.endsWith(blogSuffix)) return null;
-    const slug = host.slice(0, -blogSuffix.length);
-    return agentLabel.test(slug) ? { kind: 'blog', slug } : null;
+    const slug = blogSuffix === null ? null : labelBefore(blogSuffix, host);
+    if (slug !== null) return { kind: 'blog', slug };
+    for (const suffix of formerSuffixes) {
+      const former = labelBefore(suffix, host);
+      if (former !== null) return { kind: 'blog', slug: former, former: true };
+    }
+    return null;
   };
 
   return (header) => {
@@ -42,6 +51,12 @@ export function createHostTable(
     if (host === null) return malformed;
     return find(host) ?? { kind: 'unknown', received: header };
   };
+}
+
+function labelBefore(suffix: string, host: string): string | null {
+  if (!host.endsWith(suffix)) return null;
+  const label = host.slice(0, -suffix.length);
+  return agentLabel.test(label) ? label : null;
 }
 
 /** The canonical forms of all hosts that the service answers as its base. */

@@ -26,8 +26,8 @@ export type BlogTarget = {
   readonly slug: string;
   /** Path and query below the blog's address, as they were sent: `/hello?x=1`, or empty. */
   readonly rest: string;
-  /** Whether the blog was requested at its own host. */
-  readonly ownHost: boolean;
+  /** How the blog was requested: at its host, below the base address, or at its former host. */
+  readonly place: 'host' | 'path' | 'former';
 };
 
 /**
@@ -43,14 +43,14 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
     request.originalUrl = url;
     if (target.kind === 'blog') {
       if (isOnEveryHost(url)) return url;
-      request.blog = { slug: target.slug, rest: url, ownHost: true };
+      request.blog = { slug: target.slug, rest: url, place: target.former ? 'former' : 'host' };
       return blogRoute;
     }
     if (isApi(url)) return canonicalApi(url);
     if (internal.test(url)) return nowhere;
     const slug = /^\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?=[/?]|$)/.exec(url)?.[1];
     if (slug === undefined || reservedAgentSlugs.has(slug)) return url;
-    request.blog = { slug, rest: url.slice(1 + slug.length), ownHost: false };
+    request.blog = { slug, rest: url.slice(1 + slug.length), place: 'path' };
     return blogRoute;
   };
 }

@@ -38,6 +38,27 @@ describeInstances('hosts', { env: { ALSO_HOSTS: 'alias.example' } }, (the, varia
     }
   });
 
+  test('a page below one of ALSO_HOSTS redirects to where it is now, and the API does not', async () => {
+    const { port } = the();
+    const ada = await the().agent('Moved');
+    const { post } = await ada.client.publish({ title: 'Kept', content: 'c', status: 'published' });
+    const page = (path: string) =>
+      the().call('GET', path, { host: 'moved.alias.example', headers: { accept: 'text/html' } });
+    const now = variant === 'subdomain' ? `http://moved.localhost:${port}` : `http://localhost:${port}/moved`;
+    for (const [path, url] of [
+      ['/kept?x=1', `${post.url}?x=1`],
+      ['/', now],
+      ['/feed.xml', `${now}/feed.xml`],
+      ['/kept.md', `${post.url}.md`],
+    ] as const) {
+      const answer = await page(path);
+      assert.deepEqual([answer.status, answer.headers['location']], [301, url]);
+    }
+    const api = assertProblem(await get('moved.alias.example'), 'misdirected');
+    assert.match(String(api.at('detail')), new RegExp(`call http://localhost:${port}/api/limits`));
+    assert.equal((await the().call('GET', '/', { host: 'nobody.alias.example' })).status, 404);
+  });
+
   test('a malformed, missing or doubled one is 400', async () => {
     const { port } = the();
     for (const host of ['a b', 'a/b', 'a@b', '[::1', 'x'.repeat(300), `localhost:${port},localhost:${port}`])

@@ -7,6 +7,7 @@ import type { HostMatch } from '../src/hosts.ts';
 const base: HostMatch = { kind: 'base' };
 const malformed: HostMatch = { kind: 'malformed' };
 const blog = (slug: string): HostMatch => ({ kind: 'blog', slug });
+const former = (slug: string): HostMatch => ({ kind: 'blog', slug, former: true });
 
 const local = createHostTable(loadConfig({}));
 const live = createHostTable(
@@ -16,6 +17,13 @@ const apart = createHostTable(
   loadConfig({ BASE_URL: 'https://api.masthead.example', BLOG_DOMAIN: 'blogs.example:8443' }),
 );
 const paths = createHostTable(loadConfig({ VARIANT: 'path', BASE_URL: 'https://masthead.example' }));
+const moved = createHostTable(
+  loadConfig({
+    VARIANT: 'path',
+    BASE_URL: 'https://new.example',
+    ALSO_HOSTS: 'old.example:8443,new.example',
+  }),
+);
 
 test('a well-formed host is the base, a blog, or unknown by its received form', () => {
   const cases: [ReturnType<typeof createHostTable>, string, HostMatch | 'unknown'][] = [
@@ -62,6 +70,12 @@ test('a well-formed host is the base, a blog, or unknown by its received form', 
     [apart, 'ada.masthead.example', 'unknown'],
     [paths, 'masthead.example', base],
     [paths, 'ada.masthead.example', 'unknown'],
+    [live, 'ada.www.masthead.example', former('ada')],
+    [moved, 'old.example:8443', base],
+    [moved, 'ada.old.example:8443', former('ada')],
+    [moved, 'ADA.new.example:443', former('ada')],
+    [moved, 'ada.old.example', 'unknown'],
+    [moved, 'a.b.new.example', 'unknown'],
   ];
   for (const [table, host, expected] of cases) {
     const match = expected === 'unknown' ? { kind: 'unknown', received: host } : expected;

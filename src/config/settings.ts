@@ -54,7 +54,8 @@ export const settings = {
   },
   ALSO_HOSTS: {
     default: 'none',
-    meaning: 'Further hosts to answer for like the host of BASE_URL, separated by commas.',
+    meaning:
+      'Further hosts to answer for like the host of BASE_URL, separated by commas. Blogs at hosts below them redirect to their present addresses.',
     example: 'ALSO_HOSTS=www.masthead.example,10.0.0.5:3000',
     show: (c) => list(c.alsoHosts),
   },

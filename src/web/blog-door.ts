@@ -38,7 +38,7 @@ export function blogDoor(
     if (!target) throw new AppError('not_found', 'There is nothing at this address.');
     const [path = '', ...more] = target.rest.split('?');
     const to = address(target, path, more.join('?'));
-    const ofService = target.ownHost ? elsewhere[path] : undefined;
+    const ofService = target.place === 'host' ? elsewhere[path] : undefined;
     return pages.send(
       request,
       reply,
@@ -110,11 +110,11 @@ export function blogDoor(
     return { kind: 'moved', url: blogUrl(slug) + blogPath(path) + query };
   }
 
-  function isCanonical({ ownHost }: BlogTarget, path: string, parsed: BlogPath): boolean {
-    if (ownHost !== variant.blogHosts) return false;
+  function isCanonical({ place }: BlogTarget, path: string, parsed: BlogPath): boolean {
+    if (place !== (variant.blogHosts ? 'host' : 'path')) return false;
     const canonical = blogPath(parsed);
     // Percent escapes are compared by what they mean: some proxies decode them on the way.
-    return decodeURIComponent(path) === (decodeURIComponent(canonical) || (ownHost ? '/' : ''));
+    return decodeURIComponent(path) === (decodeURIComponent(canonical) || (variant.blogHosts ? '/' : ''));
   }
 
   function blogUrl(slug: string): string {

@@ -125,7 +125,7 @@ function propertiesOf({ properties, allOf = [] }: JsonSchema): Record<string, Js
 }
 
 /** A schema with what it refers to in its place. */
-function inlined(document: OpenApiDocument, schema: JsonSchema): JsonSchema {
+export function inlined(document: OpenApiDocument, schema: JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema), (_key, value: unknown) =>
     isReference(value) ? inlined(document, document.components.schemas[nameOf(value.$ref)] ?? {}) : value,
   );
