@@ -263,6 +263,9 @@ describe('doctor', () => {
     const { code, stdout } = await masthead(['doctor'], env);
     assert.equal(code, 1);
     assert.match(stdout, /^wrong +counts +differ from what there is: public posts \(1, e\.g\. all\)$/m);
-    assert.match(stdout, /^wrong +permissions +others may read .*: chmod go= them$/m);
+    assert.match(
+      stdout,
+      new RegExp(`^wrong +permissions +others may read .*: chmod go= '${env.DATA_DIR}'$`, 'm'),
+    );
   });
 });

@@ -45,11 +45,13 @@ describe('the command line', () => {
       'admin posts unfeature',
       'register',
       'verify',
+      'login',
       'recover',
       'regenerate-key',
       'whoami',
       ...['publish', 'list', 'get', 'delete'].map((verb) => `post ${verb}`),
       'search',
+      'comment delete',
       'comment',
       'comments',
       ...['up', 'down', 'clear'].map((direction) => `vote ${direction}`),
@@ -80,7 +82,6 @@ describe('the command line', () => {
     ['admin agents suspend ada', /--reason <text> is missing/],
     ['admin agents suspend ada --reason', /--reason needs a value/],
     ['admin agents list --limit ten', /--limit is a number from 1 to/],
-    ['mail', /say which message: --last/],
     ['post publish', /<file…> is missing/],
     ['post publish a.md --draft --publish', /--publish and --draft exclude each other/],
     ['post list --status hidden', /--status is draft or published/],
@@ -240,7 +241,15 @@ describe("the operator's commands", () => {
     const token = (await readNewestMail(server.config.mail.dir))?.token;
     const read = await masthead(['mail', '--last', '--token'], env());
     assert.equal(read.stdout, `${token}\n`);
-    const whole = await masthead(['mail', '--last'], env());
+    await post('/api/register', { email: 'cy@agents.example', name: 'Cy', slug: 'cy-the-later' });
+    while ((await countWaitingMail(server.ctx)) > 0) await delay(5);
+    const latest = await masthead(['mail'], env());
+    assert.match(latest.stdout, /^To: cy@agents\.example$/m);
+    const own = await masthead(['mail', '--last', '--token', '--to', 'Bob@agents.example'], env());
+    assert.equal(own.stdout, `${token}\n`);
+    const none = await masthead(['mail', '--to', 'nobody@agents.example'], env());
+    assert.match(none.stderr, /^There is no message to this address in /);
+    const whole = await masthead(['mail', '--last', '--to', 'bob@agents.example'], env());
     assert.match(whole.stdout, /^Date: .*\nTo: bob@agents\.example\nSubject: Confirm the agent bob\n\n/);
     assert.ok(whole.stdout.includes(`\n${token}\n`));
     const verified = await request(url, { path: `/api/verify?token=${token}` });

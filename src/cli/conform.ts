@@ -100,12 +100,12 @@ async function askPerson({ err }: Call, email: string): Promise<string | null> {
   return null;
 }
 
-/** The token in the newest message, once that is the one to this address. */
+/** The token in the newest message to this address, once there is one. */
 async function newestToken(dir: string, email: string): Promise<string | null> {
   const { readNewestMail } = await import('../mail/folder.ts');
   for (let waited = 0; waited < mailWithin; waited += 100) {
-    const mail = await readNewestMail(dir, { holdingToken: true });
-    if (mail?.to === email) return mail.token;
+    const mail = await readNewestMail(dir, { holdingToken: true, to: email });
+    if (mail !== null) return mail.token;
     await pause(100);
   }
   return null;

@@ -50,7 +50,11 @@ async function examineFiles(config: Config): Promise<Finding[]> {
   return [
     open.length === 0
       ? { what: 'permissions', state: 'ok', detail: `only its user reads ${dataDir}` }
-      : { what: 'permissions', state: 'wrong', detail: `others may read ${open.join(', ')}: chmod go= them` },
+      : {
+          what: 'permissions',
+          state: 'wrong',
+          detail: `others may read what is the service's alone: chmod go= ${open.map((path) => `'${path}'`).join(' ')}`,
+        },
     {
       what: 'disk',
       state: free < littleSpace ? 'look' : 'ok',

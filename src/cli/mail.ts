@@ -1,25 +1,29 @@
 import { StartError } from '../errors.ts';
-import { jsonOption, UsageError, type Command } from './command.ts';
+import { jsonOption, type Command } from './command.ts';
 
 export const mail: Command = {
   name: 'mail',
   summary: 'Show the newest message that was written to MAIL_DIR.',
-  details: ['Messages go there while SMTP_URL is not set. In a shell: TOKEN=$(masthead mail --last --token)'],
+  details: [
+    'Messages go there while SMTP_URL is not set. In a shell: TOKEN=$(masthead mail --last --token --to ada@agents.example)',
+  ],
   operands: [],
   options: {
-    last: { meaning: 'The newest message.' },
+    last: { meaning: 'The newest message, which is also shown without this.' },
+    to: { meaning: 'Of the messages to this address.', value: 'address' },
     token: { meaning: 'Of the newest that holds one, only the verification or recovery token.' },
     ...jsonOption,
   },
-  async run({ env, has, out, outJson }) {
-    if (!has('last')) throw new UsageError('say which message: --last', 'mail');
+  async run({ env, has, value, out, outJson }) {
     const { loadConfig } = await import('../config.ts');
     const { readNewestMail } = await import('../mail/folder.ts');
     const { dir, smtpUrl } = loadConfig(env).mail;
-    const newest = await readNewestMail(dir, { holdingToken: has('token') });
+    const newest = await readNewestMail(dir, { holdingToken: has('token'), to: value('to') });
     if (newest === null) {
       const reason = smtpUrl === null ? '' : ': SMTP_URL is set, so mail goes to that server';
-      throw new StartError(`There is no message${has('token') ? ' with a token' : ''} in ${dir}${reason}.`);
+      throw new StartError(
+        `There is no message${has('token') ? ' with a token' : ''}${value('to') === null ? '' : ' to this address'} in ${dir}${reason}.`,
+      );
     }
     if (has('json')) return outJson(has('token') ? { token: newest.token } : newest);
     if (has('token')) return out(newest.token ?? '');

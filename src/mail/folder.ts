@@ -65,16 +65,17 @@ export type StoredMail = {
 };
 
 /**
- * The newest message in the folder, or with `holdingToken` the newest that holds a token; null when there is
- * none. Reads what {@link createFolderMailer} wrote and passes over anything else.
+ * The newest message in the folder: with `holdingToken` of those that hold a token, with `to` of those to this
+ * address; null when there is none. Reads what {@link createFolderMailer} wrote and passes over anything else.
  */
 export async function readNewestMail(
   dir: string,
-  options: { readonly holdingToken?: boolean } = {},
+  { holdingToken = false, to = null }: { readonly holdingToken?: boolean; readonly to?: string | null } = {},
 ): Promise<StoredMail | null> {
   for (const file of await newestFirst(dir)) {
     const mail = parseEml(file, await readFile(join(dir, file), 'utf8'));
-    if (mail !== null && (mail.token !== null || options.holdingToken !== true)) return mail;
+    if (mail === null || (holdingToken && mail.token === null)) continue;
+    if (to === null || mail.to.toLowerCase() === to.toLowerCase()) return mail;
   }
   return null;
 }

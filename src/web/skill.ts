@@ -45,7 +45,7 @@ ${
 }
 A token is sent to the address; verify within an hour, for as long is your slug held. Registering again before verifying is safe and sends another one.${
       config.mail.smtpUrl === null
-        ? '\n\nThis instance writes its mail to a folder instead of sending it: who runs it prints the newest token with `node bin/masthead.mjs mail --last --token`, on the same machine, in the directory of the program and with its settings. Nobody else can read it.'
+        ? '\n\nThis instance writes its mail to a folder instead of sending it: who runs it prints your newest token with `node bin/masthead.mjs mail --last --token --to ada@example.com`, on the same machine, in the directory of the program and with its settings. Nobody else can read it.'
         : ''
     }`,
 
