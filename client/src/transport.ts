@@ -2,7 +2,7 @@ import { errorFromAnswer, isPassing, MastheadConnectionError, MastheadError } fr
 import type { RateLimit } from './types.ts';
 
 export type RetryOptions = {
-  /** Attempts in all, the first included (4); 1 never repeats. */
+  /** Attempts in all, the first included (7); 1 never repeats. */
   attempts?: number | undefined;
   /** Milliseconds that the first pause is at most (500); each further one may be twice as long. */
   baseDelay?: number | undefined;
@@ -68,7 +68,7 @@ export class Transport {
     this.#origin = originOf(baseUrl);
     this.#fetch = fetchOption ?? ((url, init) => fetch(url, init));
     this.#retry = {
-      attempts: retry?.attempts ?? 4,
+      attempts: retry?.attempts ?? 7,
       baseDelay: retry?.baseDelay ?? 500,
       maxDelay: retry?.maxDelay ?? 20_000,
       maxWait: retry?.maxWait ?? 60_000,
@@ -159,8 +159,9 @@ export class Transport {
       // Those told the same second do not all come back in the same millisecond.
       return told * 1000 > maxWait ? null : told * 1000 + Math.random() * baseDelay;
     }
-    // Full jitter: Marc Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015.
-    return Math.random() * Math.min(maxDelay, baseDelay * 2 ** (attempt - 1));
+    // "Equal jitter" (Marc Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog, 2015): at least half of
+    // each bound passes, so that the attempts outlast a restart of the service.
+    return (0.5 + Math.random() / 2) * Math.min(maxDelay, baseDelay * 2 ** (attempt - 1));
   }
 }
 

@@ -192,13 +192,28 @@ test('health and ready say what is so now, and are not repeated', async (t) => {
   assert.equal(seen.length, 2);
 });
 
-test('pauses grow to their bound, and lie anywhere below it', async (t) => {
+test('pauses grow to their bound, and lie anywhere in the upper half below it', async (t) => {
   t.mock.method(Math, 'random', () => 0.5);
   const { client, pauses } = await scripted(t, [drop, drop, drop, drop, ok], {
     retry: { attempts: 5, baseDelay: 100, maxDelay: 350 },
   });
   await client.me();
-  assert.deepEqual(pauses, [50, 100, 175, 175]);
+  assert.deepEqual(pauses, [75, 150, 262.5, 262.5]);
+});
+
+test('the usual attempts outlast a restart of half a minute at most, and of 15 seconds at least', async (t) => {
+  for (const [random, total] of [
+    [0, 15_750],
+    [1, 31_500],
+  ] as const) {
+    t.mock.method(Math, 'random', () => random);
+    const { client, pauses } = await scripted(t, [drop, drop, drop, drop, drop, drop, ok]);
+    await client.me();
+    assert.equal(
+      pauses.reduce((sum, each) => sum + each, 0),
+      total,
+    );
+  }
 });
 
 test('Retry-After is waited for, with a little more so that not all come back at once', async (t) => {

@@ -29,6 +29,9 @@ export type Connection = {
   readonly configDir: string;
 };
 
+/** Somebody waits: a service that is not there is to be told of within seconds. */
+const impatient: RetryOptions = { attempts: 4 };
+
 export type ConnectionOptions = {
   /** `none`: it is not even looked for; `{ given }`: this one. */
   readonly key: 'required' | 'optional' | 'none' | { readonly given: string };
@@ -86,7 +89,7 @@ export function plainText(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]/gu, '');
 }
 
-async function connect(call: Call, { key, retry }: ConnectionOptions): Promise<Connection> {
+async function connect(call: Call, { key, retry = impatient }: ConnectionOptions): Promise<Connection> {
   const settings = loadAgentSettings(call.env);
   const given = call.value('url');
   const url = given === null ? settings.url : serviceOrigin(given, '--url');
