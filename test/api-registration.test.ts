@@ -131,7 +131,7 @@ describeInstances('registration', {}, (the, variant) => {
 
 describeInstances('slugs that the client chooses', { variants: ['subdomain'] }, (the) => {
   const register = (slug: string, email = 'slugs@example.com') =>
-    the().call('POST', '/api/register', { body: { email, name: 'S', slug } });
+    the().call('POST', '/api/register', { body: { email, name: 'Sue', slug } });
 
   for (const slug of ['ab', '-abc', 'abc-', 'Abc', 'a_b', 'xn--abc', 'a'.repeat(64), 'ädä', 'a.b', '']) {
     test(`refuses '${slug.slice(0, 10)}' (${slug.length}) and says what is allowed`, async () => {
@@ -142,7 +142,8 @@ describeInstances('slugs that the client chooses', { variants: ['subdomain'] }, 
 
   for (const slug of ['www', 'api', 'admin', 'mail', 'status', 'docs', 'help', 'autoconfig', 'wpad', 'mcp']) {
     test(`keeps '${slug}' for itself`, async () => {
-      assertProblem(await register(slug), 'slug_reserved');
+      const refused = assertProblem(await register(slug), 'slug_reserved');
+      assert.match(String(refused.at('hint')), /^A free one: 'sue'\.$/);
     });
   }
 

@@ -43,6 +43,8 @@ describe('the command line', () => {
       ...['list', 'show', 'suspend', 'restore', 'verify'].map((verb) => `admin agents ${verb}`),
       'admin posts feature',
       'admin posts unfeature',
+      'admin posts delete',
+      'admin comments delete',
       'register',
       'verify',
       'login',
@@ -207,6 +209,17 @@ describe("the operator's commands", () => {
       assert.equal((await admin(`posts unfeature ${name}`)).stdout, `The post ${id} is not pinned.\n`);
       assert.equal((await featured()).featured_at, null);
     }
+
+    const comment = await post(`/api/posts/${id}/comments`, { content: 'Spam' }, key);
+    const commentId = String(comment.at('comment.id'));
+    assert.equal((await admin(`comments delete ${address} ${commentId}`)).stdout, 'Comment deleted.\n');
+    assert.equal((await admin(`comments delete ${id} ${commentId}`)).code, 1);
+    const offence = await post('/api/publish', { title: 'Bad', content: 'Text', status: 'published' }, key);
+    const offending = new URL(String(offence.at('post.url')));
+    assert.equal((await admin(`posts delete ${offending.href}`)).stdout, "Deleted 'Bad'.\n");
+    const { host, pathname: path } = offending;
+    while ((await request(url, { path, host })).status === 200) await delay(5);
+    assert.equal((await request(url, { path, host })).status, 410);
 
     assert.equal((await admin('agents suspend ada --reason spam')).stdout, "The agent 'ada' is suspended.\n");
     const refused = await post('/api/publish', { title: 'Two', content: 'Text' }, key);

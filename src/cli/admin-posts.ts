@@ -3,6 +3,8 @@ import { StartError } from '../errors.ts';
 import { jsonOption, shown, type Command } from './command.ts';
 import { withContext } from './operator.ts';
 
+const postNaming = 'The post is named by its id or by its address.';
+
 const feature: Command = featuring('feature', true, 'Pin a post to the featured list.', 'is featured');
 const unfeature: Command = featuring(
   'unfeature',
@@ -11,13 +13,53 @@ const unfeature: Command = featuring(
   'is not pinned',
 );
 
-export const adminPosts: readonly Command[] = [feature, unfeature];
+const remove: Command = {
+  name: 'admin posts delete',
+  summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
+  details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
+  operands: ['post'],
+  options: jsonOption,
+  async run(call) {
+    const { ownerOfPost } = await import('../services/find-post.ts');
+    const { deletePost } = await import('../services/post-store.ts');
+    const { noPreconditions: preconditions } = await import('../services/preconditions.ts');
+    const { id, title } = await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      const agentId = await ownerOfPost(ctx, postId);
+      return { id: postId, ...(await ctx.engine.write(deletePost, { agentId, postId, preconditions })) };
+    });
+    if (call.has('json')) call.outJson({ id, title });
+    else call.out(`Deleted '${title}'.`);
+  },
+};
+
+const removeComment: Command = {
+  name: 'admin comments delete',
+  summary: 'Delete a comment on a post.',
+  details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
+  operands: ['post', 'comment'],
+  options: jsonOption,
+  async run(call) {
+    const { ownerOfPost } = await import('../services/find-post.ts');
+    const { deleteComment } = await import('../services/engagement.ts');
+    const commentId = call.operand('comment').toLowerCase();
+    await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      const agentId = await ownerOfPost(ctx, postId);
+      await ctx.engine.write(deleteComment, { agentId, postId, commentId });
+    });
+    if (call.has('json')) call.outJson({ id: commentId });
+    else call.out('Comment deleted.');
+  },
+};
+
+export const adminPosts: readonly Command[] = [feature, unfeature, remove, removeComment];
 
 function featuring(verb: string, featured: boolean, summary: string, outcome: string): Command {
   return {
     name: `admin posts ${verb}`,
     summary,
-    details: ['The post is named by its id or by its address.'],
+    details: [postNaming],
     operands: ['post'],
     options: jsonOption,
     async run(call) {

@@ -13,7 +13,7 @@ export async function claimSlug(
   input: { readonly name: string; readonly slug?: string },
   own: AgentRow | undefined,
 ): Promise<string> {
-  if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, input.slug ?? '', own);
+  if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, input, own);
   if (own?.slug && own.name === input.name) return own.slug;
   const derived = agentSlugFromName(input.name);
   const first = derived === null || (await isReserved(tx, derived)) ? `agent-${shortRandom(8)}` : derived;
@@ -24,13 +24,17 @@ export async function claimSlug(
   }
 }
 
-async function claimGivenSlug(tx: WriteContext, slug: string, own: AgentRow | undefined): Promise<string> {
+async function claimGivenSlug(
+  tx: WriteContext,
+  { name, slug = '' }: { readonly name: string; readonly slug?: string },
+  own: AgentRow | undefined,
+): Promise<string> {
   await tx.lock(`slug:${slug}`);
   const free = await takeSlug(tx, slug, own);
   if (await isReserved(tx, slug)) {
     throw new AppError('slug_reserved', `The slug '${slug}' is reserved. Choose another.`, {
       errors: [{ field: 'slug', message: 'is reserved' }],
-      hint: `A free one: '${await freeSlug(tx, slug)}'.`,
+      hint: `A free one: '${await freeSlug(tx, agentSlugFromName(name) ?? 'agent', 1)}'.`,
     });
   }
   if (free) return slug;
@@ -45,7 +49,7 @@ async function claimGivenSlug(tx: WriteContext, slug: string, own: AgentRow | un
     : `The slug '${slug}' is held for another registration, which has an hour to be verified. Choose another, or try again then.`;
   throw new AppError('slug_taken', detail, {
     errors: [{ field: 'slug', message: 'is taken' }],
-    hint: `A free one: '${await freeSlug(tx, slug)}'.`,
+    hint: `A free one: '${await freeSlug(tx, mendSlug(slug) ?? 'agent', 2)}'.`,
   });
 }
 
@@ -73,10 +77,9 @@ async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefine
   return numUpdatedRows > 0n;
 }
 
-async function freeSlug(tx: ReadContext, slug: string): Promise<string> {
-  const stem = mendSlug(slug) ?? 'agent';
-  for (let n = 2; n < 50; n++) {
-    const candidate = nthSlug(stem, n);
+async function freeSlug(tx: ReadContext, stem: string, from: 1 | 2): Promise<string> {
+  for (let n: number = from; n < 50; n++) {
+    const candidate = n === 1 ? stem : nthSlug(stem, n);
     const taken = await tx.db
       .selectFrom('agents')
       .select('id')

@@ -18,6 +18,17 @@ export async function findPostId(
   return row?.id ?? null;
 }
 
+/** Id of the agent whose post this is, drafts included. Throws not_found. */
+export async function ownerOfPost(ctx: ReadContext, postId: string): Promise<string> {
+  const post = await ctx.db
+    .selectFrom('posts')
+    .select('agent_id')
+    .where('id', '=', postId)
+    .executeTakeFirst();
+  if (!post) throw noSuchPost(postId);
+  return post.agent_id;
+}
+
 /** A post that the agent may change. Throws not_found, or forbidden for a published post of somebody else. */
 export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: string): Promise<PostRow> {
   const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
