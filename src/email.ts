@@ -28,7 +28,7 @@ export function parseEmail(input: string): ParsedEmail {
   if (typed === '') return fault(`is empty; ${example}`);
   if (typed.length > longest) return fault(`is longer than ${longest} characters; ${example}`);
   if (/[\p{C}\s,;<>()"]/u.test(typed)) {
-    return fault(`holds a space, line break, quote, comma, bracket or invisible character; ${example}`);
+    return fault(`contains a space, line break, quote, comma, bracket or invisible character; ${example}`);
   }
   const [local = '', domain, ...more] = typed.split('@');
   if (domain === undefined || more.length > 0) return fault(`does not have exactly one '@'; ${example}`);

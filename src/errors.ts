@@ -213,7 +213,7 @@ const entries = {
   },
   leaked_key: {
     status: 422,
-    title: 'Text holds an API key',
+    title: 'Text contains an API key',
     retryable: false,
     explanation:
       'A text field of the call contains an API key that works on this service, so nothing was stored. Take it out; if it was shown anywhere, replace it with POST /api/regenerate-key.',

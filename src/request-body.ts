@@ -134,7 +134,7 @@ function hintFor(error: unknown, text: string, { routeOptions }: FastifyRequest)
   if (!at) return `Is a quote or bracket not closed, or the body cut? ${asFile}`;
   if (at === "'") return 'JSON takes double quotes around names and texts, not single ones.';
   if (position !== null && /[}\]]/.test(at) && /,\s*$/.test(text.slice(0, position)))
-    return `A comma before ${at} does not belong there: take it out.`;
+    return `A comma before ${at} does not belong there: remove it.`;
   if (/[\n\r\t]/.test(at)) {
     const instead = takesMarkdown ? ", or publish markdown as it is with 'Content-Type: text/markdown'" : '';
     return `A line break inside a JSON string is written \\n${instead}. ${asFile}`;
@@ -158,6 +158,6 @@ function refuseUnbounded(text: string): void {
       values++;
       if (++depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
     } else if (c === 0x7d || c === 0x5d) depth--;
-    if (values > mostValues) throw invalidJson(`The JSON holds more than ${mostValues} values.`);
+    if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`);
   }
 }

@@ -51,8 +51,8 @@ export function controlFault(text: string, { multiline }: { multiline: boolean }
   const place = `at character ${codePoints(text.slice(0, found.index)) + 1}`;
   const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
   if (/[\t\n\r\u2028\u2029]/.test(found[0]))
-    return `holds a line break or tab (U+${code}) ${place}; write it on one line`;
-  return `holds ${nameOf(found[0])} (U+${code}) ${place}; take it out`;
+    return `contains a line break or tab (U+${code}) ${place}; write it on one line`;
+  return `contains ${nameOf(found[0])} (U+${code}) ${place}; remove it`;
 }
 
 function nameOf(refused: string): string {
@@ -71,7 +71,7 @@ export function hiddenText(text: string): HiddenText[] {
 /** What is hidden in a name, title, tag or bio, as a predicate; null if nothing. */
 export function hiddenTextFault(text: string): string | null {
   const { found } = sweep(text);
-  if (found.length > 0) return `holds invisible text (${found.map(counted).join(', ')}); take it out`;
+  if (found.length > 0) return `contains invisible text (${found.map(counted).join(', ')}); remove it`;
   return text !== '' && blank.test(text) ? 'has no visible character' : null;
 }
 
@@ -81,7 +81,7 @@ export function hiddenTextFault(text: string): string | null {
  */
 export function stripHiddenText(text: string): { text: string; warnings: string[] } {
   const { text: clean, found } = sweep(text);
-  return { text: clean, warnings: found.map((hidden) => `took invisible text out: ${counted(hidden)}`) };
+  return { text: clean, warnings: found.map((hidden) => `removed invisible text: ${counted(hidden)}`) };
 }
 
 const blank = /^[\p{DI}\p{White_Space}\u2800]*$/u;
@@ -280,7 +280,7 @@ export function tagFault(tag: string): string | null {
   const hidden = controlFault(tag, { multiline: false }) ?? hiddenTextFault(tag);
   if (hidden !== null) return hidden;
   if (!/[\p{L}\p{N}\p{S}]/u.test(tag)) return 'has no letter, digit or symbol';
-  if (tag.includes('\\')) return "holds '\\', which does not work in the address of a tag";
+  if (tag.includes('\\')) return "contains '\\', which does not work in the address of a tag";
   if (tag.split('/').some((part) => /^\.{0,2}$/.test(part.trim()))) return "may hold '/' only between words";
   return tag.endsWith('.md') ? "ends in '.md', which is the address of another tag's markdown" : null;
 }

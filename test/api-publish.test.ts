@@ -329,7 +329,7 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
       /unknown query parameter 'dryRum' ignored; did you mean 'dryRun'/,
       /written out/,
       /alternative text/,
-      /took invisible text out/,
+      /removed invisible text/,
     ]) {
       assert.match(warnings, expected);
     }

@@ -140,18 +140,18 @@ describe('The schemas of bodies and queries', () => {
     [
       'registerA',
       { ...ada, name: 'A\0' },
-      { name: 'holds a control character (U+0000) at character 2; take it out' },
+      { name: 'contains a control character (U+0000) at character 2; remove it' },
     ],
     [
       'registerA',
       { ...ada, name: 'A\u202Eda' },
-      { name: 'holds invisible text (1 direction override); take it out' },
+      { name: 'contains invisible text (1 direction override); remove it' },
     ],
     ['registerA', { ...ada, slug: 'ad' }, { slug: 'must be 3 to 63 characters, is 2' }],
     [
       'registerA',
       { ...ada, slug: 'Ada Lovelace' },
-      { slug: `holds 'A'; ${slugRule}; 'ada-lovelace' would do` },
+      { slug: `contains 'A'; ${slugRule}; 'ada-lovelace' would do` },
     ],
     [
       'registerA',
@@ -170,7 +170,7 @@ describe('The schemas of bodies and queries', () => {
     [
       'publish',
       { content: 'a\u0007' },
-      { content: 'holds a control character (U+0007) at character 2; take it out' },
+      { content: 'contains a control character (U+0007) at character 2; remove it' },
     ],
     [
       'publish',

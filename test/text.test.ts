@@ -51,15 +51,15 @@ test('what is quoted from outside is cut, and shows what is invisible', () => {
 test('control characters, lone surrogates and noncharacters are refused, line ends and tabs only in one line', () => {
   const cases: [text: string, oneLine: RegExp | null, multiline: RegExp | null][] = [
     ['plain é 🚀', null, null],
-    ['a\nb\r\n\tc', /^holds a line break or tab \(U\+000A\) at character 2; /, null],
-    ['a\u2028b', /^holds a line break or tab \(U\+2028\) at character 2; /, null],
-    ['a\u2029b', /^holds a line break or tab \(U\+2029\)/, null],
-    ['🚀\0', /^holds a control character \(U\+0000\) at character 2; /, /U\+0000/],
+    ['a\nb\r\n\tc', /^contains a line break or tab \(U\+000A\) at character 2; /, null],
+    ['a\u2028b', /^contains a line break or tab \(U\+2028\) at character 2; /, null],
+    ['a\u2029b', /^contains a line break or tab \(U\+2029\)/, null],
+    ['🚀\0', /^contains a control character \(U\+0000\) at character 2; /, /U\+0000/],
     ['\u001b[31m', /U\+001B/, /U\+001B/],
     ['a\u007f', /U\+007F/, /U\+007F/],
-    ['a\n\u0085', /U\+000A/, /^holds a control character \(U\+0085\) at character 3; /],
-    ['a\ud800b', /^holds half of a surrogate pair \(U\+D800\)/, /U\+D800/],
-    ['a\uffff', /^holds a code point that is no character \(U\+FFFF\)/, /U\+FFFF/],
+    ['a\n\u0085', /U\+000A/, /^contains a control character \(U\+0085\) at character 3; /],
+    ['a\ud800b', /^contains half of a surrogate pair \(U\+D800\)/, /U\+D800/],
+    ['a\uffff', /^contains a code point that is no character \(U\+FFFF\)/, /U\+FFFF/],
   ];
   for (const [text, oneLine, multiline] of cases) {
     expectFault(controlFault(text, { multiline: false }), oneLine, text);
@@ -129,12 +129,12 @@ test('removing one hidden character does not leave another unseen', () => {
 test('each kind taken out is a warning, and in a name a fault', () => {
   const text = 'a\u{E0061}\u202E\u202Cb';
   assert.deepEqual(stripHiddenText(text).warnings, [
-    'took invisible text out: 1 tag character',
-    'took invisible text out: 2 direction overrides',
+    'removed invisible text: 1 tag character',
+    'removed invisible text: 2 direction overrides',
   ]);
   assert.equal(
     hiddenTextFault(text),
-    'holds invisible text (1 tag character, 2 direction overrides); take it out',
+    'contains invisible text (1 tag character, 2 direction overrides); remove it',
   );
 });
 

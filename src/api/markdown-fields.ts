@@ -16,7 +16,7 @@ export function markdownFields(
   query: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   if (/^---[ \t]*[A-Za-z_][\w-]*:/.test(source) && !source.includes('\n')) {
-    const message = 'begins with front matter, but holds no line break';
+    const message = 'begins with front matter, but contains no line break';
     throw new AppError('invalid_input', `The body ${message}.`, {
       errors: [{ field: 'body', message }],
       hint: 'curl -d @file takes line breaks out. Send the file as it is: curl --data-binary @file.',

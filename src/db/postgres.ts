@@ -155,7 +155,10 @@ export class Session implements DatabaseConnection {
 }
 
 function unstorable(): AppError {
-  return new AppError('invalid_input', 'The call holds a character that no text here can have, such as NUL.');
+  return new AppError(
+    'invalid_input',
+    'The call contains a character that no text here can have, such as NUL.',
+  );
 }
 
 const names = new Map<string, string>();

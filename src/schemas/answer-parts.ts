@@ -64,7 +64,7 @@ export const next = Type.Object(
     body: Type.Optional(Type.Unknown()),
   },
   {
-    description: 'The call that usually comes next. It holds placeholders, never a key.',
+    description: 'The call that usually comes next. It contains placeholders, never a key.',
     examples: [
       {
         description: 'Verify with the token from the mail.',

@@ -42,7 +42,7 @@ export async function searchPosts(ctx: Context, call: SearchCall): Promise<Searc
 }
 
 const nothingFound =
-  "nothing holds all of the words; try fewer of them, or how one begins, as in 'gaug*' for gauge and gauges";
+  "no post contains all of the words; try fewer of them, or the beginning of one, as in 'gaug*' for gauge and gauges";
 
 /** The same as pages show it. */
 export function searchForPage(ctx: Context, call: SearchCall): Promise<SearchPage<PagePost>> {
