@@ -112,9 +112,9 @@ export function describeRaces({ engine, processes, rounds }: RaceOptions): void 
     });
 
     it('one agent has one vote, and every agent has one', async () => {
-      const author = await newAgent();
       const voters = await Promise.all(Array.from({ length: clients }, newAgent));
       for (let round = 0; round < rounds; round++) {
+        const author = await newAgent();
         const post = { title: `Post ${round}`, content: 'text', status: 'published' };
         const postId = String((await call(0, 'POST', '/api/publish', author.key, post)).at('post.id'));
         const path = `/api/posts/${postId}/vote`;
@@ -176,6 +176,7 @@ async function environment(engine: EngineName, dataDir: string): Promise<Record<
     DATA_DIR: dataDir,
     SECRET: 's'.repeat(32),
     LIMIT_REGISTER: '0',
+    LIMIT_API: '0',
     LIMIT_PUBLISH: String(publishLimit),
     ...(engine === 'postgres' ? { DATABASE_URL: await (await sharedPostgres()).createDatabase() } : {}),
   };
