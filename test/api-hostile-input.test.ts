@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import type { OpenApiDocument } from '../src/schemas/openapi.ts';
 import { atMost } from './support/at-most.ts';
+import { documentOf } from './support/api-document.ts';
 import { fuzz, populate } from './support/fuzz.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { naughty } from './support/naughty.ts';
@@ -256,9 +256,8 @@ describeInstances(
 
     test('that is generated from the document gives a 5xx, or an answer that is not in it', async () => {
       const [bob, spare] = await Promise.all([the().agent('Bob'), the().agent('Spare')]);
-      const document: OpenApiDocument = JSON.parse((await the().call('GET', '/api/openapi.json')).text);
       await fuzz({
-        document,
+        document: await documentOf(the()),
         world: {
           keys: { ada: ada.key, bob: bob.key, spare: spare.key },
           ...(await populate(ada.client, bob.client, variant === 'subdomain')),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
 import { postProperties } from '../src/schemas/bodies.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
-import { operationsOf, type Placed } from './support/api-document.ts';
+import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 
 /** Operations that no model should carry out with a key of its own, and those for programs. */
@@ -124,10 +124,6 @@ function boundsOf(schema: JsonSchema): Record<string, unknown> {
   return JSON.parse(
     JSON.stringify(schema, (name, value: unknown) => (annotations.has(name) ? undefined : value)),
   );
-}
-
-async function documentOf(instance: Instance): Promise<OpenApiDocument> {
-  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
 }
 
 async function toolsOf(instance: Instance): Promise<ListedTool[]> {

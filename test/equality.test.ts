@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClient, type MastheadClient } from '../client/src/index.ts';
-import { errorCodes as clientCodes } from '../client/src/errors.ts';
 import { errorCodes } from '../src/errors.ts';
-import { postProperties } from '../src/schemas/bodies.ts';
-import type { JsonSchema, OpenApiDocument, ParameterObject } from '../src/schemas/openapi.ts';
+import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { disclosures } from '../src/web/disclosure.ts';
 import { publishCall, registerCall, verifyCall } from '../src/web/first-calls.ts';
 import { agentSkillsIndex } from '../src/web/well-known.ts';
 import { sha256 } from '../src/secrets.ts';
-import { operationAt, operationsOf, type Placed } from './support/api-document.ts';
+import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 import { shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.ts';
 
@@ -17,109 +14,7 @@ const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
 const variables = { TOKEN: id, MASTHEAD_API_KEY: id, POST_ID: id, COMMENT_ID: id };
 const files = { 'post.md': '---\ntitle: A\n---\n\ntext' };
 
-/** Each operation as the client calls it, with every field and parameter that the client knows. */
-const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<unknown>>> = {
-  register: (client) =>
-    client.register({ email: 'a@b.c', name: 'A', slug: 'ada', bio: '', avatarUrl: 'https://a.b' }),
-  verify: (client) => client.verify('t'),
-  recover: (client) => client.recover('a@b.c'),
-  confirmRecovery: (client) => client.confirmRecovery('t'),
-  regenerateKey: (client) => client.regenerateKey(),
-  me: (client) => client.me(),
-  updateMe: (client) => client.updateMe({ name: 'A', bio: '', avatarUrl: 'https://a.b' }),
-  deleteMe: (client) => client.deleteMe(),
-  exportMe: (client) => client.exportMe(),
-  publish: (client) => client.publish(wholePost, { dryRun: true, createOnly: true, ifMatch: '"1"' }),
-  listPosts: (client) =>
-    client.listPosts({ status: 'draft', since: '2026-01-31', limit: 1, offset: 1, cursor: 'c' }),
-  getPost: (client) => client.getPost(id),
-  updatePost: (client) => client.updatePost(id, wholePost, { ifMatch: '"1"' }),
-  deletePost: (client) => client.deletePost(id),
-  listBlogs: (client) => client.listBlogs({ sort: 'name', limit: 1, offset: 1, cursor: 'c' }),
-  featuredPosts: (client) => client.featuredPosts({ limit: 1 }),
-  search: (client) => client.search('q', { limit: 1, cursor: 'c' }),
-  listComments: (client) => client.listComments(id, { limit: 1, cursor: 'c' }),
-  addComment: (client) => client.addComment(id, 'text', { idempotencyKey: 'k' }),
-  deleteComment: (client) => client.deleteComment(id, id),
-  vote: (client) => client.vote(id, 1),
-  unvote: (client) => client.unvote(id),
-  limits: (client) => client.limits(),
-  openapi: (client) => client.openapi(),
-  health: (client) => client.health(),
-  ready: (client) => client.ready(),
-};
-
-const wholePost = {
-  title: 'T',
-  content: 'c',
-  slug: 's',
-  status: 'draft',
-  tags: ['t'],
-  lang: 'en',
-  excerpt: 'e',
-  disclosure: 'none',
-} as const;
-
-/** Methods of the client that are another way to one of the operations. */
-const conveniences: Readonly<Record<string, string>> = {
-  waitForVerification: 'verify',
-  publishMarkdown: 'publish',
-  discoverPosts: 'listPosts',
-  iterateDiscovered: 'listPosts',
-  iteratePosts: 'listPosts',
-  iterateBlogs: 'listBlogs',
-  iterateSearch: 'search',
-  iterateComments: 'listComments',
-};
-
 describeInstances('every description of the service', {}, (the, variant) => {
-  test('names the same operations in the client as in the document', async () => {
-    const document = await documentOf(the());
-    const described = operationsOf(document).map(({ operation }) => operation.operationId);
-    const { MastheadClient } = await import('../client/src/index.ts');
-    const methods = Object.entries(Object.getOwnPropertyDescriptors(MastheadClient.prototype))
-      .filter(([name, { value }]) => typeof value === 'function' && name !== 'constructor')
-      .map(([name]) => name);
-    const known = new Set([...described, ...Object.keys(conveniences)]);
-    // In the variant without discovery the client has more than the service.
-    if (variant === 'subdomain')
-      assert.deepEqual(
-        methods.filter((name) => !known.has(name)),
-        [],
-      );
-    assert.deepEqual(
-      [...described].filter((name) => !methods.includes(name)),
-      [],
-    );
-    assert.deepEqual(
-      described.filter((name) => !Object.hasOwn(clientCalls, name)),
-      [],
-    );
-  });
-
-  test('has the client send what the document describes, and all of it', async () => {
-    const document = await documentOf(the());
-    for (const { method, path, operation } of operationsOf(document)) {
-      const sent = await callOf(clientCalls[operation.operationId]);
-      const at = operationAt(document, sent.method, sent.url.pathname);
-      assert.deepEqual([at?.method, at?.path], [method, path], operation.operationId);
-      const known = parametersOf(operation.parameters, 'query');
-      // Markdown bodies take their fields from the query, and the client sends them with publishMarkdown.
-      const own = known.filter((name) => !Object.hasOwn(postProperties, name));
-      const here =
-        operation.operationId === 'listPosts'
-          ? known.filter((name) => !['agent', 'sort'].includes(name))
-          : own;
-      assert.deepEqual([...sent.url.searchParams.keys()].toSorted(), here.toSorted(), operation.operationId);
-      const fields = Object.keys(bodySchemaOf({ method, path, operation })?.properties ?? {});
-      // What a body and the query both take is sent in one of them.
-      const missing = fields.filter(
-        (name) => !Object.hasOwn(sent.json, name) && !sent.url.searchParams.has(name),
-      );
-      assert.deepEqual(missing, [], `${operation.operationId}: the client lacks these fields`);
-    }
-  });
-
   test('shows calls in skill.md, on the front page and in the document that the document describes', async () => {
     const instance = the();
     const { baseUrl } = instance;
@@ -213,7 +108,6 @@ describeInstances('every description of the service', {}, (the, variant) => {
 
   test('knows the same error codes everywhere, and explains each at its address', async () => {
     const document = await documentOf(the());
-    assert.deepEqual([...clientCodes].toSorted(), [...errorCodes].toSorted());
     const used = new Set(operationsOf(document).flatMap(({ operation }) => operation['x-errors']));
     // No operation answers with a method that it lacks.
     assert.deepEqual(
@@ -293,28 +187,6 @@ describeInstances('skill.md', {}, (the) => {
   });
 });
 
-/** What the client sends for an operation. */
-async function callOf(
-  make: ((client: MastheadClient) => Promise<unknown>) | undefined,
-): Promise<{ method: string; url: URL; json: object }> {
-  let sent: { method: string; url: URL; json: object } | null = null;
-  const client = createClient({
-    baseUrl: 'http://localhost',
-    apiKey: id,
-    retry: { attempts: 1 },
-    fetch: async (url, init) => {
-      const json: object = typeof init?.body === 'string' ? JSON.parse(init.body) : {};
-      sent = { method: init?.method ?? 'GET', url: new URL(url), json };
-      return new Response('{"success":true,"apiKey":"k"}', {
-        headers: { 'content-type': 'application/json' },
-      });
-    },
-  });
-  await make?.(client);
-  assert.ok(sent);
-  return sent;
-}
-
 /** A call of a text is one of the document: its parameters, its fields, and the key where it is needed. */
 function assertDescribed(document: OpenApiDocument, call: ShellCall, baseUrl: string): void {
   assert.equal(call.url.origin, baseUrl, call.source);
@@ -344,21 +216,9 @@ function assertDescribed(document: OpenApiDocument, call: ShellCall, baseUrl: st
   );
 }
 
-function parametersOf(parameters: readonly ParameterObject[] | undefined, place: string): string[] {
-  return (parameters ?? []).filter((parameter) => parameter.in === place).map(({ name }) => name);
-}
-
-function bodySchemaOf({ operation }: Placed): JsonSchema | undefined {
-  return operation.requestBody?.content['application/json']?.schema;
-}
-
 function bodyOf(document: OpenApiDocument, operationId: string): JsonSchema {
   const placed = operationsOf(document).find(({ operation }) => operation.operationId === operationId);
   return (placed && bodySchemaOf(placed)) ?? {};
-}
-
-async function documentOf(instance: Instance): Promise<OpenApiDocument> {
-  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
 }
 
 async function skillOf(instance: Instance): Promise<string> {

@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { OpenApiDocument } from '../src/schemas/openapi.ts';
-import { answerFaults, operationAt, operationsOf } from './support/api-document.ts';
+import { answerFaults, documentOf, operationAt, operationsOf } from './support/api-document.ts';
 import { describeInstances, type CallOptions, type Instance } from './support/instance.ts';
 
 const run = promisify(execFile);
@@ -153,8 +152,4 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('DELETE', `/api/posts/${id}`, { key });
   await call('DELETE', `/api/posts/${id}`, { key });
   await call('DELETE', '/api/me', { key });
-}
-
-async function documentOf(instance: Instance): Promise<OpenApiDocument> {
-  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
 }

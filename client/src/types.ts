@@ -262,4 +262,8 @@ export type LimitsAnswer = Success & {
 
 export type Quota = { limit: number; used: number };
 
-export type ReadyAnswer = Success & { writable: boolean };
+export type ReadyAnswer = Success & {
+  state: 'starting' | 'ready' | 'draining';
+  /** Whether changes are accepted. */
+  writable: boolean;
+};

@@ -4,12 +4,20 @@ import type {
   JsonSchema,
   OpenApiDocument,
   OperationObject,
+  ParameterObject,
   Reference,
   ResponseObject,
 } from '../../src/schemas/openapi.ts';
 
 /** An operation of the document, with where it is. */
 export type Placed = { readonly method: string; readonly path: string; readonly operation: OperationObject };
+
+/** The document of a running instance. */
+export async function documentOf(instance: {
+  call(method: string, path: string): Promise<{ readonly text: string }>;
+}): Promise<OpenApiDocument> {
+  return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
+}
 
 /** All operations of the document. */
 export function operationsOf({ paths }: OpenApiDocument): Placed[] {
@@ -33,6 +41,16 @@ export function operationAt(document: OpenApiDocument, method: string, pathname:
 
 function pattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
+}
+
+/** The names of parameters in a place. */
+export function parametersOf(parameters: readonly ParameterObject[] | undefined, place: string): string[] {
+  return (parameters ?? []).filter((parameter) => parameter.in === place).map(({ name }) => name);
+}
+
+/** The schema of an operation's JSON body, if it takes one. */
+export function bodySchemaOf({ operation }: Placed): JsonSchema | undefined {
+  return operation.requestBody?.content['application/json']?.schema;
 }
 
 /** A JSON answer, as it came. */

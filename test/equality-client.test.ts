@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Static } from 'typebox';
+import { errorCodes as clientCodes } from '../client/src/errors.ts';
+import { createClient, type MastheadClient } from '../client/src/index.ts';
+import type * as client from '../client/src/types.ts';
+import { errorCodes } from '../src/errors.ts';
+import type * as api from '../src/schemas/answers.ts';
+import { postProperties } from '../src/schemas/bodies.ts';
+import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
+import { describeInstances } from './support/instance.ts';
+
+// The compiler holds the client's types against the schemas of the answers.
+same<client.RegisterAnswer, Static<typeof api.registerAnswer>>();
+same<client.VerifyAnswer, Static<typeof api.verifyAnswer>>();
+same<client.KeyAnswer, Static<typeof api.keyAnswer>>();
+same<client.Done, Static<typeof api.doneAnswer>>();
+same<client.AgentAnswer, Static<typeof api.meAnswer>>();
+same<client.PublishAnswer, Static<typeof api.publishAnswer>>();
+same<keyof client.DryRunAnswer | 'next', keyof Static<typeof api.updateOrDryRunAnswer>>();
+same<client.OwnPostsAnswer, Static<typeof api.ownPostsAnswer>>();
+same<client.PostAnswer, Static<typeof api.postAnswer>>();
+same<client.BlogsAnswer, Static<typeof api.blogsAnswer>>();
+same<client.FeaturedAnswer, Static<typeof api.featuredAnswer>>();
+same<client.SearchAnswer, Static<typeof api.searchAnswer>>();
+same<client.CommentsAnswer, Static<typeof api.commentsAnswer>>();
+same<client.CommentAnswer, Static<typeof api.commentAnswer>>();
+same<client.VoteAnswer, Static<typeof api.voteAnswer>>();
+same<client.LimitsAnswer['quota'], Static<typeof api.limitsAnswer>['quota']>();
+same<keyof client.RateLimit | 'window', keyof Static<typeof api.limitsAnswer>['limits'][number]>();
+same<client.ReadyAnswer, Static<typeof api.readyAnswer>>();
+
+const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
+
+/** Each operation as the client calls it, with every field and parameter that the client knows. */
+const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<unknown>>> = {
+  register: (client) =>
+    client.register({ email: 'a@b.c', name: 'A', slug: 'ada', bio: '', avatarUrl: 'https://a.b' }),
+  verify: (client) => client.verify('t'),
+  recover: (client) => client.recover('a@b.c'),
+  confirmRecovery: (client) => client.confirmRecovery('t'),
+  regenerateKey: (client) => client.regenerateKey(),
+  me: (client) => client.me(),
+  updateMe: (client) => client.updateMe({ name: 'A', bio: '', avatarUrl: 'https://a.b' }),
+  deleteMe: (client) => client.deleteMe(),
+  exportMe: (client) => client.exportMe(),
+  publish: (client) => client.publish(wholePost, { dryRun: true, createOnly: true, ifMatch: '"1"' }),
+  listPosts: (client) =>
+    client.listPosts({ status: 'draft', since: '2026-01-31', limit: 1, offset: 1, cursor: 'c' }),
+  getPost: (client) => client.getPost(id),
+  updatePost: (client) => client.updatePost(id, wholePost, { ifMatch: '"1"' }),
+  deletePost: (client) => client.deletePost(id),
+  listBlogs: (client) => client.listBlogs({ sort: 'name', limit: 1, offset: 1, cursor: 'c' }),
+  featuredPosts: (client) => client.featuredPosts({ limit: 1 }),
+  search: (client) => client.search('q', { limit: 1, cursor: 'c' }),
+  listComments: (client) => client.listComments(id, { limit: 1, cursor: 'c' }),
+  addComment: (client) => client.addComment(id, 'text', { idempotencyKey: 'k' }),
+  deleteComment: (client) => client.deleteComment(id, id),
+  vote: (client) => client.vote(id, 1),
+  unvote: (client) => client.unvote(id),
+  limits: (client) => client.limits(),
+  openapi: (client) => client.openapi(),
+  health: (client) => client.health(),
+  ready: (client) => client.ready(),
+};
+
+const wholePost = {
+  title: 'T',
+  content: 'c',
+  slug: 's',
+  status: 'draft',
+  tags: ['t'],
+  lang: 'en',
+  excerpt: 'e',
+  disclosure: 'none',
+} as const;
+
+/** Methods of the client that are another way to one of the operations. */
+const conveniences: Readonly<Record<string, string>> = {
+  waitForVerification: 'verify',
+  publishMarkdown: 'publish',
+  discoverPosts: 'listPosts',
+  iterateDiscovered: 'listPosts',
+  iteratePosts: 'listPosts',
+  iterateBlogs: 'listBlogs',
+  iterateSearch: 'search',
+  iterateComments: 'listComments',
+};
+
+describeInstances('the client', {}, (the, variant) => {
+  test('names the same operations in the client as in the document', async () => {
+    const document = await documentOf(the());
+    const described = operationsOf(document).map(({ operation }) => operation.operationId);
+    const { MastheadClient } = await import('../client/src/index.ts');
+    const methods = Object.entries(Object.getOwnPropertyDescriptors(MastheadClient.prototype))
+      .filter(([name, { value }]) => typeof value === 'function' && name !== 'constructor')
+      .map(([name]) => name);
+    const known = new Set([...described, ...Object.keys(conveniences)]);
+    // In the variant without discovery the client has more than the service.
+    if (variant === 'subdomain')
+      assert.deepEqual(
+        methods.filter((name) => !known.has(name)),
+        [],
+      );
+    assert.deepEqual(
+      [...described].filter((name) => !methods.includes(name)),
+      [],
+    );
+    assert.deepEqual(
+      described.filter((name) => !Object.hasOwn(clientCalls, name)),
+      [],
+    );
+  });
+
+  test('has the client send what the document describes, and all of it', async () => {
+    const document = await documentOf(the());
+    for (const { method, path, operation } of operationsOf(document)) {
+      const sent = await callOf(clientCalls[operation.operationId]);
+      const at = operationAt(document, sent.method, sent.url.pathname);
+      assert.deepEqual([at?.method, at?.path], [method, path], operation.operationId);
+      const known = parametersOf(operation.parameters, 'query');
+      // Markdown bodies take their fields from the query, and the client sends them with publishMarkdown.
+      const own = known.filter((name) => !Object.hasOwn(postProperties, name));
+      const here =
+        operation.operationId === 'listPosts'
+          ? known.filter((name) => !['agent', 'sort'].includes(name))
+          : own;
+      assert.deepEqual([...sent.url.searchParams.keys()].toSorted(), here.toSorted(), operation.operationId);
+      const fields = Object.keys(bodySchemaOf({ method, path, operation })?.properties ?? {});
+      // What a body and the query both take is sent in one of them.
+      const missing = fields.filter(
+        (name) => !Object.hasOwn(sent.json, name) && !sent.url.searchParams.has(name),
+      );
+      assert.deepEqual(missing, [], `${operation.operationId}: the client lacks these fields`);
+    }
+  });
+
+  test('knows the codes of the service', () => {
+    assert.deepEqual([...clientCodes].toSorted(), [...errorCodes].toSorted());
+  });
+});
+
+/** Compiles only if each type can stand for the other. */
+function same<A, B>(..._unless: [A, B] extends [B, A] ? [] : [difference: never]): void {}
+
+/** What the client sends for an operation. */
+async function callOf(
+  make: ((client: MastheadClient) => Promise<unknown>) | undefined,
+): Promise<{ method: string; url: URL; json: object }> {
+  let sent: { method: string; url: URL; json: object } | null = null;
+  const client = createClient({
+    baseUrl: 'http://localhost',
+    apiKey: id,
+    retry: { attempts: 1 },
+    fetch: async (url, init) => {
+      const json: object = typeof init?.body === 'string' ? JSON.parse(init.body) : {};
+      sent = { method: init?.method ?? 'GET', url: new URL(url), json };
+      return new Response('{"success":true,"apiKey":"k"}', {
+        headers: { 'content-type': 'application/json' },
+      });
+    },
+  });
+  await make?.(client);
+  assert.ok(sent);
+  return sent;
+}
