@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -9,12 +9,14 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { startInstance } from '../support/instance.ts';
 import { portOf } from '../support/processes.ts';
 import { launchChromium, withoutChromium } from './support/chromium.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 
 /** What a project does with the client, with types that it must get right. */
 const use = `
@@ -82,13 +84,20 @@ describe('the packed client', () => {
         noEmit: true,
       };
       await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['use.ts'] }));
-      const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
       const { stdout } = await run(process.execPath, [tsc, '-p', project]).catch((error: unknown) => {
         throw error instanceof Error && 'stdout' in error ? new Error(String(error.stdout)) : error;
       });
       assert.equal(stdout, '');
     });
   }
+
+  test('is at most 6 KB compressed, before any bundler makes it smaller', async () => {
+    const out = join(project, 'bare');
+    await run(process.execPath, [tsc, '-p', join(root, 'client'), '--removeComments', '--outDir', out]);
+    const scripts = readdirSync(out).filter((name) => name.endsWith('.js'));
+    const whole = gzipSync(Buffer.concat(scripts.map((name) => readFileSync(join(out, name)))));
+    assert.ok(whole.length <= 6 * 1024, `${whole.length} bytes`);
+  });
 
   test(
     'lives the life of an agent in Chromium, on a page of another origin',
