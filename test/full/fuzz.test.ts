@@ -36,7 +36,7 @@ for (const variant of variantNames) {
           const mail = await readNewestMail(join(dataDir, 'mail'), { holdingToken: true });
           return mail?.to === email ? mail.token : null;
         },
-        { interval: 20, timeout: 10_000 },
+        { interval: 20, timeout: 60_000 },
       );
       return { client, apiKey };
     };
