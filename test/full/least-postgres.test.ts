@@ -7,7 +7,7 @@ import { query, startPostgres } from '../support/postgres.ts';
 import { passOnPostgres } from './support/suites.ts';
 
 const programs = `/usr/lib/postgresql/${leastPostgres}`;
-const missing = existsSync(programs)
+const missing = existsSync(`${programs}/bin/postgres`)
   ? false
   : `PostgreSQL ${leastPostgres} is not installed: apt-get install postgresql-${leastPostgres}`;
 if (missing) console.error(`SKIPPED: ${missing}`);
