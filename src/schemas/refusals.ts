@@ -18,24 +18,33 @@ const toKeepBack =
 const noScheduling =
   'is not a field, and nothing was stored: there is no scheduling; leave it out, and publish when it is time';
 
-/** Of calls that may publish: other names by which an author says "not" or "not yet". */
+/**
+ * Of calls that may publish: other names by which an author says "not" or "not yet". They are refused only where
+ * they contradict the status `published`, and are unknown names like any other beside another status.
+ */
 export const publishRefusals: Readonly<Record<string, Refusal>> = Object.fromEntries([
   ...['preview', 'simulate', 'validate', 'validateOnly', 'validate_only'].map((name) => [
     name,
-    (value: unknown) => (isNo(value) ? null : toPreview),
+    contradicting((value) => !isNo(value), toPreview),
   ]),
   ...['draft', 'isDraft', 'is_draft', 'private'].map((name) => [
     name,
-    (value: unknown, { status }: Readonly<Record<string, unknown>>) =>
-      isNo(value) || status === 'draft' ? null : toKeepBack,
+    contradicting((value) => !isNo(value), toKeepBack),
   ]),
   ...['published', 'isPublished', 'is_published', 'publish', 'public'].map((name) => [
     name,
-    (value: unknown, { status }: Readonly<Record<string, unknown>>) =>
-      isNo(value) && status !== 'draft' ? toKeepBack : null,
+    contradicting(isNo, toKeepBack),
   ]),
-  ...['publishAt', 'publish_at', 'scheduledAt', 'scheduled_at'].map((name) => [name, () => noScheduling]),
+  ...['publishAt', 'publish_at', 'scheduledAt', 'scheduled_at'].map((name) => [
+    name,
+    contradicting(() => true, noScheduling),
+  ]),
 ]);
+
+/** Refuses a value that means "do not publish" beside a status that says to. */
+function contradicting(isMeant: (value: unknown) => boolean, message: string): Refusal {
+  return (value, { status }) => (status === 'published' && isMeant(value) ? message : null);
+}
 
 /** Whether a value says no, as JSON or as text. */
 function isNo(value: unknown): boolean {
