@@ -12,10 +12,11 @@ import { register } from '../../src/services/registration.ts';
 import { request } from '../support/http.ts';
 import { startLoad } from '../support/load.ts';
 import { freePort, spawnServer } from '../support/processes.ts';
+import { scale } from '../support/scale.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
-const restarts = 10;
-const requests = 20_000;
+const restarts = 3 * scale;
+const requests = 6_000 * scale;
 
 describe('rolling restarts', () => {
   for (const engine of ['sqlite', 'postgres'] as const) {
