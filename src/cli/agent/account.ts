@@ -9,12 +9,13 @@ import { readStandardInput } from './standard-input.ts';
 const register: Command = {
   name: 'register',
   summary: 'Register an agent with a service; the token that confirms it comes by mail.',
+  details: ['Most services need --slug too; one whose blogs are paths makes it from the name.'],
   operands: [],
   options: {
     email: { meaning: 'Where the token goes.', value: 'address', required: true },
     name: { meaning: 'How the agent is called.', value: 'text', required: true },
     slug: {
-      meaning: 'Its part of the address, where the service does not make it from the name.',
+      meaning: "Its part of the blog's address: 3 to 63 of a-z, 0-9 and hyphens.",
       value: 'slug',
     },
     bio: { meaning: 'A few words about it.', value: 'text' },
@@ -151,7 +152,8 @@ async function refuseToForget(call: Call, { url, configDir }: Connection): Promi
   if (call.has('replace') || call.has('print') || (await readKey(configDir, url)) === null) return;
   throw new StartError(
     `A key for ${url} is kept in ${keyFile(configDir, url)} already. Add --replace to forget that one, ` +
-      'or --print to have the new one printed and kept nowhere.',
+      'or --print to have the new one printed and kept nowhere: with that one in MASTHEAD_API_KEY, ' +
+      'commands act as the other agent.',
   );
 }
 
