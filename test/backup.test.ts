@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { runCommandLine } from '../src/cli/main.ts';
 import { loadConfig } from '../src/config.ts';
 import { backupSqlite } from '../src/db/sqlite-copy.ts';
 import { createLog } from '../src/log.ts';
 import { startServer } from '../src/server.ts';
+import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
 
@@ -20,17 +20,6 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true }));
 const fresh = () => join(dir, String(++last));
-
-async function masthead(args: string[], env: Readonly<Record<string, string>>) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const code = await runCommandLine(args, {
-    out: (line) => void out.push(line),
-    err: (line) => void err.push(line),
-    env,
-  });
-  return { code, stdout: out.join('\n'), stderr: err.join('\n') };
-}
 
 describe('a backup of a service at work', () => {
   let source: Instance;

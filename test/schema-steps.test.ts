@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { Client } from 'pg';
-import { runCommandLine } from '../src/cli/main.ts';
+import { masthead } from './support/command-line.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
 type Database = {
@@ -58,18 +58,12 @@ for (const [engine, open] of Object.entries(databases)) {
     let database: Database;
     before(async () => {
       database = await open();
-      assert.equal((await masthead(['migrate'])).code, 0);
+      assert.equal((await onDatabase(['migrate'])).code, 0);
     });
 
-    async function masthead(args: string[], env: Readonly<Record<string, string>> = {}) {
-      const out: string[] = [];
-      const err: string[] = [];
-      const code = await runCommandLine(args, {
-        out: (line) => void out.push(line),
-        err: (line) => void err.push(line),
-        env: { ...database.env, ...env },
-      });
-      return { code, text: (code === 0 ? out : err).join('\n') };
+    async function onDatabase(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+      const { code, stdout, stderr } = await masthead(args, { ...database.env, ...env });
+      return { code, text: code === 0 ? stdout : stderr };
     }
 
     const steps = () => database.run('select name from migrations order by name');
@@ -79,7 +73,7 @@ for (const [engine, open] of Object.entries(databases)) {
       const [last] = await database.run('select max(name) as name from migrations');
       const name = Object.values(Object(last)).join();
       await database.run(`delete from migrations where name = '${name}'`);
-      const { code, text } = await masthead(['admin', 'agents', 'list']);
+      const { code, text } = await onDatabase(['admin', 'agents', 'list']);
       assert.equal(code, 1);
       assert.match(text, new RegExp(`lacks the schema step '${name}': run 'masthead migrate'`));
       assert.deepEqual(await steps(), all.slice(0, -1));
@@ -88,16 +82,16 @@ for (const [engine, open] of Object.entries(databases)) {
 
     test('of a later release make an operator use that release', async () => {
       await database.run(`insert into migrations (name, applied_at) values ('9999-later', '')`);
-      const { code, text } = await masthead(['admin', 'agents', 'list']);
+      const { code, text } = await onDatabase(['admin', 'agents', 'list']);
       assert.equal(code, 1);
       assert.match(text, /newer than this program \(it has the schema step '9999-later'\)/);
       await database.run(`delete from migrations where name = '9999-later'`);
     });
 
     test('are not taken with READ_ONLY, and none are missed when there are none', async () => {
-      const listed = await masthead(['admin', 'agents', 'list'], { READ_ONLY: 'on' });
+      const listed = await onDatabase(['admin', 'agents', 'list'], { READ_ONLY: 'on' });
       assert.equal(listed.code, 0, listed.text);
-      assert.equal((await masthead(['migrate'])).text, 'The schema is up to date.');
+      assert.equal((await onDatabase(['migrate'])).text, 'The schema is up to date.');
     });
   });
 }

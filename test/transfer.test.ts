@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCommandLine } from '../src/cli/main.ts';
 import { loadConfig } from '../src/config.ts';
 import { openWholePostgres } from '../src/db/postgres-whole.ts';
 import { openWholeSqlite } from '../src/db/sqlite-whole.ts';
@@ -17,6 +16,7 @@ import { countWaitingMail } from '../src/services/outbox.ts';
 import { publish } from '../src/services/posts.ts';
 import { register } from '../src/services/registration.ts';
 import { tableNames, transfer } from '../src/services/transfer.ts';
+import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { freePort } from './support/processes.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
@@ -33,17 +33,6 @@ after(() => rm(dir, { recursive: true }));
 const fresh = () => join(dir, String(++last));
 
 type Env = Readonly<Record<string, string>>;
-
-async function masthead(args: string[], env: Env) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const code = await runCommandLine(args, {
-    out: (line) => void out.push(line),
-    err: (line) => void err.push(line),
-    env,
-  });
-  return { code, stdout: out.join('\n'), stderr: err.join('\n') };
-}
 
 /** An SQLite instance with something in every table that is copied. Returns a key of it. */
 async function makeInstance(env: Env): Promise<string> {
