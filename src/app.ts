@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
@@ -17,6 +16,7 @@ import { mcpDoor } from './mcp/door.ts';
 import { answerOtherMethods, collectMethods } from './methods.ts';
 import { problemBody } from './problem.ts';
 import { addBodyParsers } from './request-body.ts';
+import { newRequestId } from './request-id.ts';
 import type { CallCounter } from './services/call-counter.ts';
 import { createRewrite, isApi, requireTarget } from './target.ts';
 import { prefersJson } from './web/negotiation.ts';
@@ -45,7 +45,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   const web = createWebDoor(ctx, parts.counter, () => reference.document());
   const app = Fastify({
     logger: false,
-    genReqId: () => randomUUID(),
+    genReqId: newRequestId,
     requestIdHeader: false,
     bodyLimit,
     requestTimeout,
@@ -207,7 +207,7 @@ function answerBrokenRequest({ site }: Config, { code }: Error & { code?: string
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ([408, 'Request Timeout'] as const)
         : ([400, 'Bad Request'] as const);
-  const requestId = randomUUID();
+  const requestId = newRequestId();
   const problem = problemBody(
     site.baseUrl,
     unreadable(`The request could not be read (${title}).`),

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../context.ts';
 import { baseHosts } from '../hosts.ts';
+import { newRequestId } from '../request-id.ts';
 import { chooseEncoding, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
 import { htmlGuard } from './page-headers.ts';
@@ -48,7 +48,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
     const form = stored.forms[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
     if (form === null) return false;
-    sendForm(stored, form, asked, request, response, { now: ctx.now(), requestId: randomUUID() });
+    sendForm(stored, form, asked, request, response, { clock: ctx, requestId: newRequestId() });
     return true;
   }
 
@@ -65,7 +65,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
       ifNoneMatch: request.headers['if-none-match'],
       ifModifiedSince: request.headers['if-modified-since'],
     };
-    sendForm(found, form, conditions, request.raw, reply.raw, { now: ctx.now(), requestId: request.id });
+    sendForm(found, form, conditions, request.raw, reply.raw, { clock: ctx, requestId: request.id });
     return reply;
   }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { Config } from '../config.ts';
+import type { Context } from '../context.ts';
 import { matchesEtag } from '../etag.ts';
 import { feedTypes } from './blog-path.ts';
 import type { Encoding } from './negotiation.ts';
@@ -15,6 +16,7 @@ export type Form = {
   readonly body: Buffer;
   /** Strong: it differs with the encoding. */
   readonly etag: string;
+  /** Of a 200 and of a 304; each answer writes its request id into its place. */
   readonly ok: string[];
   readonly notModified: string[];
 };
@@ -127,8 +129,8 @@ function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
     encoding,
     body: alone(body),
     etag,
-    ok: Object.entries(whole).flat(),
-    notModified: Object.entries(validating).flat(),
+    ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
+    notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
   };
   if (stored.settlesAt === Infinity) tellLastModified(stored, form);
   return form;
@@ -153,19 +155,19 @@ export type Conditions = {
   readonly ifModifiedSince: string | undefined;
 };
 
-/**
- * Answers with a form of a stored page, or with 304 if the client has it. `now` is in epoch ms. The request id
- * belongs to the answer, not to the page, so it is in no form.
- */
+/** Where in the headers of a form the request id stands. */
+const requestIdAt = 1;
+
+/** Answers with a form of a stored page, or with 304 if the client has it. */
 export function sendForm(
   stored: StoredPage,
   form: Form,
   { ifNoneMatch, ifModifiedSince }: Conditions,
   request: IncomingMessage,
   response: ServerResponse,
-  { now, requestId }: { readonly now: number; readonly requestId: string },
+  { clock, requestId }: { readonly clock: Pick<Context, 'now'>; readonly requestId: string },
 ): void {
-  if (now >= stored.settlesAt) settle(stored);
+  if (stored.settlesAt !== Infinity && clock.now() >= stored.settlesAt) settle(stored);
   const isFresh =
     ifNoneMatch === undefined
       ? ifModifiedSince !== undefined &&
@@ -173,7 +175,9 @@ export function sendForm(
         // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
         ifModifiedSince === stored.lastModified
       : matchesEtag(ifNoneMatch, form.etag);
-  const headers = [...(isFresh ? form.notModified : form.ok), 'X-Request-Id', requestId];
+  const headers = isFresh ? form.notModified : form.ok;
+  // Not into a copy: writeHead has read them all when it returns.
+  headers[requestIdAt] = requestId;
   if (isFresh) response.writeHead(304, headers).end();
   else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : form.body);
 }
