@@ -29,9 +29,14 @@ export type WriterData = {
   readonly secretKey: Uint8Array;
 };
 
+/** Why a batch is begun again: an operation failed that had changed something, and no savepoint was set before it. */
+class HalfDone extends Error {}
+
 /**
- * The one writer of a process. Operations that wait together share a commit (group commit): each runs
- * under a savepoint, so that one which fails is undone alone, and all are answered once the commit is on disk.
+ * The one writer of a process. Operations that wait together share a commit (group commit), and all are answered
+ * once that is on disk. They run without savepoints, at each of which FTS5 would write out its part. One that fails
+ * before it has changed anything, as most failing ones do, leaves nothing to undo; when one fails later, the batch
+ * is rolled back and run again with a savepoint for each, so that the failed one is undone alone.
  */
 export function createSqliteWriter(
   file: string,
@@ -42,33 +47,49 @@ export function createSqliteWriter(
 ) {
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
-  const savepoint: Savepoint = {
+  const totalChanges = raw.prepare('select total_changes() as rows');
+  let changesBefore: unknown;
+
+  const explain = (error: unknown) => {
+    // SQLite itself rolls everything back on some failures (disk full, I/O): then nothing of the batch holds.
+    if (!raw.isTransaction) throw error;
+    return sqliteFailure(error);
+  };
+  const unguarded: Savepoint = {
+    begin: async () => {
+      changesBefore = totalChanges.get()?.['rows'];
+    },
+    release: async () => undefined,
+    undo: async () => {
+      if (totalChanges.get()?.['rows'] !== changesBefore) throw new HalfDone();
+    },
+    explain,
+  };
+  const guarded: Savepoint = {
     begin: async () => raw.exec('savepoint operation'),
     release: async () => raw.exec('release operation'),
     undo: async () => raw.exec('rollback to operation; release operation'),
-    explain: (error) => {
-      // SQLite itself rolls everything back on some failures (disk full, I/O): then nothing of the batch holds.
-      if (!raw.isTransaction) throw error;
-      return sqliteFailure(error);
-    },
+    explain,
   };
 
   async function runBatch(first: Envelope, now: () => number): Promise<Answers> {
-    const batch: Envelope[] = [];
-    const answers: [number, Outcome][] = [];
+    const batch: Envelope[] = [first];
     try {
       turns.begin();
       const start = now();
-      for (let envelope: Envelope | undefined = first; envelope;) {
-        batch.push(envelope);
-        answers.push([envelope.id, await runOne(envelope.request)]);
-        envelope = batch.length < batchOperations && now() - start < batchTime ? next() : undefined;
-      }
+      const isFull = () => batch.length >= batchOperations || now() - start >= batchTime;
+      const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : next())).catch(
+        (error: unknown) => {
+          if (!(error instanceof HalfDone)) throw error;
+          raw.exec('rollback');
+          turns.begin();
+          return runAll(batch, guarded, () => undefined);
+        },
+      );
       raw.exec('commit');
       return answers;
     } catch (error) {
       if (raw.isTransaction) raw.exec('rollback');
-      if (batch.length === 0) batch.push(first);
       const outcome: Outcome = {
         error: plainError(sqliteFailure(error)),
         rate: null,
@@ -81,7 +102,22 @@ export function createSqliteWriter(
     }
   }
 
-  async function runOne(request: Request): Promise<Outcome> {
+  /** Runs the operations of a batch, and adds those that come meanwhile. */
+  async function runAll(
+    batch: Envelope[],
+    savepoint: Savepoint,
+    another: () => Envelope | undefined,
+  ): Promise<Answers> {
+    const answers: [number, Outcome][] = [];
+    for (const { id, request } of batch) {
+      answers.push([id, await runOne(request, savepoint)]);
+      const joining = another();
+      if (joining) batch.push(joining);
+    }
+    return answers;
+  }
+
+  async function runOne(request: Request, savepoint: Savepoint): Promise<Outcome> {
     const operation = operations.get(request.name);
     if (!operation) throw new Error(`Operation ${request.name} is missing from the list of operations`);
     return perform(

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { operation, type CountCall, type Operation } from '../src/db/operation.ts';
+import { createSqliteWriter, type Envelope } from '../src/db/sqlite-writer.ts';
+import { AppError } from '../src/errors.ts';
+
+type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
+
+const note = operation('note', async (tx, { word, fails }: Input) => {
+  if (fails === 'before') throw new AppError('forbidden', 'before anything was written');
+  await sql`insert into words (word) values (${word})`.execute(tx.db);
+  await sql`insert into found (word) values (${word})`.execute(tx.db);
+  if (fails === 'after') throw new AppError('forbidden', 'after something was written');
+  if (fails === 'in SQL') await sql`insert into words (word) values (${word})`.execute(tx.db);
+  return word;
+});
+
+const countCall: CountCall = async (tx, { subject }) => {
+  await sql`insert into calls (subject) values (${subject})`.execute(tx.db);
+  return { allowed: true, remaining: 1, reset: 1 };
+};
+
+for (const { name, inputs, stored } of [
+  {
+    name: 'before it wrote',
+    inputs: [{ word: 'a' }, { word: 'b', fails: 'before' }, { word: 'c' }],
+    stored: 'a c',
+  },
+  {
+    name: 'after it wrote',
+    inputs: [{ word: 'a' }, { word: 'b', fails: 'after' }, { word: 'c' }],
+    stored: 'a c',
+  },
+  {
+    name: 'in a statement',
+    inputs: [{ word: 'a' }, { word: 'b', fails: 'in SQL' }, { word: 'c' }],
+    stored: 'a c',
+  },
+  {
+    name: 'in every way, more than once',
+    inputs: [
+      { word: 'a', fails: 'after' },
+      { word: 'b' },
+      { word: 'c', fails: 'before' },
+      { word: 'd', fails: 'in SQL' },
+      { word: 'e', fails: 'after' },
+      { word: 'f' },
+    ],
+    stored: 'b f',
+  },
+] satisfies { name: string; inputs: Input[]; stored: string }[]) {
+  test(`an operation that fails ${name} is undone alone, and its call stays counted`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'masthead.db');
+    const database = new DatabaseSync(file);
+    t.after(() => database.close());
+    database.exec('create table words (word text unique); create table calls (subject text)');
+    database.exec('create virtual table found using fts5 (word)');
+
+    const waiting: Envelope[] = inputs.map((input, id) => ({
+      id,
+      request: { name: 'note', input, now: 0, ticket: { policy: 'p', subject: 's', quota: 9, rate: null } },
+    }));
+    const operations = new Map([['note', note as Operation<never, unknown>]]);
+    const context = { config: {} as never, secretKey: Buffer.alloc(32) };
+    const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
+    const answers = [];
+    for (let first = waiting.shift(); first; first = waiting.shift())
+      answers.push(...(await writer.runBatch(first, () => 0)));
+    writer.close();
+
+    assert.deepEqual(
+      answers.map(([id, { value, error }]) => [id, value, error === undefined]),
+      inputs.map((input, id) => ('fails' in input ? [id, undefined, false] : [id, input.word, true])),
+    );
+    const words = (table: string) =>
+      database
+        .prepare(`select word from ${table} order by word`)
+        .all()
+        .map(({ word }) => word)
+        .join(' ');
+    assert.equal(words('words'), stored);
+    assert.equal(words('found'), stored);
+    assert.equal(database.prepare('select count(*) as n from calls').get()?.['n'], inputs.length);
+  });
+}
