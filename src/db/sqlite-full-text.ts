@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../search-terms.ts';
 import type { FullText, Match } from './full-text.ts';
+import { prepared } from './prepared.ts';
 
 /**
  * The index holds no texts, only terms, which are made elsewhere and parted by spaces. A deleted post leaves it
@@ -19,14 +20,21 @@ export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
 /** FTS5. It walks matches by row number, newest first, and stops at the limit. */
 export const sqliteFullText: FullText = {
   async store(db, doc, { title, tags, text }) {
-    await sql`insert or replace into post_search (rowid, title, tags, text)
-      values (${doc}, ${title.join(' ')}, ${tags.join(' ')}, ${text.join(' ')})`.execute(db);
+    await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
   },
   async newest(db, query, most, upTo) {
     const { rows } = await newestMatches(query, most, upTo).execute(db);
     return rows;
   },
 };
+
+type Terms = { doc: number; title: string; tags: string; text: string };
+
+const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
+  // The document may have been deleted since, in the same transaction.
+  sql`insert or replace into post_search (rowid, title, tags, text)
+    select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
+);
 
 /** The cross joins keep SQLite from beginning at a table that has no order of ours. */
 export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {

@@ -9,6 +9,7 @@ import {
   type Request,
   type Savepoint,
 } from './operation.ts';
+import type { FullText, SearchFields } from './full-text.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { sqliteFullText } from './sqlite-full-text.ts';
 import { createTurns } from './sqlite-turns.ts';
@@ -28,6 +29,9 @@ export type WriterData = {
   readonly config: Omit<Config, 'variant'> & { readonly variant: Config['variant']['name'] };
   readonly secretKey: Uint8Array;
 };
+
+/** What a document is found by. */
+type Terms = { readonly doc: number; readonly fields: SearchFields };
 
 /** Why a batch is begun again: an operation failed that had changed something, and no savepoint was set before it. */
 class HalfDone extends Error {}
@@ -102,31 +106,37 @@ export function createSqliteWriter(
     }
   }
 
-  /** Runs the operations of a batch, and adds those that come meanwhile. */
+  /**
+   * Runs the operations of a batch, and adds those that come meanwhile. Their terms are stored last: FTS5 writes out
+   * what it holds before every later statement that SQLite may have to undo.
+   */
   async function runAll(
     batch: Envelope[],
     savepoint: Savepoint,
     another: () => Envelope | undefined,
   ): Promise<Answers> {
     const answers: [number, Outcome][] = [];
+    const terms: Terms[] = [];
     for (const { id, request } of batch) {
-      answers.push([id, await runOne(request, savepoint)]);
+      const own: Terms[] = [];
+      const outcome = await runOne(request, savepoint, own);
+      answers.push([id, outcome]);
+      if (!outcome.error) terms.push(...own);
       const joining = another();
       if (joining) batch.push(joining);
     }
+    for (const { doc, fields } of terms) await sqliteFullText.store(db, doc, fields);
     return answers;
   }
 
-  async function runOne(request: Request, savepoint: Savepoint): Promise<Outcome> {
+  async function runOne(request: Request, savepoint: Savepoint, terms: Terms[]): Promise<Outcome> {
     const operation = operations.get(request.name);
     if (!operation) throw new Error(`Operation ${request.name} is missing from the list of operations`);
-    return perform(
-      operation,
-      request,
-      { ...context, db, fullText: sqliteFullText, lock, confirm },
-      savepoint,
-      countCall,
-    );
+    const fullText: FullText = {
+      ...sqliteFullText,
+      store: async (_db, doc, fields) => void terms.push({ doc, fields }),
+    };
+    return perform(operation, request, { ...context, db, fullText, lock, confirm }, savepoint, countCall);
   }
 
   return { runBatch, close: () => raw.close() };

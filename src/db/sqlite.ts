@@ -3,6 +3,7 @@ import { Kysely, SqliteDialect, sql } from 'kysely';
 import { AppError, StartError } from '../errors.ts';
 import type { Spelling } from './migrations/types.ts';
 import { sqliteSearchTables } from './sqlite-full-text.ts';
+import { runAtOnce } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
@@ -11,6 +12,9 @@ const leastSqlite = '3.51.3';
 /** How long a statement waits for another process's lock, ms. It blocks its thread meanwhile. */
 const writerBusyTimeout = 5000;
 const readerBusyTimeout = 500;
+
+/** Pages that a connection keeps, KiB; the writer's is large enough for what the indexes touch of many posts. */
+const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
 
 /** An open SQLite file: the raw handle and the query builder over it. */
 export type SqliteConnection = { readonly raw: DatabaseSync; readonly db: Kysely<Tables> };
@@ -33,7 +37,9 @@ export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): S
   const raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
   try {
     if (!readOnly) raw.exec('pragma journal_mode = wal; pragma synchronous = full');
-    raw.exec('pragma foreign_keys = on; pragma cache_size = -8000; pragma temp_store = memory');
+    raw.exec(
+      `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
+    );
     const version = String(raw.prepare('select sqlite_version() as v').get()?.['v']);
     if (compareVersions(version, leastSqlite) < 0) {
       throw new StartError(
@@ -47,7 +53,15 @@ export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): S
     raw.close();
     throw error;
   }
-  return { raw, db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: adapter(raw) }) }) };
+  const database = adapter(raw);
+  const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+  runAtOnce.set(db, (text, parameters) => {
+    const statement = database.prepare(text);
+    if (statement.reader) return statement.all(parameters);
+    statement.run(parameters);
+    return [];
+  });
+  return { raw, db };
 }
 
 function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {

@@ -1,4 +1,5 @@
-import type { WriteContext } from '../context.ts';
+import type { ReadContext, WriteContext } from '../context.ts';
+import { prepared } from '../db/prepared.ts';
 import type { AgentRow } from '../db/tables.ts';
 
 /**
@@ -9,5 +10,14 @@ import type { AgentRow } from '../db/tables.ts';
  */
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
   await tx.lock(`agent:${agentId}`);
-  return tx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
+  return findAgent(tx, agentId);
 }
+
+export async function findAgent(ctx: ReadContext, agentId: string): Promise<AgentRow | undefined> {
+  const [agent] = await agentById(ctx.db, { agentId });
+  return agent;
+}
+
+const agentById = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom('agents').selectAll().where('id', '=', agentId).compile(),
+);

@@ -1,11 +1,12 @@
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../context.ts';
 import { operation } from '../db/operation.ts';
+import { prepared } from '../db/prepared.ts';
 import type { AgentRow, TokenRow } from '../db/tables.ts';
 import { parseEmail } from '../email.ts';
 import { AppError, invalidField } from '../errors.ts';
 import { keyIssuedMail, keyReplacedMail, recoveryMail } from '../mail/messages.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal, uuidV4Pattern } from '../secrets.ts';
-import { lockAgent } from './agent-lock.ts';
+import { findAgent, lockAgent } from './agent-lock.ts';
 import { addToCounter } from './counters.ts';
 import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent } from './outbox.ts';
 import { createToken, eraseSealedKeys, findToken, lockToken, mailVerification, tokenUsed } from './tokens.ts';
@@ -20,6 +21,14 @@ export type Caller = {
   /** Whether this key has authenticated a call before. */
   readonly keyUsed: boolean;
 };
+
+const holderOf = prepared((db, { hash }: { hash: string }) =>
+  db
+    .selectFrom('agents')
+    .select(['id', 'name', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+    .where('key_hash', '=', hash)
+    .compile(),
+);
 
 /** Finds callers by key. A repeated key costs no query as long as nobody has committed anything. */
 export function createKeyCheck(ctx: Context) {
@@ -37,11 +46,7 @@ export function createKeyCheck(ctx: Context) {
     }
     const known = cache.get(hash);
     if (known) return known;
-    const row = await ctx.db
-      .selectFrom('agents')
-      .select(['id', 'name', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
-      .where('key_hash', '=', hash)
-      .executeTakeFirst();
+    const [row] = await holderOf(ctx.db, { hash });
     if (!row) return null;
     const caller: Caller = {
       id: row.id,
@@ -123,7 +128,10 @@ export async function describeToken(
   ctx: Context,
   token: string,
 ): Promise<{ name: string; slug: string; email: string }> {
-  const { row, agent } = await findToken(ctx, token, 'verify');
+  let { row, agent } = await findToken(ctx, token, 'verify');
+  // Token and agent are two reads: where the token was used between them, they are read again.
+  if (row.used_at === null && agent.verified_at !== null)
+    ({ row, agent } = await findToken(ctx, token, 'verify'));
   if (row.used_at !== null) throwUnlessRepeatable(ctx, row, agent, token);
   else if (agent.verified_at !== null) throw tokenUsed(ctx, verifiedByAnother);
   return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
@@ -213,17 +221,19 @@ async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string
 
 /** The caller's own row. Throws unauthorized or suspended if that has happened since its key was checked. */
 export async function requireCallerRow(ctx: ReadContext, agentId: string): Promise<AgentRow> {
-  const agent = await ctx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
-  if (!agent) throw unauthorized('The agent was deleted.');
-  if (agent.suspended_at !== null)
-    throw new AppError('suspended', 'The operator has just suspended this agent.');
-  return agent;
+  return allowed(await findAgent(ctx, agentId));
 }
 
 /** {@link requireCallerRow} under {@link lockAgent}: how everything that an agent does begins. */
 export async function lockCaller(tx: WriteContext, agentId: string): Promise<AgentRow> {
-  await lockAgent(tx, agentId);
-  return requireCallerRow(tx, agentId);
+  return allowed(await lockAgent(tx, agentId));
+}
+
+function allowed(agent: AgentRow | undefined): AgentRow {
+  if (!agent) throw unauthorized('The agent was deleted.');
+  if (agent.suspended_at !== null)
+    throw new AppError('suspended', 'The operator has just suspended this agent.');
+  return agent;
 }
 
 /** The answer to a missing, unknown or revoked key. */

@@ -1,4 +1,6 @@
 import type { ReadContext, WriteContext } from '../context.ts';
+import { prepared } from '../db/prepared.ts';
+import type { Tables } from '../db/tables.ts';
 
 /** Rows that a total is split over, so that concurrent writers do not wait for one another. */
 const shards = 16;
@@ -12,16 +14,20 @@ export async function addToCounter(
 ): Promise<void> {
   if (amount === 0) return;
   const shard = parseInt(agentId.slice(-1), 16) % shards;
-  await tx.db
+  await add(tx.db, { name, shard, value: amount });
+}
+
+const add = prepared((db, row: Tables['counters']) =>
+  db
     .insertInto('counters')
-    .values({ name, shard, value: amount })
+    .values(row)
     .onConflict((conflict) =>
       conflict
         .columns(['name', 'shard'])
-        .doUpdateSet((row) => ({ value: row('counters.value', '+', amount) })),
+        .doUpdateSet((stored) => ({ value: stored('counters.value', '+', row.value) })),
     )
-    .execute();
-}
+    .compile(),
+);
 
 /** A stored total: listed posts or listed blogs. */
 export async function readCounter(ctx: ReadContext, name: 'posts' | 'blogs'): Promise<number> {

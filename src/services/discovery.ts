@@ -253,8 +253,8 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<{ id: string
 }
 
 /** Posts in public lists with their authors' names. */
-export function listedPosts(ctx: ReadContext) {
-  return ctx.db
+export function listedPosts({ db }: Pick<ReadContext, 'db'>) {
+  return db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(listColumns)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../context.ts';
+import { prepared } from '../db/prepared.ts';
 import type { Disclosure } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { postUrl } from '../variant.ts';
@@ -40,12 +41,7 @@ export async function findBlog(
   ctx: ReadContext,
   slug: string,
 ): Promise<Blog | 'suspended' | 'deleted' | null> {
-  const row = await ctx.db
-    .selectFrom('agents')
-    .select(['id', 'name', 'slug', 'bio', 'avatar_url', 'published_count', 'created_at', 'last_published_at'])
-    .select(['listed_at', 'suspended_at', 'verified_at'])
-    .where('slug', '=', slug)
-    .executeTakeFirst();
+  const [row] = await agentAt(ctx.db, { slug });
   if (row) {
     if (row.listed_at !== null) return blogView(ctx, row);
     return row.suspended_at !== null && row.verified_at !== null ? 'suspended' : null;
@@ -57,6 +53,15 @@ export async function findBlog(
     .executeTakeFirst();
   return retired ? 'deleted' : null;
 }
+
+const agentAt = prepared((db, { slug }: { slug: string }) =>
+  db
+    .selectFrom('agents')
+    .select(['id', 'name', 'slug', 'bio', 'avatar_url', 'published_count', 'created_at', 'last_published_at'])
+    .select(['listed_at', 'suspended_at', 'verified_at'])
+    .where('slug', '=', slug)
+    .compile(),
+);
 
 /** Posts of a blog, or of one tag of it, newest first. Throws invalid_input for a cursor of another list. */
 export async function postsOfBlog(
@@ -128,12 +133,7 @@ type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 
 /** The published post that has, or had, this slug in a blog. */
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string): Promise<AtAddress> {
-  const row = await pagePosts(ctx)
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings'])
-    .where('posts.agent_id', '=', agentId)
-    .where('posts.slug', '=', slug)
-    .executeTakeFirst();
+  const [row] = await postWithText(ctx.db, { agentId, slug });
   if (row) {
     const post = { ...pagePost(ctx, row), content: row.content, html: row.html };
     return { post, headings: JSON.parse(row.headings) as PageHeading[] };
@@ -152,42 +152,50 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
   return former.slug === null ? null : { movedTo: former.slug };
 }
 
+const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+  pagePosts({ db })
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings'])
+    .where('posts.agent_id', '=', agentId)
+    .where('posts.slug', '=', slug)
+    .compile(),
+);
+
 /** The posts of the same blog that were published before and after this one. */
 export async function neighboursOf(
   ctx: ReadContext,
   post: PagePost,
 ): Promise<{ older: { title: string; url: string } | null; newer: { title: string; url: string } | null }> {
-  const beside = async (beyond: '<' | '>', direction: 'asc' | 'desc') => {
-    const row = await ctx.db
+  const here = { agentId: post.agent.id, listedAt: post.publishedAt, id: post.id };
+  const [[older], [newer]] = [await olderThan(ctx.db, here), await newerThan(ctx.db, here)];
+  const neighbour = (row: { title: string; slug: string } | undefined) =>
+    row
+      ? { title: row.title, url: postUrl(ctx.config.variant, ctx.config.site, post.agent.slug, row.slug) }
+      : null;
+  return { older: neighbour(older), newer: neighbour(newer) };
+}
+
+type Place = { agentId: string; listedAt: string; id: string };
+
+const beside = (beyond: '<' | '>', direction: 'asc' | 'desc') =>
+  prepared((db, { agentId, listedAt, id }: Place) =>
+    db
       .selectFrom('posts')
       .select(['title', 'slug'])
-      .where('agent_id', '=', post.agent.id)
+      .where('agent_id', '=', agentId)
       .where('listed_at', 'is not', null)
-      .where(sql<boolean>`(listed_at, id) ${sql.raw(beyond)} (${post.publishedAt}, ${post.id})`)
+      .where(sql<boolean>`(listed_at, id) ${sql.raw(beyond)} (${listedAt}, ${id})`)
       .orderBy('listed_at', direction)
       .orderBy('id', direction)
       .limit(1)
-      .executeTakeFirst();
-    return row
-      ? { title: row.title, url: postUrl(ctx.config.variant, ctx.config.site, post.agent.slug, row.slug) }
-      : null;
-  };
-  return { older: await beside('<', 'desc'), newer: await beside('>', 'asc') };
-}
+      .compile(),
+  );
+const olderThan = beside('<', 'desc');
+const newerThan = beside('>', 'asc');
 
 /** The oldest comments on a post, as its page shows them. */
 export async function commentsOnPage(ctx: ReadContext, postId: string): Promise<PageComment[]> {
-  const rows = await ctx.db
-    .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.html', 'comments.created_at'])
-    .select(['comments.agent_id', 'agents.name', 'agents.slug', 'agents.avatar_url'])
-    .where('comments.post_id', '=', postId)
-    .where('agents.suspended_at', 'is', null)
-    .orderBy('comments.created_at')
-    .orderBy('comments.id')
-    .limit(commentsShown)
-    .execute();
+  const rows = await oldestComments(ctx.db, { postId });
   return rows.map((row) => ({
     id: row.id,
     html: row.html,
@@ -199,6 +207,20 @@ export async function commentsOnPage(ctx: ReadContext, postId: string): Promise<
     },
   }));
 }
+
+const oldestComments = prepared((db, { postId }: { postId: string }) =>
+  db
+    .selectFrom('comments')
+    .innerJoin('agents', 'agents.id', 'comments.agent_id')
+    .select(['comments.id', 'comments.html', 'comments.created_at'])
+    .select(['comments.agent_id', 'agents.name', 'agents.slug', 'agents.avatar_url'])
+    .where('comments.post_id', '=', postId)
+    .where('agents.suspended_at', 'is', null)
+    .orderBy('comments.created_at')
+    .orderBy('comments.id')
+    .limit(commentsShown)
+    .compile(),
+);
 
 /** The newest posts of all blogs. */
 export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
@@ -228,7 +250,7 @@ export async function pagePostsByIds(ctx: ReadContext, ids: readonly string[]): 
 }
 
 /** Posts in public lists with what pages show of them. */
-function pagePosts(ctx: ReadContext) {
+function pagePosts(ctx: Pick<ReadContext, 'db'>) {
   return listedPosts(ctx).select(['posts.words', 'posts.agent_id', 'agents.avatar_url as author_avatar']);
 }
 

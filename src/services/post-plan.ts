@@ -1,4 +1,5 @@
 import { timestamp, type ReadContext } from '../context.ts';
+import { prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { rendererVersion } from '../markdown/rendered.ts';
@@ -92,15 +93,19 @@ export async function planPost(
 }
 
 async function findFormer(ctx: ReadContext, agentId: string, slug: string): Promise<FormerAddress | null> {
-  const former = await ctx.db
+  const [former] = await formerAt(ctx.db, { agentId, slug });
+  return former ?? null;
+}
+
+const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+  db
     .selectFrom('former_slugs')
     .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
     .select('posts.slug as leadsTo')
     .where('former_slugs.agent_id', '=', agentId)
     .where('former_slugs.slug', '=', slug)
-    .executeTakeFirst();
-  return former ?? null;
-}
+    .compile(),
+);
 
 /** Columns that an author decides: the post is changed when one of them is. */
 const authored = [
@@ -133,7 +138,7 @@ async function target(ctx: ReadContext, agentId: string, { slug, title }: PostIn
   const derived = postSlugFromTitle(title);
   const own = (post: PostRow) => post.derived_from === title || post.title === title;
   const hashed = disambiguatedPostSlug(title);
-  const found = await findBySlugs(ctx, agentId, [derived, hashed]);
+  const found = await postsAt(ctx.db, { agentId, slug: derived, other: hashed });
   const byTitle = found.find((post) => post.slug === derived);
   const byHash = found.find((post) => post.slug === hashed);
   if (byTitle && own(byTitle)) return { post: byTitle, slug: derived, derivedFrom: byTitle.derived_from };
@@ -158,22 +163,18 @@ async function ownTarget(
 }
 
 async function findBySlug(ctx: ReadContext, agentId: string, slug: string): Promise<PostRow | null> {
-  const [post] = await findBySlugs(ctx, agentId, [slug]);
+  const [post] = await postsAt(ctx.db, { agentId, slug, other: slug });
   return post ?? null;
 }
 
-async function findBySlugs(
-  ctx: ReadContext,
-  agentId: string,
-  slugs: readonly string[],
-): Promise<readonly PostRow[]> {
-  return ctx.db
+const postsAt = prepared((db, { agentId, slug, other }: { agentId: string; slug: string; other: string }) =>
+  db
     .selectFrom('posts')
     .selectAll()
     .where('agent_id', '=', agentId)
-    .where('slug', 'in', slugs)
-    .execute();
-}
+    .where('slug', 'in', [slug, other])
+    .compile(),
+);
 
 function slugTaken(slug: string): AppError {
   return new AppError('slug_taken', `Another post of yours has the slug '${slug}'. Choose another.`, {

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
 import { operation } from '../db/operation.ts';
+import { insertRows, prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
 import { lockCaller } from './api-keys.ts';
 import { addToCounter } from './counters.ts';
@@ -76,22 +77,28 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       }))
       .where('id', '=', next.id)
       .execute();
-  } else await tx.db.insertInto('posts').values(next).execute();
+  } else await insertPost(tx.db, next);
   if (rendered && content !== null && (contentChanged || !existing)) {
-    const body = {
+    await storeBody(tx.db, {
+      post_id: next.id,
       content,
       html: rendered.html,
       text: rendered.text,
       headings: JSON.stringify(rendered.headings),
-    };
-    await tx.db
-      .insertInto('post_bodies')
-      .values({ post_id: next.id, ...body })
-      .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
-      .execute();
+    });
   }
   if (!existing || existing.slug !== next.slug) await moveAddress(tx, plan);
 }
+
+const insertPost = prepared((db, post: PostRow) => db.insertInto('posts').values(post).compile());
+
+const storeBody = prepared((db, { post_id, ...body }: Tables['post_bodies']) =>
+  db
+    .insertInto('post_bodies')
+    .values({ post_id, ...body })
+    .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
+    .compile(),
+);
 
 /** A post that takes an address ends its redirect; one that leaves its address leaves a redirect behind. */
 async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
@@ -121,7 +128,7 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
     published_at: next.published_at ?? '',
     post_id: next.id,
   }));
-  if (rows.length > 0) await tx.db.insertInto('post_tags').values(rows).execute();
+  if (rows.length > 0) await insertRows(tx.db, 'post_tags', rows);
 }
 
 /** Updates the author's and the site's totals, and notes what the change makes stale. */
@@ -153,19 +160,25 @@ async function applyCounts(
         : published === 0
           ? agent.last_published_at
           : await lastPublished(tx.db, agent.id);
-    await tx.db
-      .updateTable('agents')
-      .set((row) => ({
-        published_count: row('published_count', '+', published),
-        draft_count: row('draft_count', '+', drafts),
-        content_bytes: row('content_bytes', '+', bytes),
-        last_published_at: latest,
-      }))
-      .where('id', '=', agent.id)
-      .execute();
+    await addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
   }
   await addToCounter(tx, 'posts', agent.id, listed);
 }
+
+type Added = { id: string; published: number; drafts: number; bytes: number; latest: string | null };
+
+const addToAgent = prepared((db, { id, published, drafts, bytes, latest }: Added) =>
+  db
+    .updateTable('agents')
+    .set((row) => ({
+      published_count: row('published_count', '+', published),
+      draft_count: row('draft_count', '+', drafts),
+      content_bytes: row('content_bytes', '+', bytes),
+      last_published_at: latest,
+    }))
+    .where('id', '=', id)
+    .compile(),
+);
 
 function later(a: string | null, b: string | null): string | null {
   return a !== null && (b === null || a > b) ? a : b;

@@ -1,6 +1,8 @@
-import { sql } from 'kysely';
+import { sql, type Insertable } from 'kysely';
 import type { ReadContext, WriteContext } from '../context.ts';
 import { operation, type CountCall, type Rate, type Ticket } from '../db/operation.ts';
+import { prepared } from '../db/prepared.ts';
+import type { Tables } from '../db/tables.ts';
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
 export const rateWindow = 3_600_000;
@@ -83,18 +85,20 @@ type Ends = {
 
 /** Counted calls of a subject within the hour that ends now. */
 export async function readWindow(ctx: ReadContext, policy: string, subject: string): Promise<Window> {
-  const cutoff = ctx.now() - rateWindow;
-  const { rows } =
-    await sql<Ends>`select newest.at, newest.n, first.at as oldest, first.n - first.units as before
-    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject}
-      order by at desc, n desc limit 1) as newest
-    left join (select at, n, units from rate_calls where policy = ${policy} and subject = ${subject}
-      and at > ${cutoff} order by at, n limit 1) as first on true`.execute(ctx.db);
-  const [ends] = rows;
+  const [ends] = await findEnds(ctx.db, { policy, subject, cutoff: ctx.now() - rateWindow });
   if (!ends) return { used: 0, oldest: null, newest: null };
   const { at, n, oldest, before } = ends;
   return { used: before === null ? 0 : n - before, oldest, newest: { at, n } };
 }
+
+const findEnds = prepared(
+  (db, { policy, subject, cutoff }: { policy: string; subject: string; cutoff: number }) =>
+    sql<Ends>`select newest.at, newest.n, first.at as oldest, first.n - first.units as before
+    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject}
+      order by at desc, n desc limit 1) as newest
+    left join (select at, n, units from rate_calls where policy = ${policy} and subject = ${subject}
+      and at > ${cutoff} order by at, n limit 1) as first on true`.compile(db),
+);
 
 async function append(
   tx: WriteContext,
@@ -104,8 +108,12 @@ async function append(
   { newest }: Window,
 ): Promise<void> {
   const row = { policy, subject, at: Math.max(at, newest?.at ?? 0), n: (newest?.n ?? 0) + units, units };
-  await tx.db.insertInto('rate_calls').values(row).execute();
+  await insertCalls(tx.db, row);
 }
+
+const insertCalls = prepared((db, row: Insertable<Tables['rate_calls']>) =>
+  db.insertInto('rate_calls').values(row).compile(),
+);
 
 function resetIn(now: number, oldest: number): number {
   return Math.max(1, Math.ceil((oldest + rateWindow - now) / 1000));

@@ -1,5 +1,6 @@
 import type { WriteContext } from '../context.ts';
 import type { SearchFields } from '../db/full-text.ts';
+import { prepared } from '../db/prepared.ts';
 import type { PostRow } from '../db/tables.ts';
 import { searchTerms, type Clause, type SearchQuery } from '../search-terms.ts';
 import { parseTags } from './post-views.ts';
@@ -29,14 +30,19 @@ export async function indexPost(
   plainText: string,
 ): Promise<void> {
   const { fields, digest } = searchEntry(post, plainText);
-  const { doc } = await tx.db
+  const [entry] = await storeDigest(tx.db, { postId: post.id, digest });
+  if (!entry) throw new Error(`The search entry of post ${post.id} was not stored`);
+  await tx.fullText.store(tx.db, entry.doc, fields);
+}
+
+const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: string }) =>
+  db
     .insertInto('search_docs')
-    .values({ post_id: post.id, digest })
+    .values({ post_id: postId, digest })
     .onConflict((conflict) => conflict.column('post_id').doUpdateSet({ digest }))
     .returning('doc')
-    .executeTakeFirstOrThrow();
-  await tx.fullText.store(tx.db, doc, fields);
-}
+    .compile(),
+);
 
 /** What the index and `search_docs` store about a post. */
 export function searchEntry(
@@ -73,16 +79,17 @@ const often = 3;
 const mostFrequent = 40;
 
 function frequentTerms(terms: readonly string[]): string[] {
-  const counts = new Map<string, number>();
-  for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1);
-  const frequent: [term: string, count: number][] = [];
-  counts.forEach((count, term) => {
-    if (count >= often) frequent.push([term, count]);
-  });
-  return frequent
-    .toSorted(([, a], [, b]) => b - a)
+  const counted = new Map<string, { readonly term: string; count: number }>();
+  for (const term of terms) {
+    const known = counted.get(term);
+    if (known) known.count++;
+    else counted.set(term, { term, count: 1 });
+  }
+  return [...counted.values()]
+    .filter(({ count }) => count >= often)
+    .toSorted((a, b) => b.count - a.count)
     .slice(0, mostFrequent)
-    .map(([term]) => term);
+    .map(({ term }) => term);
 }
 
 /**

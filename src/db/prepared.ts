@@ -1,0 +1,75 @@
+import type { CompiledQuery, Insertable, Kysely } from 'kysely';
+import type { Tables } from './tables.ts';
+
+/** Stands for a value while a query is built. */
+class Slot {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** How databases that answer without waiting run a text; others are asked through Kysely. */
+export const runAtOnce = new WeakMap<
+  Kysely<Tables>,
+  (text: string, parameters: readonly unknown[]) => unknown[]
+>();
+
+/**
+ * A query that is built once, and then run with other values: for what every publish call or page runs, since to
+ * build a query takes longer than SQLite needs to run it. `build` gets something that stands for each value (it
+ * cannot look at them) and must give the same query every time; all calls pass the same names.
+ */
+export function prepared<Values extends object, Row>(
+  build: (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>,
+): (db: Kysely<Tables>, values: Values) => Promise<Row[]> {
+  /** By dialect. */
+  const built = new Map<unknown, CompiledQuery<Row>>();
+  return async (db, values) => {
+    const dialect = db.getExecutor().adapter.constructor;
+    let query = built.get(dialect);
+    if (query === undefined) {
+      const slots = Object.fromEntries(Object.keys(values).map((name) => [name, new Slot(name)]));
+      query = build(db, slots as Values);
+      built.set(dialect, query);
+    }
+    const parameters = query.parameters.map((value) =>
+      value instanceof Slot ? values[value.name as keyof Values] : value,
+    );
+    const run = runAtOnce.get(db);
+    if (run !== undefined) return run(query.sql, parameters) as Row[];
+    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+  };
+}
+
+/** More rows than this are so seldom inserted that nothing is kept for their number. */
+const mostRows = 12;
+const insertions = new Map<string, ReturnType<typeof prepared<Record<string, unknown>, unknown>>>();
+
+/** Inserts rows of one shape, one or more. A query is built once for each table and number of rows. */
+export async function insertRows<Table extends 'changes' | 'post_tags'>(
+  db: Kysely<Tables>,
+  table: Table,
+  rows: readonly Insertable<Tables[Table]>[],
+): Promise<void> {
+  if (rows.length > mostRows) {
+    await db.insertInto(table).values(rows).execute();
+    return;
+  }
+  const kind = `${table} ${rows.length}`;
+  let insert = insertions.get(kind);
+  if (insert === undefined) {
+    const columns = Object.keys(rows[0] ?? {});
+    insert = prepared((builder, values: Record<string, unknown>) =>
+      builder
+        .insertInto(table)
+        .values(
+          rows.map((_, i) => Object.fromEntries(columns.map((name) => [name, values[name + i]])) as never),
+        )
+        .compile(),
+    );
+    insertions.set(kind, insert);
+  }
+  const values = rows.flatMap((row, i) => Object.entries(row).map(([name, value]) => [name + i, value]));
+  await insert(db, Object.fromEntries(values));
+}
