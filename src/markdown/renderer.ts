@@ -45,10 +45,17 @@ type Task = {
   reject(error: Error): void;
 };
 
+/** Documents that a thread may have at once, so that it need not wait for the main thread between two. */
+const depth = 16;
+/** Longer ones are sent to idle threads only, UTF-16 units: what is given back may be rendered twice. */
+const longestQueued = 16 * 1024;
+/** How long one document may hold up those that were sent to the same thread after it, ms. */
+const patience = 50;
+
 /**
- * Renders in worker threads: one document per thread at a time, in the order of arrival. A thread that passes
- * the deadline or crashes is replaced, and its document refused, so a hostile one costs others nothing but one
- * thread for that long.
+ * Renders in worker threads, in the order of arrival. A thread that passes the deadline or crashes is replaced, and
+ * its document refused. Those that wait in a thread behind a slow one are given to others, so a hostile document
+ * costs the rest nothing but one thread for that long.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
@@ -70,7 +77,6 @@ export function createRenderer(options: RendererOptions): Renderer {
 class Pool {
   private readonly options: Required<RendererOptions>;
   private readonly threads = new Set<Thread>();
-  private readonly idle: Thread[] = [];
   private readonly waiting: Task[] = [];
   private isClosed = false;
 
@@ -104,11 +110,9 @@ class Pool {
   }
 
   private dispatch(): void {
-    for (;;) {
-      const thread = this.idle.at(-1);
-      const task = this.waiting[0];
-      if (thread === undefined || task === undefined) break;
-      this.idle.pop();
+    for (let task = this.waiting[0]; task; task = this.waiting[0]) {
+      const thread = this.leastBusy(task);
+      if (thread === undefined) break;
       this.waiting.shift();
       thread.run(task);
     }
@@ -117,11 +121,28 @@ class Pool {
     for (const thread of this.threads) thread.hold();
   }
 
+  /** An idle thread; a busy one where there can be no more, and the document is short. */
+  private leastBusy({ job }: Task): Thread | undefined {
+    const canStart = this.threads.size < this.options.threads;
+    let load = canStart || job.markdown.length > longestQueued ? 1 : depth;
+    let found: Thread | undefined;
+    for (const thread of this.threads) {
+      if (thread.load >= load) continue;
+      load = thread.load;
+      found = thread;
+    }
+    return found;
+  }
+
   private start(): void {
     const thread: Thread = new Thread(this.options, {
-      onIdle: () => {
-        this.idle.push(thread);
-        this.dispatch();
+      onFree: () => this.dispatch(),
+      onGivenBack: (tasks) => {
+        if (this.isClosed) for (const task of tasks) task.reject(closed());
+        else {
+          this.waiting.unshift(...tasks);
+          this.dispatch();
+        }
       },
       onGone: (wasReady) => this.replace(thread, wasReady),
     });
@@ -131,8 +152,6 @@ class Pool {
   /** A new thread is started at once, so that the next document finds it warm. */
   private replace(thread: Thread, wasReady: boolean): void {
     this.threads.delete(thread);
-    const at = this.idle.indexOf(thread);
-    if (at >= 0) this.idle.splice(at, 1);
     if (this.isClosed) return;
     if (wasReady) {
       this.start();
@@ -149,15 +168,24 @@ class Pool {
 
 const advice = 'Simplify or split it.';
 
-type ThreadEvents = { onIdle(): void; onGone(wasReady: boolean): void };
+type ThreadEvents = {
+  onFree(): void;
+  /** Documents that it was sent and will not answer. */
+  onGivenBack(tasks: readonly Task[]): void;
+  onGone(wasReady: boolean): void;
+};
 
 class Thread {
   private readonly worker: Worker;
   private readonly deadlineMs: number;
   private readonly events: ThreadEvents;
-  private task: Task | undefined;
+  /** What it was sent and has not answered, in order; undefined for what was given back meanwhile. */
+  private sent: (Task | undefined)[] = [];
   private timer: NodeJS.Timeout | undefined;
   private isReady = false;
+  /** Whether it is at a document that takes long. */
+  private isHeldUp = false;
+  private isEnding = false;
 
   constructor(options: Required<RendererOptions>, events: ThreadEvents) {
     this.deadlineMs = options.deadlineMs;
@@ -180,13 +208,35 @@ class Thread {
     this.worker.unref();
   }
 
+  /** Documents in its hands; infinite while it can take none. */
+  get load(): number {
+    return this.isReady && !this.isHeldUp && !this.isEnding ? this.sent.length : Infinity;
+  }
+
   run(task: Task): void {
-    this.task = task;
-    this.timer = setTimeout(() => {
-      void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
-    }, this.deadlineMs);
+    this.sent.push(task);
+    if (this.sent.length === 1) this.watch();
     this.worker.ref();
     this.worker.postMessage(task.job, []);
+  }
+
+  /** Watches over the document that the thread is at. */
+  private watch(): void {
+    const first = Math.min(patience, this.deadlineMs);
+    this.timer = setTimeout(() => {
+      this.timer = setTimeout(() => {
+        void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
+      }, this.deadlineMs - first);
+      this.isHeldUp = true;
+      const [head, ...others] = this.sent;
+      this.sent = [head, ...others.map(() => undefined)];
+      this.giveBack(others);
+    }, first);
+  }
+
+  private giveBack(tasks: readonly (Task | undefined)[]): void {
+    const given = tasks.filter((task) => task !== undefined);
+    if (given.length > 0) this.events.onGivenBack(given);
   }
 
   /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */
@@ -203,26 +253,28 @@ class Thread {
     if (answer.type === 'ready') {
       this.isReady = true;
     } else {
-      const task = this.finish();
+      // It came after the deadline.
+      if (this.isEnding) return;
+      clearTimeout(this.timer);
+      const task = this.sent.shift();
       if (answer.type === 'refused')
         task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
       else task?.resolve(answer);
-      // An answer that came after the deadline: the thread is being ended.
-      if (task === undefined) return;
     }
-    this.worker.unref();
-    this.events.onIdle();
+    this.isHeldUp = false;
+    if (this.sent.length > 0) this.watch();
+    else this.worker.unref();
+    this.events.onFree();
   }
 
+  /** For a thread that ends: refuses the document that it is at, and gives back the others. */
   private refuse(reason: Error): void {
-    this.finish()?.reject(reason);
-  }
-
-  private finish(): Task | undefined {
     clearTimeout(this.timer);
-    const { task } = this;
-    this.task = undefined;
-    return task;
+    this.isEnding = true;
+    const [first, ...others] = this.sent;
+    this.sent = [];
+    first?.reject(reason);
+    this.giveBack(others);
   }
 }
 
