@@ -146,13 +146,9 @@ function hintFor(error: unknown, text: string, { routeOptions }: FastifyRequest)
 function refuseUnbounded(text: string): void {
   let depth = 0;
   let values = 1;
-  let inString = false;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    if (inString) {
-      if (c === 0x5c) i++;
-      else if (c === 0x22) inString = false;
-    } else if (c === 0x22) inString = true;
+    if (c === 0x22) i = endOfString(text, i);
     else if (c === 0x2c) values++;
     else if (c === 0x7b || c === 0x5b) {
       values++;
@@ -160,4 +156,14 @@ function refuseUnbounded(text: string): void {
     } else if (c === 0x7d || c === 0x5d) depth--;
     if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`);
   }
+}
+
+/** Where the string that begins at `start` has its closing quote; the end of the text where it has none. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === 0x5c) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+  return text.length;
 }

@@ -1,8 +1,8 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createHmac,
+  hash,
   hkdfSync,
   randomBytes,
   randomInt,
@@ -24,7 +24,7 @@ export function newToken(): string {
  * secrets need a slow hash.
  */
 export function sha256(text: string): string {
-  return createHash('sha256').update(text, 'utf8').digest('hex');
+  return hash('sha256', text);
 }
 
 /** A UUID of any version, in any case: the form of an id. */
@@ -84,7 +84,6 @@ function deriveKey(secret: string, info: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', info, 32));
 }
 
-const counterBits = 26;
 let lastTime = -1;
 let counter = 0;
 
@@ -94,15 +93,15 @@ let counter = 0;
  * random bits.
  */
 export function uuidv7(now: number): string {
+  // Node keeps random bytes for these in store, which it does not for others.
+  const random = randomUUID();
   if (now === lastTime) counter += 1;
-  else counter = randomInt(2 ** (counterBits - 1));
+  else counter = parseInt(random.slice(0, 7), 16) >>> 3;
   lastTime = now;
-  const bytes = Buffer.allocUnsafe(16);
-  bytes.writeUIntBE(now, 0, 6);
-  bytes.writeUInt16BE(0x7000 | ((counter >>> 14) & 0xfff), 6);
-  bytes.writeUInt16BE(0x8000 | (counter & 0x3fff), 8);
-  randomBytes(6).copy(bytes, 10);
-  return hyphenated(bytes);
+  const time = now.toString(16).padStart(12, '0');
+  const high = (0x7000 | ((counter >>> 14) & 0xfff)).toString(16);
+  const low = (0x8000 | (counter & 0x3fff)).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-${high}-${low}-${random.slice(24)}`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { printable } from './text.ts';
 
 /** Longest slug of an agent: it is a DNS label in one of the variants. */
@@ -48,7 +48,7 @@ export function disambiguatedPostSlug(title: string): string {
 
 /** The first 8 hex digits of the SHA-256 of the title in UTF-8. Pass the title as it is stored (trimmed). */
 export function titleHash(title: string): string {
-  return createHash('sha256').update(title).digest('hex').slice(0, 8);
+  return hash('sha256', title).slice(0, 8);
 }
 
 /** What is wrong with a post's slug as sent, as a predicate that also says what is allowed; null if nothing. */

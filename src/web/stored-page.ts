@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
@@ -60,7 +60,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     twin: page.twin ?? null,
     forms: { br: null, zstd: null, gzip: null, identity: null },
     compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,
-    hash: createHash('sha256').update(body).digest('base64url').slice(0, 22),
+    hash: hash('sha256', body, 'base64url').slice(0, 22),
     caching: cachingHeaders(page, config),
     describing: describingHeaders(page, config),
     lastModified: isFeed ? new Date(now).toUTCString() : null,
