@@ -151,9 +151,10 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
   /** RFC 9116. Made for each request, since it must not outlive its expiry date. */
   function securityText(): Page {
     const contact = /([^\s<>]+)>?$/.exec(mail.from)?.[1] ?? '';
+    const now = ctx.now();
     const lines = [
       `Contact: mailto:${contact}`,
-      `Expires: ${timestamp(ctx.now() - (ctx.now() % day) + securityTextValid)}`,
+      `Expires: ${timestamp(now - (now % day) + securityTextValid)}`,
       'Preferred-Languages: en',
       `Canonical: ${baseUrl}/.well-known/security.txt`,
     ];
