@@ -12,8 +12,9 @@ import v8 from 'v8';
 const here = fileURLToPath(import.meta.url);
 // How a process knows that this launcher started it; the program's own children do not inherit it.
 const launched = 'masthead';
+// Held for as long as the process runs: see keepTickFast.
 const kept = [];
-// As in the first line, and measured (docs/performance.md): nothing of it makes the service slower.
+// As in the first line, and measured (docs/performance.md).
 const smallHeap = '--max-semi-space-size=6';
 const fewArenas = { MALLOC_ARENA_MAX: '2' };
 const [major, minor] = process.versions.node.split('.').map(Number);

@@ -1,6 +1,6 @@
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
-import { insertRows } from './prepared.ts';
+import { insertPrepared } from './prepared.ts';
 
 /**
  * A write: a named function of plain data. Everything that changes the database is one of these, because a
@@ -106,7 +106,7 @@ export async function perform(
     const value = await operationToRun.run(tx, request.input);
     if (changed.size > 0) {
       const rows = Array.from(changed, (tag) => ({ tag, at: request.now }));
-      await insertRows(tx.db, 'changes', rows);
+      await insertPrepared(tx.db, 'changes', rows);
     }
     await savepoint.release();
     return { value, rate, changed: [...changed], mailQueued };

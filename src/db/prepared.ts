@@ -47,7 +47,7 @@ const mostRows = 12;
 const insertions = new Map<string, ReturnType<typeof prepared<Record<string, unknown>, unknown>>>();
 
 /** Inserts rows of one shape, one or more. A query is built once for each table and number of rows. */
-export async function insertRows<Table extends 'changes' | 'post_tags'>(
+export async function insertPrepared<Table extends 'changes' | 'post_tags'>(
   db: Kysely<Tables>,
   table: Table,
   rows: readonly Insertable<Tables[Table]>[],

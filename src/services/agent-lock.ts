@@ -13,6 +13,7 @@ export async function lockAgent(tx: WriteContext, agentId: string): Promise<Agen
   return findAgent(tx, agentId);
 }
 
+/** The agent as it is now, whoever may be changing it; undefined when there is none. */
 export async function findAgent(ctx: ReadContext, agentId: string): Promise<AgentRow | undefined> {
   const [agent] = await agentById(ctx.db, { agentId });
   return agent;

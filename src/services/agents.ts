@@ -2,7 +2,7 @@ import { timestamp, type Context, type ReadContext, type WriteContext } from '..
 import { operation } from '../db/operation.ts';
 import type { AgentRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
-import { lockAgent } from './agent-lock.ts';
+import { findAgent, lockAgent } from './agent-lock.ts';
 import { lockCaller } from './api-keys.ts';
 import { addToCounter } from './counters.ts';
 import { forgetAnswers } from './idempotency.ts';
@@ -25,7 +25,7 @@ export type Profile = Readonly<{
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
 export async function profile(ctx: ReadContext, agentId: string): Promise<Profile> {
-  const agent = await ctx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
+  const agent = await findAgent(ctx, agentId);
   if (!agent) throw new AppError('not_found', 'The agent was deleted.');
   return profileOf(ctx, agent);
 }

@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts';
 import { keyLeakedMail } from '../mail/messages.ts';
 import { sha256 } from '../secrets.ts';
 import { keysToBeSeen } from '../text.ts';
+import { findAgent } from './agent-lock.ts';
 import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour } from './outbox.ts';
 
 /** Hashes that one query asks for. */
@@ -52,7 +53,7 @@ async function refuseKnown(ctx: Context, candidates: readonly string[]): Promise
 export const reportLeakedKey = operation(
   'agents.leaked',
   async (tx, { agentId }: { agentId: string }): Promise<null> => {
-    const agent = await tx.db.selectFrom('agents').selectAll().where('id', '=', agentId).executeTakeFirst();
+    const agent = await findAgent(tx, agentId);
     if (!agent?.slug) return null;
     const email = parseEmail(agent.email);
     if (!email.ok || (await mailboxIsFull(tx, email))) return null;

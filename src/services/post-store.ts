@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
 import { operation } from '../db/operation.ts';
-import { insertRows, prepared } from '../db/prepared.ts';
+import { insertPrepared, prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
 import { lockCaller } from './api-keys.ts';
 import { addToCounter } from './counters.ts';
@@ -128,7 +128,7 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
     published_at: next.published_at ?? '',
     post_id: next.id,
   }));
-  if (rows.length > 0) await insertRows(tx.db, 'post_tags', rows);
+  if (rows.length > 0) await insertPrepared(tx.db, 'post_tags', rows);
 }
 
 /** Updates the author's and the site's totals, and notes what the change makes stale. */

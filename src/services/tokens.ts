@@ -3,7 +3,7 @@ import type { AgentRow, TokenRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { verificationMail } from '../mail/messages.ts';
 import { newToken, sha256, uuidV4Pattern } from '../secrets.ts';
-import { lockAgent } from './agent-lock.ts';
+import { findAgent, lockAgent } from './agent-lock.ts';
 import { enqueueMail, mailedAgent, type Mailbox } from './outbox.ts';
 
 /** Lifetime of tokens, ms. */
@@ -84,8 +84,7 @@ export async function findToken(
     .where('hash', '=', sha256(token.toLowerCase()))
     .executeTakeFirst();
   if (row && row.kind !== kind) throw otherToken(row.kind);
-  const agent =
-    row && (await ctx.db.selectFrom('agents').selectAll().where('id', '=', row.agent_id).executeTakeFirst());
+  const agent = row && (await findAgent(ctx, row.agent_id));
   const hint =
     kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
   if (!row || !agent) {
