@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=6
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=8
 // Starts Masthead under a Node that can run it. Plain JavaScript of Node 12, so that an old one can say what it lacks.
 import { createHook } from 'async_hooks';
 import { spawn } from 'child_process';
@@ -15,7 +15,7 @@ const launched = 'masthead';
 // Held for as long as the process runs: see keepTickFast.
 const kept = [];
 // As in the first line, and measured (docs/performance.md).
-const smallHeap = '--max-semi-space-size=6';
+const smallHeap = '--max-semi-space-size=8';
 const fewArenas = { MALLOC_ARENA_MAX: '2' };
 const [major, minor] = process.versions.node.split('.').map(Number);
 
@@ -29,6 +29,8 @@ function run() {
   keepCompiledCode();
   // Left alone, the heap grows to four times what is in use before it is collected.
   v8.setFlagsFromString('--heap-growing-percent=50');
+  // What the main thread's was started with would count for all threads, which have limits of their own.
+  v8.setFlagsFromString('--max-semi-space-size=0');
   // The young generation is small: to wake other threads for it costs more than they take over.
   v8.setFlagsFromString('--no-parallel-scavenge');
   const source = existsSync(join(dirname(here), '..', 'src', 'cli.ts'));

@@ -55,7 +55,7 @@ export async function createSqliteEngine(
   function startWriter(): Promise<Worker> {
     const thread = new Worker(threadEntry('writer'), {
       workerData: writerData,
-      resourceLimits: { maxYoungGenerationSizeMb: youngMemory },
+      resourceLimits: { maxYoungGenerationSizeMb: youngMemory.writer },
     });
     return new Promise((resolve, reject) => {
       thread.once('message', () => {

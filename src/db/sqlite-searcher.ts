@@ -25,7 +25,7 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
   function start(): Worker {
     const worker = new Worker(threadEntry('search'), {
       workerData: file,
-      resourceLimits: { maxYoungGenerationSizeMb: youngMemory },
+      resourceLimits: { maxYoungGenerationSizeMb: youngMemory.search },
     });
     worker.on('message', ({ id, matches }: SearchAnswer) => {
       waiting.get(id)?.resolve(matches);

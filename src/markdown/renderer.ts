@@ -193,7 +193,10 @@ class Thread {
     this.worker = new Worker(threadEntry('render'), {
       env: {},
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: options.memoryMb, maxYoungGenerationSizeMb: youngMemory },
+      resourceLimits: {
+        maxOldGenerationSizeMb: options.memoryMb,
+        maxYoungGenerationSizeMb: youngMemory.render,
+      },
     });
     this.worker.on('message', (answer: Answer) => this.receive(answer));
     this.worker.on('error', (error: NodeJS.ErrnoException) => {
