@@ -9,7 +9,7 @@ export type Plan = {
   readonly seconds: number;
   /** How often each side is loaded. */
   readonly rounds: number;
-  /** Seconds of load before the first round; 1 unless told. */
+  /** Seconds of load before the first round, in which what is hot is compiled; 3 unless told. */
   readonly warmUp?: number;
 };
 
@@ -20,7 +20,7 @@ export type Comparison = { readonly ours: Load; readonly theirs: Load; readonly 
  * and the median of the rounds' ratios of requests a second.
  */
 export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Comparison> {
-  const { seconds, rounds, warmUp = 1 } = plan;
+  const { seconds, rounds, warmUp = 3 } = plan;
   for (const side of [ours, theirs]) await load(side.server, side.shots, warmUp);
   const mine: Load[] = [];
   const other: Load[] = [];

@@ -31,8 +31,9 @@ const { values } = parseArgs({
   options: {
     /** Parts to run, by name, parted by commas; all unless told. */
     only: { type: 'string', default: Object.keys(parts).join(',') },
-    seconds: { type: 'string', default: '3' },
-    rounds: { type: 'string', default: '5' },
+    /** Short loads, many times in turn: what else the machine does for some seconds spoils few of the pairs. */
+    seconds: { type: 'string', default: '1' },
+    rounds: { type: 'string', default: '15' },
     posts: { type: 'string', default: '10000' },
     /** `Ghost 6.65=http://127.0.0.1:2368/a-post/`: a post of somebody else's server; can be repeated. */
     rival: { type: 'string', multiple: true, default: [] },
