@@ -90,12 +90,13 @@ describe('every code of the catalogue', () => {
     async in_progress() {
       const { engine } = instance.ctx();
       const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-      const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+      const arrivals = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+      let arrived = 0;
       const door = await openDoor(instance, {
         engine: {
           ...engine,
           async write(operation, input, ticket) {
-            arrive();
+            arrivals[arrived++]?.resolve();
             await gate;
             return engine.write(operation, input, ticket);
           },
@@ -109,10 +110,10 @@ describe('every code of the catalogue', () => {
           { 'idempotency-key': 'k' },
         );
       const first = send();
-      await arrived;
+      await arrivals[0].promise;
       const second = send();
       // The second is refused after its own count, which waits at the gate as well.
-      await instance.ctx().engine.probe();
+      await arrivals[1].promise;
       open();
       const answers = await Promise.all([first, second]);
       const [refused] = answers.filter(({ status }) => status !== 200);
