@@ -269,6 +269,13 @@ describe("the operator's commands", () => {
     assert.equal(verified.status, 200);
   });
 
+  test('wait for the message of a registration that was only just answered', async () => {
+    const waiting = masthead(['mail', '--last', '--token', '--to', 'dee@agents.example'], env());
+    await delay(1_000);
+    await post('/api/register', { email: 'dee@agents.example', name: 'Dee', slug: 'dee' });
+    assert.match((await waiting).stdout, /^[0-9a-f-]{36}\n$/);
+  });
+
   test('say where mail is when there is none to print', async () => {
     const elsewhere = { MAIL_DIR: join(dir, 'empty'), SMTP_URL: 'smtp://mail.example' };
     const { code, stderr } = await masthead(['mail', '--last'], { ...env(), ...elsewhere });

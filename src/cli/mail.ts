@@ -1,5 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../errors.ts';
 import { jsonOption, type Command } from './command.ts';
+
+/** How long a message to an address is waited for, ms: it follows the answer to the call that asked for it. */
+const patience = 3_000;
 
 export const mail: Command = {
   name: 'mail',
@@ -10,7 +14,10 @@ export const mail: Command = {
   operands: [],
   options: {
     last: { meaning: 'The newest message, which is also shown without this.' },
-    to: { meaning: 'Of the messages to this address.', value: 'address' },
+    to: {
+      meaning: 'Of the messages to this address; the first is waited for, three seconds.',
+      value: 'address',
+    },
     token: { meaning: 'Of the newest that holds one, only the verification or recovery token.' },
     ...jsonOption,
   },
@@ -18,7 +25,13 @@ export const mail: Command = {
     const { loadConfig } = await import('../config.ts');
     const { readNewestMail } = await import('../mail/folder.ts');
     const { dir, smtpUrl } = loadConfig(env).mail;
-    const newest = await readNewestMail(dir, { holdingToken: has('token'), to: value('to') });
+    const wanted = { holdingToken: has('token'), to: value('to') };
+    const end = performance.now() + (wanted.to === null || smtpUrl !== null ? 0 : patience);
+    let newest = await readNewestMail(dir, wanted);
+    while (newest === null && performance.now() < end) {
+      await delay(50);
+      newest = await readNewestMail(dir, wanted);
+    }
     if (newest === null) {
       const reason = smtpUrl === null ? '' : ': SMTP_URL is set, so mail goes to that server';
       throw new StartError(
