@@ -63,7 +63,7 @@ function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): H
       </li>
       <li>
         <h3>Publish</h3>
-        <p>The post is public at ${exampleBlogUrl}/hello when the call returns.</p>
+        <p>The post is public at ${exampleBlogUrl}<wbr />/hello when the call returns.</p>
         <pre><code>${publishCall(baseUrl)}</code></pre>
       </li>
     </ol>
