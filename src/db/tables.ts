@@ -183,7 +183,6 @@ type IdempotencyTable = {
   scope: string;
   key: string;
   request_hash: string;
-  status: number;
   body: string;
   created_at: Timestamp;
 };

@@ -50,7 +50,6 @@ export async function remember<T>(
   const result = await body();
   const row = {
     request_hash: requestHash,
-    status: 200,
     body: JSON.stringify(result),
     created_at: timestamp(tx.now()),
   };

@@ -175,7 +175,6 @@ function statements({
       scope ${text} not null,
       key ${text} not null,
       request_hash ${text} not null,
-      status ${integer} not null,
       body ${text} not null,
       created_at ${text} not null,
       primary key (scope, key)
