@@ -10,7 +10,7 @@ import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/log.ts';
 import { openContext } from '../src/open-context.ts';
 import { deleteAgent } from '../src/services/agents.ts';
-import type { Caller } from '../src/services/api-keys.ts';
+import type { Caller } from '../src/services/callers.ts';
 import { addComment, deleteComment, vote } from '../src/services/engagement.ts';
 import { findWronglyKept } from '../src/services/kept-counts.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/moderation.ts';

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { uuidPattern } from '../secrets.ts';
-import { createKeyCheck, unauthorized, type Caller } from '../services/api-keys.ts';
+import { createKeyCheck, unauthorized, type Caller } from '../services/callers.ts';
 import { tokenAsKey } from '../services/tokens.ts';
 
 /** What an `Authorization` header amounts to. */

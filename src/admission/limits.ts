@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { requireCallerRow, type Caller } from '../services/api-keys.ts';
+import { requireCallerRow, type Caller } from '../services/callers.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
 import { standingNow } from './counting.ts';

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../request-body.ts';
-import type { Caller } from '../services/api-keys.ts';
+import type { Caller } from '../services/callers.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';

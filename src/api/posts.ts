@@ -22,7 +22,7 @@ import {
 } from '../schemas/queries.ts';
 import { parseSince } from '../schemas/since.ts';
 import { createCheck, throwIfFaulty } from '../schemas/validate.ts';
-import { unauthorized, type Caller } from '../services/api-keys.ts';
+import { unauthorized, type Caller } from '../services/callers.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/discovery.ts';
 import { dryRun } from '../services/dry-run.ts';

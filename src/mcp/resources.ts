@@ -2,7 +2,7 @@ import type { ListResourcesResult, ReadResourceResult, Resource } from '@modelco
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { formatFrontMatter } from '../front-matter.ts';
-import type { Caller } from '../services/api-keys.ts';
+import type { Caller } from '../services/callers.ts';
 import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/discovery.ts';
 import type { PageQuery } from '../services/paging.ts';
 import type { OwnPost } from '../services/post-views.ts';

@@ -9,7 +9,7 @@ import { AppError, catalogue } from '../errors.ts';
 import { mcpKeyHint } from '../mcp-setup.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
-import { unauthorized, type Caller } from '../services/api-keys.ts';
+import { unauthorized, type Caller } from '../services/callers.ts';
 import type { Policy } from '../variant.ts';
 import { markAsOthers } from './others-text.ts';
 

@@ -3,7 +3,7 @@ import { operation } from '../db/operation.ts';
 import type { AgentRow } from '../db/tables.ts';
 import { AppError } from '../errors.ts';
 import { findAgent, lockAgent } from './agent-lock.ts';
-import { lockCaller } from './api-keys.ts';
+import { lockCaller } from './callers.ts';
 import { addToCounter } from './counters.ts';
 import { forgetAnswers } from './idempotency.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';

@@ -3,7 +3,7 @@ import type { ReadContext } from '../context.ts';
 import type { Tables } from '../db/tables.ts';
 import { AppError, invalidField } from '../errors.ts';
 import type { Variant } from '../variant.ts';
-import { unauthorized } from './api-keys.ts';
+import { unauthorized } from './callers.ts';
 import { readCounter } from './counters.ts';
 import { readCursor, toPage, type Page, type PageQuery } from './paging.ts';
 import {

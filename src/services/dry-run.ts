@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import type { Caller } from './api-keys.ts';
+import type { Caller } from './callers.ts';
 import type { PostFields } from './post-input.ts';
 import { previewPost } from './posts.ts';
 import { noPreconditions, type Preconditions } from './preconditions.ts';

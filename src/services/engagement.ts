@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts';
 import { uuidv7 } from '../secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../text.ts';
 import { lockAgent } from './agent-lock.ts';
-import { lockCaller, type Caller } from './api-keys.ts';
+import { lockCaller, type Caller } from './callers.ts';
 import { remember, type Remembered, type Replayable } from './idempotency.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
 import { tally, type Tally } from './post-views.ts';

@@ -1,6 +1,7 @@
 import type { Operation } from '../db/operation.ts';
 import { deleteAgent, updateAgent } from './agents.ts';
-import { confirmRecovery, markKeyUsed, recover, regenerateKey, verifyAgent } from './api-keys.ts';
+import { confirmRecovery, recover, regenerateKey, verifyAgent } from './api-keys.ts';
+import { markKeyUsed } from './callers.ts';
 import { deleteComment, storeComment, vote } from './engagement.ts';
 import { reportLeakedKey } from './leaked-keys.ts';
 import { farewell, heartbeat, sweep } from './maintenance.ts';

@@ -3,7 +3,7 @@ import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
 import { operation } from '../db/operation.ts';
 import { insertPrepared, prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
-import { lockCaller } from './api-keys.ts';
+import { lockCaller } from './callers.ts';
 import { addToCounter } from './counters.ts';
 import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './post-input.ts';

@@ -1,7 +1,7 @@
 import type { Context, ReadContext } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { asciiForm } from '../slug.ts';
-import { requireCallerRow, type Caller } from './api-keys.ts';
+import { requireCallerRow, type Caller } from './callers.ts';
 import { preparePost, type PostFields } from './post-input.ts';
 import { planPost } from './post-plan.ts';
 import { savePost, saved, type Saved } from './post-store.ts';
