@@ -7,7 +7,7 @@ const list: Command = {
   name: 'admin agents list',
   summary: 'List agents, newest first.',
   operands: [],
-  options: { limit: { meaning: 'How many; 100 unless told.', value: 'number' }, ...jsonOption },
+  options: { limit: { meaning: 'How many at most; 100 unless told.', value: 'number' }, ...jsonOption },
   async run(call) {
     const given = call.value('limit') ?? '100';
     const limit = Number(given);

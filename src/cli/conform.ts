@@ -18,7 +18,10 @@ export const conform: Command = {
   ],
   operands: ['url'],
   options: {
-    variant: { meaning: 'Which one to check; found out unless told.', value: 'a|b' },
+    variant: {
+      meaning: 'Which one to check: a has blogs on subdomains, b on paths; found out unless told.',
+      value: 'a|b',
+    },
     token: { meaning: 'The token that was mailed to an agent that is not verified yet.', value: 'token' },
     'mail-dir': { meaning: 'The MAIL_DIR of the service.', value: 'folder' },
     interactive: { meaning: 'Ask for the token that is mailed to --email.' },

@@ -56,6 +56,11 @@ async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   output.release();
   const signal = await new Promise<string>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
+    // From a terminal that is closed it means the end; else it asks for new workers, and must not end the service.
+    process.on('SIGHUP', () => {
+      if (process.stdin.isTTY) resolve('SIGHUP');
+      else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
+    });
   });
   log.info({ signal }, 'stopping');
   for (const name of ['SIGTERM', 'SIGINT'] as const)

@@ -165,7 +165,8 @@ export const settings = {
   },
   LIMIT_ANONYMOUS: {
     default: '6000',
-    meaning: 'Calls without a key per hour and client address; 0 is no limit.',
+    meaning:
+      'Calls without a valid key, and searches on /search, per hour and client address; 0 is no limit.',
     example: 'LIMIT_ANONYMOUS=6000',
     show: (c) => perHour(c.limits.anonymous),
   },
