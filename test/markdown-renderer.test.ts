@@ -9,6 +9,8 @@ import { hostileDocuments } from './markdown-hostile-cases.ts';
 
 /** Takes a second or more, and is not large. */
 const slow = `${`\`\`\`csharp\n${'a\n'.repeat(4000)}\`\`\`\n`.repeat(8)}${'- a\n* b\n'.repeat(40_000)}`;
+/** Takes longer than a thread's others wait for it, and is short enough to be sent to a busy one. */
+const held = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(4000)}`;
 /** Takes some hundred MiB. */
 const heavy = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(10);
 
@@ -69,6 +71,18 @@ describe('the render threads', () => {
     await renderer.close();
     await slowly;
   });
+
+  for (const threads of [1, 2]) {
+    test(`answer short documents that all take long, and those among them, with ${threads}`, async (t) => {
+      const renderer = createRenderer({ threads, deadlineMs: 60_000 });
+      t.after(() => renderer.close());
+      await renderer.renderPost('warm');
+      const posts = await Promise.all(
+        Array.from({ length: 24 }, (_, at) => renderer.renderPost(at % 4 === 0 ? `${held}\n\n${at}` : `${at}`)),
+      );
+      posts.forEach(({ html }, at) => assert.ok(html.endsWith(`<p dir="auto">${at}</p>\n`)));
+    });
+  }
 
   test('that run out of memory are reported and replaced', async (t) => {
     const crashes: NodeJS.ErrnoException[] = [];

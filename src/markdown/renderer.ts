@@ -1,19 +1,9 @@
 import { Worker } from 'node:worker_threads';
-import { AppError, type FieldFault } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { threadEntry, youngMemory } from '../thread-entry.ts';
 import { unrenderable } from './refusal.ts';
+import { counts, type Answer, type Job } from './render-jobs.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
-import type { Kind } from './writer.ts';
-
-/** What a thread is asked to do. */
-export type Job = { readonly kind: Kind; readonly markdown: string };
-
-/** What a thread sends: first that it is ready, then one answer per job. */
-export type Answer =
-  | { readonly type: 'ready' }
-  | { readonly type: 'post'; readonly rendered: RenderedPost }
-  | { readonly type: 'comment'; readonly rendered: RenderedComment }
-  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
@@ -54,8 +44,8 @@ const patience = 50;
 
 /**
  * Renders in worker threads, in the order of arrival. A thread that passes the deadline or crashes is replaced, and
- * its document refused. Those that wait in a thread behind a slow one are given to others, so a hostile document
- * costs the rest nothing but one thread for that long.
+ * its document refused. Those that wait in a thread behind a slow one are given to others, if there are any, so a
+ * hostile document costs the rest nothing but one thread for that long.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
@@ -179,8 +169,13 @@ class Thread {
   private readonly worker: Worker;
   private readonly deadlineMs: number;
   private readonly events: ThreadEvents;
+  private readonly shared = new Int32Array(new SharedArrayBuffer(Object.keys(counts).length * 4));
+  /** Whether another thread can take what waits in this one. */
+  private readonly hasOthers: boolean;
   /** What it was sent and has not answered, in order; undefined for what was given back meanwhile. */
   private sent: (Task | undefined)[] = [];
+  /** Number of the last job that it was sent. */
+  private lastSent = 0;
   private timer: NodeJS.Timeout | undefined;
   private isReady = false;
   /** Whether it is at a document that takes long. */
@@ -189,8 +184,10 @@ class Thread {
 
   constructor(options: Required<RendererOptions>, events: ThreadEvents) {
     this.deadlineMs = options.deadlineMs;
+    this.hasOthers = options.threads > 1;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
+      workerData: this.shared,
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -211,30 +208,48 @@ class Thread {
     this.worker.unref();
   }
 
-  /** Documents in its hands; infinite while it can take none. */
+  /**
+   * Documents in its hands; infinite while it can take none. It takes none before it has answered for those that were
+   * given back, so that one that comes to it again is the first and is rendered.
+   */
   get load(): number {
-    return this.isReady && !this.isHeldUp && !this.isEnding ? this.sent.length : Infinity;
+    if (!this.isReady || this.isHeldUp || this.isEnding || this.sent.includes(undefined)) return Infinity;
+    return this.sent.length;
   }
 
   run(task: Task): void {
     this.sent.push(task);
+    this.lastSent = (this.lastSent + 1) | 0;
     if (this.sent.length === 1) this.watch();
     this.worker.ref();
     this.worker.postMessage(task.job, []);
   }
 
-  /** Watches over the document that the thread is at. */
+  /** Watches over the document that the thread is at. Where it was this side that was slow, an answer is on its way. */
   private watch(): void {
     const first = Math.min(patience, this.deadlineMs);
     this.timer = setTimeout(() => {
+      if (this.answersOnTheirWay() > 0) return;
       this.timer = setTimeout(() => {
+        if (this.answersOnTheirWay() > 0) return;
         void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
       }, this.deadlineMs - first);
       this.isHeldUp = true;
-      const [head, ...others] = this.sent;
-      this.sent = [head, ...others.map(() => undefined)];
-      this.giveBack(others);
+      if (this.hasOthers) this.giveBackOthers();
     }, first);
+  }
+
+  private answersOnTheirWay(): number {
+    const lastReceived = this.lastSent - this.sent.length;
+    return (Atomics.load(this.shared, counts.answered) - lastReceived) | 0;
+  }
+
+  private giveBackOthers(): void {
+    const [head, ...others] = this.sent;
+    Atomics.store(this.shared, counts.skipAfter, this.lastSent - others.length);
+    Atomics.store(this.shared, counts.skipTo, this.lastSent);
+    this.sent = [head, ...others.map(() => undefined)];
+    this.giveBack(others);
   }
 
   private giveBack(tasks: readonly (Task | undefined)[]): void {
@@ -253,6 +268,7 @@ class Thread {
   }
 
   private receive(answer: Answer): void {
+    let skipped: Task | undefined;
     if (answer.type === 'ready') {
       this.isReady = true;
     } else {
@@ -260,24 +276,28 @@ class Thread {
       if (this.isEnding) return;
       clearTimeout(this.timer);
       const task = this.sent.shift();
-      if (answer.type === 'refused')
+      if (answer.type === 'skipped') skipped = task;
+      else if (answer.type === 'refused')
         task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
       else task?.resolve(answer);
     }
     this.isHeldUp = false;
     if (this.sent.length > 0) this.watch();
     else this.worker.unref();
+    this.giveBack([skipped]);
     this.events.onFree();
   }
 
-  /** For a thread that ends: refuses the document that it is at, and gives back the others. */
+  /**
+   * For a thread that ends: refuses the document that it is at, and gives back the others, also those whose answers
+   * are on their way, since they may not arrive.
+   */
   private refuse(reason: Error): void {
     clearTimeout(this.timer);
     this.isEnding = true;
-    const [first, ...others] = this.sent;
-    this.sent = [];
-    first?.reject(reason);
-    this.giveBack(others);
+    const [culprit] = this.sent.splice(this.answersOnTheirWay(), 1);
+    culprit?.reject(reason);
+    this.giveBack(this.sent.splice(0));
   }
 }
 
