@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { operation, type CountCall, type Operation } from '../src/db/operation.ts';
-import { createSqliteWriter, type Envelope } from '../src/db/sqlite-writer.ts';
+import { createSqliteWriter, type Answers, type Envelope } from '../src/db/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
@@ -24,6 +24,26 @@ const countCall: CountCall = async (tx, { subject }) => {
   await sql`insert into calls (subject) values (${subject})`.execute(tx.db);
   return { allowed: true, remaining: 1, reset: 1 };
 };
+
+test('an operation may tell of more changes than a statement has parameters for', async (t) => {
+  const { database, run } = openWriter(t);
+  const many = operation('many', async (tx) => {
+    for (let i = 0; i < 20_000; i++) tx.changed(`post:${i}`);
+  });
+  const [answer] = (await run(many, [null])).flat();
+  assert.equal(answer?.[1].error, undefined);
+  assert.equal(database.prepare('select count(distinct tag) as n from changes').get()?.['n'], 20_000);
+});
+
+test('operations that wait for a locked database are refused together', async (t) => {
+  const { database, run } = openWriter(t);
+  database.exec('begin immediate');
+  const commits = await run(note, [{ word: 'a' }, { word: 'b' }, { word: 'c' }]);
+  assert.deepEqual(
+    commits.map((answers) => answers.map(([id, { error }]) => [id, error?.code])),
+    [[0, 1, 2].map((id) => [id, 'unavailable'])],
+  );
+});
 
 for (const { name, inputs, stored } of [
   {
@@ -55,26 +75,8 @@ for (const { name, inputs, stored } of [
   },
 ] satisfies { name: string; inputs: Input[]; stored: string }[]) {
   test(`an operation that fails ${name} is undone alone, and its call stays counted`, async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const file = join(folder, 'masthead.db');
-    const database = new DatabaseSync(file);
-    t.after(() => database.close());
-    database.exec('create table words (word text unique); create table calls (subject text)');
-    database.exec('create virtual table found using fts5 (word)');
-
-    const waiting: Envelope[] = inputs.map((input, id) => ({
-      id,
-      request: { name: 'note', input, now: 0, ticket: { policy: 'p', subject: 's', quota: 9, rate: null } },
-    }));
-    const operations = new Map([['note', note as Operation<never, unknown>]]);
-    const context = { config: {} as never, secretKey: Buffer.alloc(32) };
-    const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
-    const answers = [];
-    for (let first = waiting.shift(); first; first = waiting.shift())
-      answers.push(...(await writer.runBatch(first, () => 0)));
-    writer.close();
-
+    const { database, run } = openWriter(t);
+    const answers = (await run(note, inputs)).flat();
     assert.deepEqual(
       answers.map(([id, { value, error }]) => [id, value, error === undefined]),
       inputs.map((input, id) => ('fails' in input ? [id, undefined, false] : [id, input.word, true])),
@@ -89,4 +91,42 @@ for (const { name, inputs, stored } of [
     assert.equal(words('found'), stored);
     assert.equal(database.prepare('select count(*) as n from calls').get()?.['n'], inputs.length);
   });
+}
+
+/** A database of its own, and how operations that wait together are run on it. */
+function openWriter(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'masthead.db');
+  const database = new DatabaseSync(file);
+  t.after(() => database.close());
+  database.exec(`
+    pragma journal_mode = wal;
+    create table words (word text unique);
+    create table calls (subject text);
+    create table changes (seq integer primary key, tag text, at integer);
+    create virtual table found using fts5 (word)`);
+  return {
+    database,
+    /** What was answered, commit by commit. */
+    run: async <I>(toRun: Operation<I, unknown>, inputs: readonly I[]): Promise<Answers[]> => {
+      const waiting: Envelope[] = inputs.map((input, id) => ({
+        id,
+        request: {
+          name: toRun.name,
+          input,
+          now: 0,
+          ticket: { policy: 'p', subject: 's', quota: 9, rate: null },
+        },
+      }));
+      const operations = new Map([[toRun.name, toRun as Operation<never, unknown>]]);
+      const context = { config: {} as never, secretKey: Buffer.alloc(32) };
+      const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
+      const answers: Answers[] = [];
+      for (let first = waiting.shift(); first; first = waiting.shift())
+        answers.push(await writer.runBatch(first, () => 0));
+      writer.close();
+      return answers;
+    },
+  };
 }

@@ -42,7 +42,7 @@ export function prepared<Values extends object, Row>(
   };
 }
 
-/** More rows than this are so seldom inserted that nothing is kept for their number. */
+/** Rows of one statement, so that few texts are kept, and none has more parameters than a database takes. */
 const mostRows = 12;
 const insertions = new Map<string, ReturnType<typeof prepared<Record<string, unknown>, unknown>>>();
 
@@ -53,7 +53,8 @@ export async function insertPrepared<Table extends 'changes' | 'post_tags'>(
   rows: readonly Insertable<Tables[Table]>[],
 ): Promise<void> {
   if (rows.length > mostRows) {
-    await db.insertInto(table).values(rows).execute();
+    for (let from = 0; from < rows.length; from += mostRows)
+      await insertPrepared(db, table, rows.slice(from, from + mostRows));
     return;
   }
   const kind = `${table} ${rows.length}`;
@@ -64,12 +65,16 @@ export async function insertPrepared<Table extends 'changes' | 'post_tags'>(
       builder
         .insertInto(table)
         .values(
-          rows.map((_, i) => Object.fromEntries(columns.map((name) => [name, values[name + i]])) as never),
+          rows.map(
+            (_, i) => Object.fromEntries(columns.map((name) => [name, values[`${name} ${i}`]])) as never,
+          ),
         )
         .compile(),
     );
     insertions.set(kind, insert);
   }
-  const values = rows.flatMap((row, i) => Object.entries(row).map(([name, value]) => [name + i, value]));
+  const values = rows.flatMap((row, i) =>
+    Object.entries(row).map(([name, value]) => [`${name} ${i}`, value]),
+  );
   await insert(db, Object.fromEntries(values));
 }

@@ -80,6 +80,12 @@ export function createSqliteWriter(
     const batch: Envelope[] = [first];
     try {
       turns.begin();
+    } catch (error) {
+      // Those that waited as long would each wait as long again, one after another.
+      for (let other = next(); other; other = next()) batch.push(other);
+      return refused(batch, error);
+    }
+    try {
       const start = now();
       const isFull = () => batch.length >= batchOperations || now() - start >= batchTime;
       const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : next())).catch(
@@ -94,16 +100,20 @@ export function createSqliteWriter(
       return answers;
     } catch (error) {
       if (raw.isTransaction) raw.exec('rollback');
-      const outcome: Outcome = {
-        error: plainError(sqliteFailure(error)),
-        rate: null,
-        changed: [],
-        mailQueued: false,
-      };
-      return batch.map(({ id }) => [id, outcome]);
+      return refused(batch, error);
     } finally {
       turns.ended();
     }
+  }
+
+  function refused(batch: readonly Envelope[], error: unknown): Answers {
+    const outcome: Outcome = {
+      error: plainError(sqliteFailure(error)),
+      rate: null,
+      changed: [],
+      mailQueued: false,
+    };
+    return batch.map(({ id }) => [id, outcome]);
   }
 
   /**
