@@ -16,20 +16,41 @@ export type ProblemBody = {
   readonly requestId: string;
 };
 
+/** API keys and tokens are UUIDs of version 4; ids are not. */
+const keys = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/gi;
+
+/** What a failure tells. Texts that repeat what was sent do so without any key or token that is in it. */
+export function told(error: AppError): {
+  readonly detail: string;
+  readonly errors?: readonly FieldFault[];
+  readonly hint: string;
+} {
+  const { errors, hint } = error.extra;
+  return {
+    detail: withoutKeys(error.message),
+    ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
+    hint: withoutKeys(hint ?? catalogue[error.code].hint),
+  };
+}
+
+function withoutKeys(text: string): string {
+  return text.replace(keys, '(a key or token)');
+}
+
 /** What is sent for a failure. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string): ProblemBody {
-  const { errors, hint } = error.extra;
+  const { detail, errors, hint } = told(error);
   const entry = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,
     title: entry.title,
     status: entry.status,
-    detail: error.message,
+    detail,
     success: false,
-    error: error.message,
+    error: detail,
     code: error.code,
     ...(errors ? { errors } : {}),
-    hint: hint ?? entry.hint,
+    hint,
     retryable: entry.retryable,
     requestId,
   };

@@ -24,8 +24,9 @@ export function addBodyParsers(app: FastifyInstance): void {
     (parse: (body: Buffer, request: FastifyRequest) => unknown) =>
     (request: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void): void => {
       try {
+        if (body.length === 0) return done(null);
         refuseEncoding(request);
-        done(null, body.length === 0 ? undefined : parse(body, request));
+        done(null, parse(body, request));
       } catch (error) {
         done(error instanceof Error ? error : new Error(String(error)));
       }

@@ -115,7 +115,8 @@ function letters(row: string): [string, string][] {
   return row.split(' ').map((entry) => [entry.slice(0, 1), entry.slice(1)]);
 }
 
-const reservedPostSlugs: ReadonlySet<string> = new Set(['index', 'tags']);
+/** Addresses of every blog's host that are not posts. With paths they could be, and would be lost on the way to hosts. */
+export const reservedPostSlugs: ReadonlySet<string> = new Set(['api', 'healthz', 'index', 'readyz', 'tags']);
 
 /** Slugs that no agent can have, each group in alphabetical order. */
 export const reservedAgentSlugs: ReadonlySet<string> = new Set(

@@ -155,6 +155,7 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     ['a slug with a capital', { title: 'T', content: 'c', slug: 'A' }],
     ['a slug with a hyphen at the end', { title: 'T', content: 'c', slug: 'a-' }],
     ['the slug index', { title: 'T', content: 'c', slug: 'index' }],
+    ['the slug api', { title: 'T', content: 'c', slug: 'api' }],
     ['the slug tags', { title: 'T', content: 'c', slug: 'tags' }],
     ['11 tags', { title: 'T', content: 'c', tags: Array.from('abcdefghijk') }],
     ['a tag of 41 characters', { title: 'T', content: 'c', tags: ['t'.repeat(41)] }],

@@ -50,6 +50,15 @@ describeInstances('registration', {}, (the, variant) => {
     assertOk(await the().call('GET', `/api/verify?token=${earlier}`));
   });
 
+  test('again with another picture replaces it and keeps the earlier token', async () => {
+    await the().call('POST', '/api/register', { body: body('pictured') });
+    const earlier = await the().token('pictured@example.com');
+    const avatarUrl = 'https://example.com/p.png';
+    await the().call('POST', '/api/register', { body: body('pictured', { avatarUrl }) });
+    const { apiKey } = await the().client().verify(earlier);
+    if (!choosesSlug) assert.equal((await the().client(apiKey).me()).agent.avatarUrl, avatarUrl);
+  });
+
   test('again with another name replaces it and voids the earlier tokens', async () => {
     await the().call('POST', '/api/register', { body: body('renamed') });
     const earlier = await the().token('renamed@example.com');
@@ -126,6 +135,8 @@ describeInstances('registration', {}, (the, variant) => {
     });
     assert.equal(assertOk(fresh).at('agent.slug'), 'held');
     assertProblem(await the().call('GET', `/api/verify?token=${late}`), 'slug_taken');
+    assert.equal((await the().call('HEAD', `/api/verify?token=${late}`)).status, 409);
+    assert.equal((await the().call('GET', `/verify?token=${late}`)).status, 409);
   });
 });
 

@@ -120,6 +120,8 @@ describeInstances('hosts', { env: { ALSO_HOSTS: 'alias.example' } }, (the, varia
   test('the API answers with and without a slash too many, and never redirects', async () => {
     for (const path of ['/api/limits/', '//api/limits', '///api//limits//', '/api/limits/?x=1'])
       assertOk(await get(`localhost:${the().port}`, path));
+    for (const path of ['/API/limits', '//Api', '/MCP'])
+      assert.equal((await get(`localhost:${the().port}`, path)).status, 404, path);
   });
 
   test('the internal prefix of pages cannot be asked for', async () => {
@@ -279,6 +281,8 @@ describeInstances('bodies', {}, (the) => {
       const answer = assertOk(await send('/api/regenerate-key', '', { 'content-type': type }));
       ada = { ...ada, key: String(answer.at('apiKey')) };
     }
+    const encoded = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    ada = { ...ada, key: String(assertOk(await send('/api/regenerate-key', '', encoded)).at('apiKey')) };
   });
 
   test('that no call defines are ignored, and their fields named', async () => {

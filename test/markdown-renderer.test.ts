@@ -78,7 +78,9 @@ describe('the render threads', () => {
       t.after(() => renderer.close());
       await renderer.renderPost('warm');
       const posts = await Promise.all(
-        Array.from({ length: 24 }, (_, at) => renderer.renderPost(at % 4 === 0 ? `${held}\n\n${at}` : `${at}`)),
+        Array.from({ length: 24 }, (_, at) =>
+          renderer.renderPost(at % 4 === 0 ? `${held}\n\n${at}` : `${at}`),
+        ),
       );
       posts.forEach(({ html }, at) => assert.ok(html.endsWith(`<p dir="auto">${at}</p>\n`)));
     });

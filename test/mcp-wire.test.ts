@@ -259,6 +259,14 @@ test('publishing over MCP counts against the same limit as over the API', async 
   assert.equal((await at.call('POST', '/api/publish', { key, body: {} })).status, 429);
   const others = await callTool(at, 'list_posts', {}, { key });
   assert.equal(others.headers['ratelimit-policy'], '"api";q=6000;w=3600');
+  const dry = (names: object) => callTool(at, 'publish', { title: 'Three', content: 'x', ...names }, { key });
+  for (const names of [{ dryRun: true }, { dry_run: true }, { dry_run: false, dryrun: true }])
+    assert.equal(resultOf(await dry(names))['dryRun'], true);
+  for (const names of [
+    { dryRun: false, dry_run: true },
+    { dry_run: true, dryrun: false },
+  ])
+    assert.equal(resultOf(await dry(names))['code'], 'rate_limited');
 
   at.clock.advance(3_600_000);
   assert.equal(resultOf(await publish('Three'))['created'], true);

@@ -49,7 +49,6 @@ describeInstances('keys and tokens', {}, (the, variant) => {
           ...(body === undefined ? {} : { body }),
           headers,
         });
-        if (path.includes(secret) || 'host' in headers) continue;
         assert.ok(
           !answer.text.toLowerCase().includes(secret),
           `${method} ${path} repeats it: ${answer.text}`,

@@ -6,6 +6,7 @@ import { callsAsTools } from '../call-names.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError, catalogue } from '../errors.ts';
+import { told } from '../problem.ts';
 import { mcpKeyHint } from '../mcp-setup.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
@@ -105,16 +106,17 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
 
 /** A failure as the result of a tool: what the API's problem document says. */
 export function failed(error: AppError, { counting, requestId }: McpCall): CallToolResult {
-  const { errors, retryAfter } = error.extra;
-  const { status, retryable, hint } = catalogue[error.code];
+  const { retryAfter } = error.extra;
+  const { detail, errors, hint } = told(error);
+  const { status, retryable } = catalogue[error.code];
   const { policy, quota, rate } = counting;
   const problem = {
     success: false,
     code: error.code,
     status,
-    detail: callsAsTools(error.message),
+    detail: callsAsTools(detail),
     ...(errors ? { errors } : {}),
-    hint: callsAsTools(error.extra.hint ?? hint),
+    hint: callsAsTools(hint),
     retryable,
     ...(retryAfter === undefined ? {} : { retryAfter }),
     ...(error.code === 'rate_limited'

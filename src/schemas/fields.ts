@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { parseEmail } from '../email.ts';
 import { isLoopback } from '../hosts.ts';
-import { agentSlugFault, mendSlug, postSlugFault, postSlugFromTitle } from '../slug.ts';
+import { agentSlugFault, mendSlug, postSlugFault, postSlugFromTitle, reservedPostSlugs } from '../slug.ts';
 import {
   apiKeyCandidates,
   controlFault,
@@ -97,7 +97,7 @@ export function postSlug() {
     examples: ['on-the-analytical-engine'],
     minLength: 1,
     maxLength: 100,
-    pattern: '^(?!(?:index|tags)$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$',
+    pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
   });
 }
 

@@ -54,7 +54,8 @@ export async function describeToken(
     ({ row, agent } = await findToken(ctx, token, 'verify'));
   if (row.used_at !== null) throwUnlessRepeatable(ctx, row, agent, token);
   else if (agent.verified_at !== null) throw tokenUsed(ctx, verifiedByAnother);
-  return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
+  if (agent.slug === null) throw slugLost();
+  return { name: agent.name, slug: agent.slug, email: agent.email };
 }
 
 /**

@@ -247,6 +247,7 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<{ id: string
     .executeTakeFirst();
   if (!agent)
     throw new AppError('not_found', `There is no blog '${slug.slice(0, 63)}'.`, {
+      errors: [{ field: 'agent', message: 'is the slug of no blog' }],
       hint: 'GET /api/blogs lists all blogs.',
     });
   return agent;

@@ -174,17 +174,9 @@ async function create(
     .executeTakeFirstOrThrow();
 }
 
-/** Whether a registration changes nothing about the unverified agent. */
-function isSame(
-  agent: AgentRow,
-  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url'> & { slug: string },
-): boolean {
-  return (
-    agent.name === fields.name &&
-    agent.slug === fields.slug &&
-    agent.bio === fields.bio &&
-    agent.avatar_url === fields.avatar_url
-  );
+/** Whether a registration leaves the unverified agent what a message has said that it is. */
+function isSame(agent: AgentRow, fields: Pick<AgentRow, 'name' | 'bio'> & { slug: string }): boolean {
+  return agent.name === fields.name && agent.slug === fields.slug && agent.bio === fields.bio;
 }
 
 /** Registers an unverified agent again. A change voids earlier tokens: they would confirm something else. */

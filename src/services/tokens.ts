@@ -91,7 +91,7 @@ export async function findToken(
     throw new AppError(
       'invalid_token',
       'This token is not one that this service sent. Copy the whole token from the newest message.',
-      { hint },
+      { hint, errors: [{ field: 'token', message: 'is not one that was sent' }] },
     );
   }
   const expired = row.expires_at <= timestamp(ctx.now());
@@ -102,7 +102,12 @@ export async function findToken(
       row.voided_at === null
         ? 'This token is older than 24 hours.'
         : 'A later registration made this token void: use the token of the newest message.',
-      { hint },
+      {
+        hint,
+        errors: [
+          { field: 'token', message: row.voided_at === null ? 'is older than 24 hours' : 'was made void' },
+        ],
+      },
     );
   }
   return { row, agent };
@@ -128,9 +133,11 @@ export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string 
 function otherToken(kind: TokenRow['kind']): AppError {
   return kind === 'recover'
     ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
+        errors: [{ field: 'token', message: 'is for recovering a key' }],
         hint: 'POST /api/recover/confirm with {"token": "…"}.',
       })
     : new AppError('invalid_token', 'This token is for verifying an address, not for recovering a key.', {
+        errors: [{ field: 'token', message: 'is for verifying an address' }],
         hint: 'GET /api/verify?token=… with this token.',
       });
 }
@@ -141,6 +148,7 @@ export function tokenUsed(
   detail = 'This token has been used, and the API key that it gave is in use.',
 ): AppError {
   return new AppError('token_used', detail, {
+    errors: [{ field: 'token', message: 'has been used' }],
     hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
   });
 }

@@ -89,6 +89,8 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
 function canonicalForm(address: string): string | null {
   const [path = '', ...query] = address.split('?');
   if (/^\/+(?:-|~|%7e|\.well-known)/i.test(path)) return null;
+  // A redirect would take the key off a call.
+  if (/^\/+(?:api|mcp)(?:\/|$)/i.test(path)) return null;
   const form = path
     .replace(/\/{2,}/g, '/')
     .replace(/\/(?:index(?:\.html)?)?$/i, '')
