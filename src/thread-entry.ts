@@ -4,9 +4,9 @@
  */
 export const youngMemory = { render: 12, search: 6, writer: 24 } as const;
 
-/** The modules that threads begin with, below `src/`. */
+/** The modules that threads begin with, and the process that checks the database, below `src/`. */
 export const threadEntries = {
-  check: 'db/check-thread.ts',
+  check: 'db/check-process.ts',
   render: 'markdown/render-thread.ts',
   search: 'db/search-thread.ts',
   writer: 'writer-thread.ts',

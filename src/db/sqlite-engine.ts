@@ -1,3 +1,4 @@
+import { fork, type ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config.ts';
 import { AppError } from '../errors.ts';
@@ -46,7 +47,7 @@ export async function createSqliteEngine(
   const dataVersion = reader.raw.prepare('pragma data_version');
   // Kept by SQLite for `autoincrement`: it also grows when old changes are swept away.
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
-  let checker: Worker | null = null;
+  let checker: ChildProcess | null = null;
   const checking = setTimeout(() => (checker = startCheck()), checkAfter).unref();
   const searcher = createSqliteSearcher(file, (error) =>
     log.error({ err: error }, 'the search thread stopped'),
@@ -104,18 +105,23 @@ export async function createSqliteEngine(
   }
 
   /** Reads the whole file once, in the background: damage must not go on being written to. */
-  function startCheck(): Worker {
-    const thread = new Worker(threadEntry('check'), { workerData: file });
-    thread.once('message', (fault: string | null) => {
+  function startCheck(): ChildProcess {
+    // Not a thread: while SQLite is at work in one, neither it nor its process can be ended.
+    const child = fork(threadEntry('check'), [file], { execArgv: [], env: {}, stdio: 'ignore' });
+    child.once('message', ({ fault }: { readonly fault: string | null }) => {
       if (fault === null) return;
       readOnlyReason = 'The database file is damaged.';
       log.error({ file, fault }, 'the database is damaged: writes are refused; restore it from a backup');
     });
-    thread.once('error', (error) =>
-      log.warn({ err: error }, 'the background check of the database could not run'),
-    );
-    thread.unref();
-    return thread;
+    const report = (fields: Record<string, unknown>) =>
+      log.warn(fields, 'the background check of the database could not run');
+    child.once('error', (error) => report({ err: error }));
+    child.once('exit', (code, signal) => {
+      if (code !== 0 && !closing) report({ code, signal });
+    });
+    child.unref();
+    child.channel?.unref();
+    return child;
   }
 
   return {
@@ -155,7 +161,8 @@ export async function createSqliteEngine(
     async close() {
       closing = true;
       clearTimeout(checking);
-      await Promise.all([checker?.terminate(), searcher.close()]);
+      checker?.kill('SIGKILL');
+      await searcher.close();
       while (waiting.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
       const thread = writer;
       if (thread !== null) {

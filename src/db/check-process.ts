@@ -1,11 +1,10 @@
 import { DatabaseSync } from 'node:sqlite';
-import { parentPort, workerData } from 'node:worker_threads';
 
-// Runs SQLite's quick_check over the file and posts the first fault, or null.
-const database = new DatabaseSync(String(workerData), { readOnly: true });
+// Runs SQLite's quick_check over the file that its argument names, and tells its parent the first fault, or null.
+const database = new DatabaseSync(process.argv[2] ?? '', { readOnly: true });
 const fault = check();
 database.close();
-parentPort?.postMessage(fault);
+process.send?.({ fault }, () => process.disconnect());
 
 function check(): string | null {
   try {
