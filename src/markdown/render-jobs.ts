@@ -14,11 +14,10 @@ export type Answer =
   | { readonly type: 'comment'; readonly rendered: RenderedComment }
   | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
 
-/** What both sides read of the other at once, as numbers of jobs; they wrap at 2³², and only differences count. */
-export const counts = {
-  /** The last that the thread has answered. */
+/** What each side sees of the other at once: places in shared memory. */
+export const shared = {
+  /** How many jobs the thread has answered. It wraps at 2³², and only differences count. */
   answered: 0,
-  /** Jobs after the first of these, up to the second, are to be skipped. */
-  skipAfter: 1,
-  skipTo: 2,
+  /** 1 while the thread is to skip what it was sent. */
+  skipping: 1,
 } as const;

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { AppError } from '../errors.ts';
 import { threadEntry, youngMemory } from '../thread-entry.ts';
 import { unrenderable } from './refusal.ts';
-import { counts, type Answer, type Job } from './render-jobs.ts';
+import { shared, type Answer, type Job } from './render-jobs.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
 
 /** Rendering off the main thread, with a deadline. */
@@ -169,13 +169,13 @@ class Thread {
   private readonly worker: Worker;
   private readonly deadlineMs: number;
   private readonly events: ThreadEvents;
-  private readonly shared = new Int32Array(new SharedArrayBuffer(Object.keys(counts).length * 4));
+  private readonly memory = new Int32Array(new SharedArrayBuffer(Object.keys(shared).length * 4));
   /** Whether another thread can take what waits in this one. */
   private readonly hasOthers: boolean;
   /** What it was sent and has not answered, in order; undefined for what was given back meanwhile. */
   private sent: (Task | undefined)[] = [];
-  /** Number of the last job that it was sent. */
-  private lastSent = 0;
+  /** How many answers have come, counted like `shared.answered`. */
+  private received = 0;
   private timer: NodeJS.Timeout | undefined;
   private isReady = false;
   /** Whether it is at a document that takes long. */
@@ -187,7 +187,7 @@ class Thread {
     this.hasOthers = options.threads > 1;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
-      workerData: this.shared,
+      workerData: this.memory,
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -219,7 +219,6 @@ class Thread {
 
   run(task: Task): void {
     this.sent.push(task);
-    this.lastSent = (this.lastSent + 1) | 0;
     if (this.sent.length === 1) this.watch();
     this.worker.ref();
     this.worker.postMessage(task.job, []);
@@ -240,14 +239,12 @@ class Thread {
   }
 
   private answersOnTheirWay(): number {
-    const lastReceived = this.lastSent - this.sent.length;
-    return (Atomics.load(this.shared, counts.answered) - lastReceived) | 0;
+    return (Atomics.load(this.memory, shared.answered) - this.received) | 0;
   }
 
   private giveBackOthers(): void {
     const [head, ...others] = this.sent;
-    Atomics.store(this.shared, counts.skipAfter, this.lastSent - others.length);
-    Atomics.store(this.shared, counts.skipTo, this.lastSent);
+    Atomics.store(this.memory, shared.skipping, 1);
     this.sent = [head, ...others.map(() => undefined)];
     this.giveBack(others);
   }
@@ -268,23 +265,27 @@ class Thread {
   }
 
   private receive(answer: Answer): void {
-    let skipped: Task | undefined;
+    let task: Task | undefined;
     if (answer.type === 'ready') {
       this.isReady = true;
     } else {
       // It came after the deadline.
       if (this.isEnding) return;
       clearTimeout(this.timer);
-      const task = this.sent.shift();
-      if (answer.type === 'skipped') skipped = task;
-      else if (answer.type === 'refused')
-        task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
-      else task?.resolve(answer);
+      this.received = (this.received + 1) | 0;
+      task = this.sent.shift();
     }
     this.isHeldUp = false;
     if (this.sent.length > 0) this.watch();
-    else this.worker.unref();
-    this.giveBack([skipped]);
+    else {
+      Atomics.store(this.memory, shared.skipping, 0);
+      this.worker.unref();
+    }
+    // One that was not given back is skipped where the thread had not come to it yet.
+    if (answer.type === 'skipped') this.giveBack([task]);
+    else if (answer.type === 'refused')
+      task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
+    else task?.resolve(answer);
     this.events.onFree();
   }
 
