@@ -1,5 +1,4 @@
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import { serviceOrigin } from '../config/agent.ts';
 import type { Result } from '../conform/check.ts';
 import type { TokenSource } from '../conform/subject.ts';
@@ -105,11 +104,7 @@ async function askPerson({ err }: Call, email: string): Promise<string | null> {
 
 /** The token in the newest message to this address, once there is one. */
 async function newestToken(dir: string, email: string): Promise<string | null> {
-  const { readNewestMail } = await import('../mail/folder.ts');
-  for (let waited = 0; waited < mailWithin; waited += 100) {
-    const mail = await readNewestMail(dir, { holdingToken: true, to: email });
-    if (mail !== null) return mail.token;
-    await pause(100);
-  }
-  return null;
+  const { awaitNewestMail } = await import('../mail/folder.ts');
+  const mail = await awaitNewestMail(dir, { holdingToken: true, to: email }, mailWithin);
+  return mail?.token ?? null;
 }

@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../errors.ts';
 import { jsonOption, type Command } from './command.ts';
 
-/** How long a message to an address is waited for, ms: it follows the answer to the call that asked for it. */
+/** How long a message to an address is waited for, ms. */
 const patience = 3_000;
 
 export const mail: Command = {
@@ -23,19 +22,15 @@ export const mail: Command = {
   },
   async run({ env, has, value, out, outJson }) {
     const { loadConfig } = await import('../config.ts');
-    const { readNewestMail } = await import('../mail/folder.ts');
+    const { awaitNewestMail } = await import('../mail/folder.ts');
     const { dir, smtpUrl } = loadConfig(env).mail;
-    const wanted = { holdingToken: has('token'), to: value('to') };
-    const end = performance.now() + (wanted.to === null || smtpUrl !== null ? 0 : patience);
-    let newest = await readNewestMail(dir, wanted);
-    while (newest === null && performance.now() < end) {
-      await delay(50);
-      newest = await readNewestMail(dir, wanted);
-    }
+    const to = value('to');
+    const wait = to === null || smtpUrl !== null ? 0 : patience;
+    const newest = await awaitNewestMail(dir, { holdingToken: has('token'), to }, wait);
     if (newest === null) {
       const reason = smtpUrl === null ? '' : ': SMTP_URL is set, so mail goes to that server';
       throw new StartError(
-        `There is no message${has('token') ? ' with a token' : ''}${value('to') === null ? '' : ' to this address'} in ${dir}${reason}.`,
+        `There is no message${has('token') ? ' with a token' : ''}${to === null ? '' : ' to this address'} in ${dir}${reason}.`,
       );
     }
     if (has('json')) return outJson(has('token') ? { token: newest.token } : newest);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { uuidV4Pattern } from '../secrets.ts';
 import { composeEml, parseSender } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
@@ -64,13 +65,15 @@ export type StoredMail = {
   readonly token: string | null;
 };
 
+type Wanted = { readonly holdingToken?: boolean; readonly to?: string | null };
+
 /**
  * The newest message in the folder: with `holdingToken` of those that hold a token, with `to` of those to this
  * address; null when there is none. Reads what {@link createFolderMailer} wrote and passes over anything else.
  */
 export async function readNewestMail(
   dir: string,
-  { holdingToken = false, to = null }: { readonly holdingToken?: boolean; readonly to?: string | null } = {},
+  { holdingToken = false, to = null }: Wanted = {},
 ): Promise<StoredMail | null> {
   for (const file of await newestFirst(dir)) {
     const mail = parseEml(file, await readFile(join(dir, file), 'utf8'));
@@ -78,6 +81,20 @@ export async function readNewestMail(
     if (to === null || mail.to.toLowerCase() === to.toLowerCase()) return mail;
   }
   return null;
+}
+
+/** The same, waiting for it up to `patience` ms: a message follows the answer to the call that asked for it. */
+export async function awaitNewestMail(
+  dir: string,
+  wanted: Wanted,
+  patience: number,
+): Promise<StoredMail | null> {
+  const end = performance.now() + patience;
+  for (;;) {
+    const mail = await readNewestMail(dir, wanted);
+    if (mail !== null || performance.now() >= end) return mail;
+    await delay(50);
+  }
 }
 
 async function newestFirst(dir: string): Promise<string[]> {
