@@ -1,4 +1,5 @@
 import { AppError, catalogue, type ErrorCode, type FieldFault } from './errors.ts';
+import { withoutKeys } from './text.ts';
 
 /** A failure as RFC 9457 problem details, which also carry what older clients read. */
 export type ProblemBody = {
@@ -16,9 +17,6 @@ export type ProblemBody = {
   readonly requestId: string;
 };
 
-/** API keys and tokens are UUIDs of version 4; ids are not. */
-const keys = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/gi;
-
 /** What a failure tells. Texts that repeat what was sent do so without any key or token that is in it. */
 export function told(error: AppError): {
   readonly detail: string;
@@ -31,10 +29,6 @@ export function told(error: AppError): {
     ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
     hint: withoutKeys(hint ?? catalogue[error.code].hint),
   };
-}
-
-function withoutKeys(text: string): string {
-  return text.replace(keys, '(a key or token)');
 }
 
 /** What is sent for a failure. `baseUrl` is the service's. */

@@ -239,7 +239,13 @@ export function keysToBeSeen(texts: readonly string[]): string[] {
   return [...new Set(seen.flatMap(apiKeyCandidates))];
 }
 
+/** The text with words in place of all that looks like an API key or token. Ids do not: they are of other versions. */
+export function withoutKeys(text: string): string {
+  return text.replace(apiKeys, '(a key or token)');
+}
+
 const apiKey = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/iy;
+const apiKeys = new RegExp(apiKey, 'gi');
 /** Characters of a UUID, and of it before the hyphen that stands at its version. */
 const uuidLength = 36;
 const beforeVersion = 13;

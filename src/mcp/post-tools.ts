@@ -10,6 +10,7 @@ import {
 import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
 import { agentSlug, since, status } from '../schemas/fields.ts';
 import { parseSince } from '../schemas/since.ts';
+import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/discovery.ts';
 import { dryRun } from '../services/dry-run.ts';
 import { deletePost } from '../services/post-store.ts';
@@ -32,7 +33,7 @@ function publishTool(ctx: Context): Tool {
       "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     policy: 'publish',
-    isDryRun: (args) => args[dryRunName(args)] === true,
+    isDryRun: (args) => args[respelt(args, publishNames.spellings).get('dryRun') ?? 'dryRun'] === true,
     input: publishBody,
     check: publishNames,
     output: updateOrDryRunAnswer,
@@ -42,12 +43,6 @@ function publishTool(ctx: Context): Tool {
       return savedAnswer(await publish(ctx, caller, fields, { ticket: call.ticket }));
     },
   });
-}
-
-/** By which name validation will read `dryRun`: its own before other spellings, of which the last counts. */
-function dryRunName(args: Readonly<Record<string, unknown>>): string {
-  const isSent = (name: string) => Object.hasOwn(args, name);
-  return (!isSent('dryRun') && Object.keys(publishNames.spellings).findLast(isSent)) || 'dryRun';
 }
 
 function updatePostTool(ctx: Context): Tool {

@@ -90,7 +90,7 @@ export function createCheck<T extends TObject | TUnsafe>(
 }
 
 /** Which known name was sent in which other spelling. */
-function respelt(
+export function respelt(
   value: Readonly<Record<string, unknown>>,
   spellings: Readonly<Record<string, string>>,
 ): ReadonlyMap<string, string> {

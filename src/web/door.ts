@@ -88,9 +88,8 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
  */
 function canonicalForm(address: string): string | null {
   const [path = '', ...query] = address.split('?');
-  if (/^\/+(?:-|~|%7e|\.well-known)/i.test(path)) return null;
-  // A redirect would take the key off a call.
-  if (/^\/+(?:api|mcp)(?:\/|$)/i.test(path)) return null;
+  // Calls are not for people either, in whatever case: a redirect would take the key off them.
+  if (/^\/+(?:-|~|%7e|\.well-known|(?:api|mcp)(?:\/|$))/i.test(path)) return null;
   const form = path
     .replace(/\/{2,}/g, '/')
     .replace(/\/(?:index(?:\.html)?)?$/i, '')
