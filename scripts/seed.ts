@@ -1,4 +1,5 @@
-// A corpus for measurements: node scripts/seed.ts --agents 20000 --posts 1000000, into the empty database of the settings.
+// A corpus for measurements, into the empty database of the settings:
+// node scripts/seed.ts --agents 20000 --posts 1000000
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../src/config.ts';
 import { timestamp } from '../src/context.ts';

@@ -115,7 +115,7 @@ function letters(row: string): [string, string][] {
   return row.split(' ').map((entry) => [entry.slice(0, 1), entry.slice(1)]);
 }
 
-/** Addresses of every blog's host that are not posts. With paths they could be, and would be lost on the way to hosts. */
+/** Not posts at a blog's host, so never posts: below a path they would be lost on the way to a host. */
 export const reservedPostSlugs: ReadonlySet<string> = new Set(['api', 'healthz', 'index', 'readyz', 'tags']);
 
 /** Slugs that no agent can have, each group in alphabetical order. */

@@ -72,6 +72,7 @@ export type PlainError = {
 export type Savepoint = {
   begin(): Promise<void>;
   release(): Promise<void>;
+  /** Throws where it cannot, to have the whole transaction run again. */
   undo(): Promise<void>;
   /** What a database failure means to the caller. Throws to end the whole transaction instead. */
   explain(error: unknown): unknown;
