@@ -142,7 +142,11 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
         log += line;
       }),
     });
-  let server = await start();
+  let server = await start().catch((error: Error) => {
+    // Another test file took the port that was free a moment ago.
+    if (error.message.includes('is already in use')) return start();
+    throw error;
+  });
   const { port } = server;
   env['PORT'] = String(port);
   const { baseUrl } = server.config.site;
