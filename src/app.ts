@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
@@ -18,7 +19,14 @@ import { problemBody } from './problem.ts';
 import { addBodyParsers } from './request-body.ts';
 import { newRequestId } from './request-id.ts';
 import type { CallCounter } from './services/call-counter.ts';
-import { createRewrite, isApi, requireTarget } from './target.ts';
+import {
+  brokenEscape,
+  createRewrite,
+  isApi,
+  longestPathPart,
+  requireOurHost,
+  requireWellFormed,
+} from './target.ts';
 import { prefersJson } from './web/negotiation.ts';
 import { createWebDoor, type WebDoor } from './web/door.ts';
 
@@ -54,17 +62,15 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
     rewriteUrl: createRewrite(ctx.config),
-    routerOptions: { maxParamLength: 500 },
+    routerOptions: { maxParamLength: longestPathPart },
     http: {
       headersTimeout,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 32 * 1024,
-      // A missing Host is answered by requireTarget, with a body that says so.
+      // A missing Host is answered by requireWellFormed, with a body that says so.
       requireHostHeader: false,
     },
-    // What cannot be routed passes no hook.
-    frameworkErrors: (error, request, reply) =>
-      void (openToAll(request, reply) ?? fail(ctx, web, error, request, reply)),
+    frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
@@ -76,6 +82,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   );
   // Before the body is read: where an address is none, its type is not what is wrong.
   app.addHook('preParsing', async (request) => {
+    if (isEmpty(request.headers)) delete request.headers['content-type'];
     const hasBody = ['POST', 'PUT', 'PATCH', 'DELETE'].includes(request.method);
     if (request.is404 && hasBody) throw nothingAt(request);
   });
@@ -87,7 +94,9 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     // First, so that a page can read why it is refused.
     const preflight = openToAll(request, reply);
     if (preflight) return preflight;
-    requireTarget(ctx.config, request.raw, request.originalUrl);
+    requireOurHost(ctx.config, request.raw, request.originalUrl);
+    // A malformed call of the API counts, so that door refuses it.
+    if (!isApi(request.originalUrl)) requireWellFormed(request.raw, request.originalUrl);
     return undefined;
   });
 
@@ -108,6 +117,11 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   answerOtherMethods(app, methods);
   answerFromCache(app, web);
   return app;
+}
+
+/** Whether a request has no body, whose type then is of no account, even if it is none at all. */
+function isEmpty(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
 /** Lets pages of every origin call the API, and answers for it whether they may. */
@@ -185,9 +199,7 @@ function explain(error: unknown): AppError {
         errors: [{ field: 'Content-Length', message: 'must be the length of the body' }],
       });
     case 'FST_ERR_BAD_URL':
-      return new AppError('invalid_input', 'The address is not a valid one: check its % escapes.', {
-        errors: [{ field: 'url', message: 'has a % that begins no valid escape' }],
-      });
+      return brokenEscape();
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new AppError('not_found', 'There is nothing at this address.');
     default:

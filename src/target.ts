@@ -41,12 +41,12 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
     const target = hasTwoHosts(request) ? ({ kind: 'malformed' } as const) : findHost(host);
     request.target = target;
     request.originalUrl = url;
+    if (isApi(url)) return routableApi(url);
     if (target.kind === 'blog') {
-      if (isOnEveryHost(url)) return url;
+      if (url.startsWith('/-/') || isProbe(url)) return url;
       request.blog = { slug: target.slug, rest: url, place: target.former ? 'former' : 'host' };
       return blogRoute;
     }
-    if (isApi(url)) return canonicalApi(url);
     if (internal.test(url)) return nowhere;
     const slug = /^\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?=[/?]|$)/.exec(url)?.[1];
     if (slug === undefined || reservedAgentSlugs.has(slug)) return url;
@@ -63,11 +63,6 @@ function askedFor({ url = '/', headers }: IncomingMessage): { host: string | und
     : { host, url: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
-/** Assets and probes are the same on every host, and the API must refuse calls to a blog's host itself. */
-function isOnEveryHost(url: string): boolean {
-  return url.startsWith('/-/') || isApi(url) || isProbe(url);
-}
-
 /** Whether an address, however many slashes it begins with, is the API's. */
 export function isApi(url: string): boolean {
   return /^\/+api(?:[/?]|$)/.test(url);
@@ -75,6 +70,28 @@ export function isApi(url: string): boolean {
 
 function isProbe(url: string): boolean {
   return /^\/(?:healthz|readyz)(?:\?|$)/.test(url);
+}
+
+/** Longest part of a path that is routed. */
+export const longestPathPart = 500;
+
+/** The address of a call as it is routed. What the router itself would refuse goes where nothing is: it counts too. */
+function routableApi(url: string): string {
+  const clean = canonicalApi(url);
+  const [path = ''] = clean.split('?');
+  const isTooLong = path.split('/').some((part) => part.length > longestPathPart);
+  return isTooLong || hasBrokenEscape(path) ? '/api/-' : clean;
+}
+
+/** Whether a path has a `%` that begins no escape of UTF-8. */
+export function hasBrokenEscape(path: string): boolean {
+  if (!path.includes('%')) return false;
+  try {
+    decodeURI(path);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Single slashes and none at the end: the API never redirects, since a redirect strips the key. */
@@ -91,23 +108,34 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1;
 }
 
-/** Refuses malformed request targets, and hosts that are not ours. Throws invalid_input, misdirected. */
-export function requireTarget(config: Config, request: IncomingMessage, url: string): void {
+/** Refuses malformed request targets and Host headers. Throws invalid_input. */
+export function requireWellFormed({ method, target }: IncomingMessage, url: string): void {
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
-  if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
+  if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
     const message = "must be a path that begins with '/', or an absolute http or https address";
     throw new AppError('invalid_input', `The request target ${message}.`, {
       errors: [{ field: 'url', message }],
     });
   }
-  const { target } = request;
-  if (isProbe(url) || target?.kind === 'base') return;
+  if (isProbe(url)) return;
   if (!target || target.kind === 'malformed') {
     const message = 'must appear exactly once and name a host';
     throw new AppError('invalid_input', `The Host header ${message}.`, {
       errors: [{ field: 'Host', message }],
     });
   }
+}
+
+/** The refusal of an address with a broken `%` escape. */
+export function brokenEscape(): AppError {
+  return new AppError('invalid_input', 'The address is not a valid one: check its % escapes.', {
+    errors: [{ field: 'url', message: 'has a % that begins no valid escape' }],
+  });
+}
+
+/** Refuses requests for hosts that are not ours. Throws misdirected. */
+export function requireOurHost(config: Config, { method, target }: IncomingMessage, url: string): void {
+  if (isProbe(url) || !target || target.kind === 'base' || target.kind === 'malformed') return;
   const expected = new URL(config.site.baseUrl).host;
   if (target.kind === 'unknown') {
     throw new AppError(
@@ -119,7 +147,7 @@ export function requireTarget(config: Config, request: IncomingMessage, url: str
     );
   }
   const { baseUrl } = config.site;
-  const isMcp = request.method === 'POST' && /^\/mcp\/?(?:\?|$)/.test(url);
+  const isMcp = method === 'POST' && /^\/mcp\/?(?:\?|$)/.test(url);
   if (isApi(url) || isMcp) {
     throw new AppError(
       'misdirected',

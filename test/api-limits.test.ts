@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
-import type { Answer } from './support/http.ts';
+import { rawRequest, type Answer } from './support/http.ts';
 import {
   assertOk,
   assertProblem,
@@ -125,6 +125,25 @@ describeInstances(
       for (let i = 0; i < 3; i++) assertProblem(await publish({ slug: 't' }), 'rate_limited');
       const limits = (await ada.client.limits()).limits;
       assert.equal(limits.find(({ policy }) => policy === 'publish')?.remaining, 0);
+    });
+
+    test('takes in calls that cannot be routed', async () => {
+      const { port } = the();
+      const from = 'X-Forwarded-For: 203.0.113.77';
+      const hosts = `Host: localhost:${port}\r\nHost: localhost:${port}`;
+      const left = async () => rate(await anonymous('203.0.113.77')).remaining;
+      const atFirst = await left();
+      for (const [line, expected] of [
+        [`GET /api/posts/%zz HTTP/1.1\r\nHost: localhost:${port}`, 400],
+        [`GET /api/posts/${'x'.repeat(501)} HTTP/1.1\r\nHost: localhost:${port}`, 404],
+        [`GET /api/limits HTTP/1.1\r\n${hosts}`, 400],
+        ['GET /api/limits HTTP/1.1\r\nHost: a b', 400],
+      ] as const) {
+        const answer = await rawRequest(port, `${line}\r\n${from}\r\nConnection: close\r\n\r\n`);
+        assert.ok(answer.startsWith(`HTTP/1.1 ${expected} `), answer);
+        assert.match(answer, /^ratelimit: "anonymous"/im);
+      }
+      assert.equal(await left(), atFirst - 5);
     });
 
     test('is exact when calls come at once', async () => {

@@ -277,7 +277,13 @@ describeInstances('bodies', {}, (the) => {
   });
 
   test('that no call defines may be empty, of any type', async () => {
-    for (const type of ['text/plain', 'application/json', 'application/x-www-form-urlencoded', 'image/png']) {
+    for (const type of [
+      'text/plain',
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'image/png',
+      'nonsense',
+    ]) {
       const answer = assertOk(await send('/api/regenerate-key', '', { 'content-type': type }));
       ada = { ...ada, key: String(answer.at('apiKey')) };
     }

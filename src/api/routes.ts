@@ -9,6 +9,7 @@ import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import type { Policy } from '../variant.ts';
+import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../target.ts';
 import { absentAddresses } from './absent.ts';
 import { addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './agents.ts';
@@ -46,6 +47,8 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       const { policy, subject } = countedAs(request);
       request.counting = await beginCount(ctx, counter, policy, subject);
       requireWithinLimit(request.counting);
+      requireWellFormed(request.raw, request.originalUrl);
+      if (hasBrokenEscape(request.originalUrl.split('?')[0] ?? '')) throw brokenEscape();
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
     });
