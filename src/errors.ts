@@ -220,7 +220,8 @@ const entries = {
     hint: 'Take the key out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
     example: {
       detail:
-        'A text of this call contains an API key that works here, so nothing was stored. Take the key out of the text.',
+        "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
+      errors: [{ field: 'content', message: 'contains an API key that works here' }],
     },
   },
   unrenderable: {

@@ -380,6 +380,7 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     test(`a working key in ${where} is refused and not stored`, async () => {
       const answer = await publish(textWith(ada.key));
       assertProblem(answer, 'leaked_key');
+      assert.ok(String(answer.at('errors.0.field')) in textWith(ada.key));
       assert.ok(!answer.text.toLowerCase().includes(ada.key));
       assert.equal(
         (await ada.client.listPosts()).posts.some((post) => /leak/i.test(post.slug)),

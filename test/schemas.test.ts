@@ -147,7 +147,12 @@ describe('The schemas of bodies and queries', () => {
       { ...ada, name: 'A\u202Eda' },
       { name: 'contains invisible text (1 direction override); remove it' },
     ],
-    ['registerA', { ...ada, slug: 'ad' }, { slug: 'must be 3 to 63 characters, is 2' }],
+    ['registerA', { ...ada, slug: 'ad' }, { slug: `is 2 characters long; ${slugRule}` }],
+    [
+      'registerA',
+      { ...ada, slug: `${'a'.repeat(62)}-b` },
+      { slug: `is 64 characters long; ${slugRule}; '${'a'.repeat(62)}' would do` },
+    ],
     [
       'registerA',
       { ...ada, slug: 'Ada Lovelace' },

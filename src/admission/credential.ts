@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
-import { AppError } from '../errors.ts';
+import type { AppError } from '../errors.ts';
 import { uuidPattern } from '../secrets.ts';
-import { createKeyCheck, unauthorized, type Caller } from '../services/callers.ts';
+import { createKeyCheck, suspended, unauthorized, type Caller } from '../services/callers.ts';
 import { tokenAsKey } from '../services/tokens.ts';
 
 /** What an `Authorization` header amounts to. */
@@ -56,10 +56,7 @@ function refused(detail: string): Credential {
 export function callerOf(credential: Credential): Caller | null {
   if (credential.kind === 'none') return null;
   if (credential.kind === 'refused') throw credential.error;
-  const { suspended } = credential.caller;
-  if (suspended) {
-    const { reason } = suspended;
-    throw new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
-  }
-  return credential.caller;
+  const { caller } = credential;
+  if (caller.suspended) throw suspended(caller.suspended.reason);
+  return caller;
 }

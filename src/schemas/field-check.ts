@@ -65,13 +65,14 @@ type Keywords = {
   readonly maximum?: number;
   readonly maxItems?: number;
   readonly items?: TSchema;
+  readonly pattern?: string;
   readonly contentMediaType?: string;
   readonly examples?: readonly unknown[];
 };
 
 const keywordsRead = ['type', 'enum', 'minLength', 'maxLength', 'minimum', 'maximum', 'maxItems', 'items'];
 const keywordsOfDocuments = ['description', 'examples', 'default', 'writeOnly', 'contentMediaType'];
-/** These stand beside a refinement that says the same in words. */
+/** These stand beside a refinement that says the same in words; one with a pattern judges the length too. */
 const keywordsRefined = ['pattern', 'format'];
 
 function understood(schema: TSchema): Keywords {
@@ -142,7 +143,8 @@ function kindFaultOf(type: string | undefined, keywords: Keywords, coerce: boole
   throw new Error(`no check reads the schema type '${type}'`);
 }
 
-function textFault({ minLength = 0, maxLength = Infinity }: Keywords): KindFault {
+function textFault({ pattern, ...keywords }: Keywords): KindFault {
+  const { minLength = 0, maxLength = Infinity } = pattern === undefined ? keywords : {};
   const range = rangeOf(minLength, maxLength);
   return (value) => {
     // Texts are never quoted in a message: they may be addresses, tokens or keys.

@@ -101,12 +101,15 @@ export function postSlug() {
   });
 }
 
+/** Characters of a text that another slug is made from: far more than any slug has. */
+const mostMended = 1_000;
+
 /** A refusal that offers a slug which would pass, unless that would show a key. */
 function withOffer(fault: Rule, mend: (slug: string) => string | null): Rule {
   return (slug) => {
     const message = fault(slug);
     if (message === null) return null;
-    const offer = mend(slug);
+    const offer = mend(slug.slice(0, mostMended));
     return offer === null || apiKeyCandidates(offer).length > 0 ? message : `${message}; '${offer}' would do`;
   };
 }
@@ -157,7 +160,7 @@ const pictureFault: Rule = (value) => {
 
 /** RFC 3986 in ASCII, without a user name. The URL parser alone drops line breaks and mends the rest. */
 const plainAddress =
-  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d+)?(?:[/?](?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?(?:#(?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?$/i;
+  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:[/?](?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?(?:#(?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?$/i;
 
 /** A post's title. */
 export function title() {

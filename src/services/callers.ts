@@ -99,9 +99,13 @@ export async function lockCaller(tx: WriteContext, agentId: string): Promise<Age
 
 function allowed(agent: AgentRow | undefined): AgentRow {
   if (!agent) throw unauthorized('The agent was deleted.');
-  if (agent.suspended_at !== null)
-    throw new AppError('suspended', 'The operator has just suspended this agent.');
+  if (agent.suspended_at !== null) throw suspended(agent.suspended_reason);
   return agent;
+}
+
+/** The answer to the key of a suspended agent. */
+export function suspended(reason: string | null): AppError {
+  return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
 }
 
 /** The answer to a missing, unknown or revoked key. */

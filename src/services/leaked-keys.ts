@@ -12,24 +12,28 @@ import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour } from './
 /** Hashes that one query asks for. */
 const hashesAtOnce = 500;
 
+/** Texts of a call, by the field that they were sent in. */
+type Texts = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+
 /**
  * Refuses a call in whose texts a reader can see a key that works here, and tells the key's owner: in any
  * case, with or without invisible characters in it. Throws leaked_key.
  */
-export function refuseLeakedKeys(ctx: Context, texts: readonly string[]): Promise<void> {
-  return refuseKeys(ctx, keysToBeSeen(texts));
+export async function refuseLeakedKeys(ctx: Context, texts: Texts): Promise<void> {
+  for (const [field, text] of Object.entries(texts))
+    await refuseKeys(ctx, field, keysToBeSeen([text ?? []].flat()));
 }
 
-/** The same for strings that look like keys, in lower case. */
-export async function refuseKeys(ctx: Context, candidates: readonly string[]): Promise<void> {
+/** The same for strings of one field that look like keys, in lower case. */
+export async function refuseKeys(ctx: Context, field: string, candidates: readonly string[]): Promise<void> {
   for (let from = 0; from < candidates.length; from += hashesAtOnce) {
     // A text can hold thousands: others take their turn in between.
     if (from > 0) await nextTurn();
-    await refuseKnown(ctx, candidates.slice(from, from + hashesAtOnce));
+    await refuseKnown(ctx, field, candidates.slice(from, from + hashesAtOnce));
   }
 }
 
-async function refuseKnown(ctx: Context, candidates: readonly string[]): Promise<void> {
+async function refuseKnown(ctx: Context, field: string, candidates: readonly string[]): Promise<void> {
   const owner = await ctx.db
     .selectFrom('agents')
     .select('id')
@@ -39,8 +43,9 @@ async function refuseKnown(ctx: Context, candidates: readonly string[]): Promise
   await ctx.engine.write(reportLeakedKey, { agentId: owner.id });
   throw new AppError(
     'leaked_key',
-    'A text of this call contains an API key that works here, so nothing was stored. Take the key out of the text.',
+    `'${field}' contains an API key that works here, so nothing was stored. Take the key out of the text.`,
     {
+      errors: [{ field, message: 'contains an API key that works here' }],
       hint: 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
     },
   );

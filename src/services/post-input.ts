@@ -37,10 +37,8 @@ export async function preparePost(
 ): Promise<{ sent: PostInput; warnings: string[] }> {
   const warnings: string[] = [];
   if (fields.content !== undefined) requireContentSize(fields.content);
-  const texts = [fields.title, fields.excerpt, fields.slug, ...(fields.tags ?? [])].filter(
-    (text) => typeof text === 'string',
-  );
-  await refuseLeakedKeys(ctx, texts);
+  const { title, slug, excerpt } = fields;
+  await refuseLeakedKeys(ctx, { title, slug, tags: fields.tags, excerpt });
   const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
   const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
   const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
@@ -53,10 +51,10 @@ export async function preparePost(
     warnings: found,
     ...rendered
   } = await ctx.renderer.renderPost(sentContent).catch(async (error: unknown) => {
-    await refuseLeakedKeys(ctx, [sentContent]);
+    await refuseLeakedKeys(ctx, { content: sentContent });
     throw error;
   });
-  await refuseKeys(ctx, keys);
+  await refuseKeys(ctx, 'content', keys);
   const mangled = looksMangled(content);
   warnings.push(...found, ...(mangled === null ? [] : [mangled]));
   const stray = strayFrontMatter(content);
