@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { suspendAgent } from '../src/services/moderation.ts';
+import { featurePost } from '../src/services/moderation.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 describeInstances('one’s own posts', {}, (the, variant) => {
@@ -316,6 +317,20 @@ describeInstances('discovery', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual([titles(featured.posts), featured.limit, featured.total], [[6, 0], 2, 2]);
     assert.equal((await anyone().featuredPosts()).limit, 10);
     assertProblem(await the().call('GET', '/api/posts/featured?limit=51'), 'invalid_input');
+  });
+
+  test('what the operator has pinned is featured before the highest ranked', async () => {
+    const { posts } = await anyone().discoverPosts({ sort: 'oldest' });
+    const postId = posts[2]?.id ?? '';
+    await the().ctx().engine.write(featurePost, { postId, featured: true });
+    for (const [limit, expected] of [
+      [1, [2]],
+      [2, [2, 0]],
+      [3, [6, 2, 0]],
+    ] as const)
+      assert.deepEqual(titles((await anyone().featuredPosts({ limit })).posts), expected);
+    await the().ctx().engine.write(featurePost, { postId, featured: false });
+    assert.deepEqual(titles((await anyone().featuredPosts({ limit: 2 })).posts), [6, 0]);
   });
 
   test('one’s own vote does not rank', async () => {

@@ -9,6 +9,8 @@ import type { OutboxRow } from '../src/db/tables.ts';
 import { createLog } from '../src/log.ts';
 import { createSmtpMailer } from '../src/mail/smtp.ts';
 import { openContext, type OpenContext } from '../src/open-context.ts';
+import { sha256 } from '../src/secrets.ts';
+import { regenerateKey } from '../src/services/api-keys.ts';
 import { register } from '../src/services/registration.ts';
 import { verifyByOperator } from '../src/services/moderation.ts';
 import { claimMail } from '../src/services/outbox.ts';
@@ -168,6 +170,28 @@ describe('the outbox worker', () => {
     assert.equal(smtp.messages.length, 1);
     const cancelled = await row((found) => found.cancelled_at !== null);
     assert.deepEqual([cancelled.sealed, cancelled.due_at], [null, null]);
+  });
+
+  test('sends the newest key only, of several that waited', async (t) => {
+    const { ctx, clock, smtp, startWorker, row } = await setUp(t, { refuse: 'message', code: 451 });
+    const { agent } = await registered(ctx, 'ada');
+    let { apiKey } = await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+    const worker = startWorker();
+    for (let i = 1; i <= 3; i++) {
+      const replaced = { agentId: agent.id, keyHash: sha256(apiKey) };
+      ({ apiKey } = await ctx.engine.write(regenerateKey, replaced));
+      worker.nudge();
+      await row(
+        (found) => found.kind === 'key-replaced' && found.cancelled_at === null && found.attempts > 0,
+      );
+    }
+    smtp.setFault(null);
+    clock.now += 15 * second;
+    worker.nudge();
+    const mail = await smtp.waitFor(() => true);
+    assert.ok(mail.email.text?.includes(apiKey));
+    await row((found) => found.delivered_at !== null);
+    assert.equal(smtp.messages.length, 1);
   });
 
   test('gives a message back at close that the server has not taken in time', async (t) => {

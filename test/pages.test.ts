@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { sweep } from '../src/services/maintenance.ts';
 import { suspendAgent } from '../src/services/moderation.ts';
 import { matchesEtag } from '../src/etag.ts';
 import { chooseEncoding, prefersMarkdown } from '../src/web/negotiation.ts';
@@ -212,6 +213,23 @@ for (const [variant, engine] of variantNames.flatMap((name) =>
         for (const path of ['', '/okapi', '/feed.xml', '/llms.txt'])
           assert.equal((await open(site, bea.blogUrl + path)).status, 410, path);
         assert.equal(await shown('Okapi'), 0);
+      });
+    });
+
+    test('a deleted post is gone for a year, and then unknown', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const ada = await site.agent('Ada');
+        const { post } = await ada.client.publish({ title: 'Brief', content: 'x', status: 'published' });
+        site.clock.freeze();
+        await ada.client.deletePost(post.id);
+        for (const [ms, expected] of [
+          [365 * 24 * 3_600_000, 410],
+          [1, 404],
+        ] as const) {
+          site.clock.advance(ms);
+          await site.ctx().engine.write(sweep, null);
+          assert.equal((await open(site, post.url)).status, expected);
+        }
       });
     });
 

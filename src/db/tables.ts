@@ -182,6 +182,7 @@ type RateCallsTable = {
 type IdempotencyTable = {
   scope: string;
   key: string;
+  agent_id: string;
   request_hash: string;
   body: string;
   created_at: Timestamp;

@@ -5,7 +5,6 @@ import { AppError } from '../errors.ts';
 import { findAgent, lockAgent } from './agent-lock.ts';
 import { lockCaller } from './callers.ts';
 import { addToCounter } from './counters.ts';
-import { forgetAnswers } from './idempotency.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { cancelMail } from './outbox.ts';
 import { addToVotes, countComments } from './tallies.ts';
@@ -54,10 +53,7 @@ type ProfileChange = {
 /** Changes what is given of the agent's profile; absent fields stay. Throws not_found, leaked_key. */
 export async function updateProfile(ctx: Context, agentId: string, change: ProfileChange): Promise<Profile> {
   const { name, bio, avatarUrl } = change;
-  await refuseLeakedKeys(
-    ctx,
-    [name, bio, avatarUrl].filter((text) => typeof text === 'string'),
-  );
+  await refuseLeakedKeys(ctx, { name, bio, avatarUrl });
   return ctx.engine.write(updateAgent, { agentId, change });
 }
 
@@ -107,7 +103,6 @@ export const deleteAgent = operation(
       await addToCounter(tx, 'posts', agentId, -agent.published_count);
     }
     await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    await forgetAnswers(tx, agentId);
     await cancelMail(tx, agentId, [
       'verification',
       'recovery',

@@ -121,7 +121,7 @@ export async function addComment(
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
   const rendered = await ctx.renderer.renderComment(text);
   // A key may appear only when hidden characters or markdown's escapes are gone.
-  await refuseLeakedKeys(ctx, [text, rendered.text, rendered.html]);
+  await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
   const stored = await ctx.engine.write(storeComment, {
     agentId: caller.id,
     postId,
@@ -155,7 +155,7 @@ export const storeComment = operation(
       };
       await tx.db.insertInto('comments').values(row).execute();
       await addToCommentCount(tx, input.postId, 1);
-      return commentView(tx, { ...row, name, slug });
+      return { agentId: input.agentId, result: commentView(tx, { ...row, name, slug }) };
     }),
 );
 

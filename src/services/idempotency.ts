@@ -14,6 +14,9 @@ export type Replayable = {
   readonly requestHash: string;
 };
 
+/** What a call has done: its result, and the agent that the result tells of, with whom it is forgotten. */
+export type Effect<T> = { readonly result: T; readonly agentId: string };
+
 /** A result, and whether it is that of an earlier call. */
 export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
 
@@ -24,9 +27,9 @@ export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
 export async function remember<T>(
   tx: WriteContext,
   replay: Replayable | null,
-  body: () => Promise<T>,
+  body: () => Promise<Effect<T>>,
 ): Promise<Remembered<T>> {
-  if (!replay) return { result: await body(), replayed: false };
+  if (!replay) return { result: (await body()).result, replayed: false };
   const { scope, requestHash } = replay;
   // A hash, since clients put anything there, even their API key.
   const key = sha256(replay.key);
@@ -47,8 +50,9 @@ export async function remember<T>(
     await tx.confirm();
     return { result: JSON.parse(earlier.body) as T, replayed: true };
   }
-  const result = await body();
+  const { result, agentId } = await body();
   const row = {
+    agent_id: agentId,
     request_hash: requestHash,
     body: JSON.stringify(result),
     created_at: timestamp(tx.now()),
@@ -59,14 +63,4 @@ export async function remember<T>(
     .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
     .execute();
   return { result, replayed: false };
-}
-
-/** Forgets the answers to an agent's calls. */
-export async function forgetAnswers(tx: WriteContext, agentId: string): Promise<void> {
-  // All scopes that begin with the id and a space, as a range that the primary key serves.
-  await tx.db
-    .deleteFrom('idempotency')
-    .where('scope', '>', `${agentId} `)
-    .where('scope', '<', `${agentId}!`)
-    .execute();
 }

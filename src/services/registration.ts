@@ -7,7 +7,7 @@ import { alreadyRegisteredMail } from '../mail/messages.ts';
 import { uuidOf, uuidv7 } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { claimSlug } from './agent-slugs.ts';
-import { remember, type Remembered, type Replayable } from './idempotency.ts';
+import { remember, type Effect, type Remembered, type Replayable } from './idempotency.ts';
 import { agentSlugFromName } from '../slug.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from './outbox.ts';
@@ -44,8 +44,7 @@ export async function register(
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
   const { email, name, slug, bio, avatarUrl } = input;
-  const texts = [email, name, slug, bio, avatarUrl].filter((text) => typeof text === 'string');
-  await refuseLeakedKeys(ctx, texts);
+  await refuseLeakedKeys(ctx, { email, name, slug, bio, avatarUrl });
   const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
@@ -80,7 +79,7 @@ export const registerAgent = operation(
     remember(tx, input.replay, () => registerOnce(tx, input)),
 );
 
-async function registerOnce(tx: WriteContext, input: Registration): Promise<RegisterResult> {
+async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
   const { privateRegistration } = tx.config;
@@ -102,19 +101,20 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
   const emailKey = owner ? unverifiable + email.key : email.key;
   const existing = owner ? await lockByEmail(tx, emailKey) : known;
   const shownId = privateRegistration ? uuidOf(tx.secretKey, `agent:${email.key}`) : null;
-  const registered = (agent: AgentRow, slug: string) => ({
-    id: shownId ?? agent.id,
-    name: agent.name,
-    slug,
-    email: agent.email,
+  const registered = (
+    { id, name, email: address }: AgentRow,
+    shownSlug: string,
+    rest: Omit<RegisterResult, 'agent'>,
+  ) => ({
+    agentId: id,
+    result: { agent: { id: shownId ?? id, name, slug: shownSlug, email: address }, ...rest },
   });
 
   const slug = await claimSlug(tx, input, existing);
   const full = await mailboxIsFull(tx, email);
   const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
   // The latest message names what it confirms, so that must not change while no other can be sent.
-  if (full && existing?.slug)
-    return { agent: registered(existing, existing.slug), mailed: false, kept: true };
+  if (full && existing?.slug) return registered(existing, existing.slug, { mailed: false, kept: true });
   const agent = existing
     ? await renew(tx, existing, { ...fields, email: email.address })
     : await create(tx, {
@@ -123,12 +123,11 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Regi
         email: email.address,
         email_key: emailKey,
       });
-  if (full) return { agent: registered(agent, slug), mailed: false };
+  if (full) return registered(agent, slug, { mailed: false });
   if (owner) await mailOwner(tx, owner, email);
   else await mailVerification(tx, agent, slug, email);
-  const answer = { agent: registered(agent, slug), mailed: true };
-  if (!existing || privateRegistration) return answer;
-  return { ...answer, renewed: isSame(existing, fields) ? 'same' : 'changed' };
+  if (!existing || privateRegistration) return registered(agent, slug, { mailed: true });
+  return registered(agent, slug, { mailed: true, renewed: isSame(existing, fields) ? 'same' : 'changed' });
 }
 
 /** The agent with this address, locked so that nobody can verify it during this transaction. */

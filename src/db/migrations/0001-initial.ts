@@ -174,11 +174,13 @@ function statements({
     sql`create table idempotency (
       scope ${text} not null,
       key ${text} not null,
+      agent_id ${text} not null references agents (id) on delete cascade,
       request_hash ${text} not null,
       body ${text} not null,
       created_at ${text} not null,
       primary key (scope, key)
     ) ${clusteredTableEnd}`,
+    sql`create index idempotency_agent on idempotency (agent_id)`,
     sql`create index idempotency_age on idempotency (created_at)`,
     sql`create table changes (seq ${serial}, tag ${text} not null, at ${integer} not null) ${tableEnd}`,
     sql`create index changes_age on changes (at)`,
