@@ -13,11 +13,17 @@ export type Plan = {
   readonly warmUp?: number;
 };
 
-export type Comparison = { readonly ours: Load; readonly theirs: Load; readonly ratio: number };
+export type Comparison = {
+  readonly ours: Load;
+  readonly theirs: Load;
+  /** Of requests a second, and of processor time a request. */
+  readonly ratio: number;
+  readonly cpuRatio: number;
+};
 
 /**
  * Loads two servers in turn, A B A B, so that what else the machine does falls on both; the medians of each,
- * and the median of the rounds' ratios of requests a second.
+ * and the medians of the rounds' ratios.
  */
 export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Comparison> {
   const { seconds, rounds, warmUp = 3 } = plan;
@@ -28,10 +34,13 @@ export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Com
     mine.push(await load(ours.server, ours.shots, seconds));
     other.push(await load(theirs.server, theirs.shots, seconds));
   }
+  const ratioOf = (figure: (load: Load) => number) =>
+    median(mine.map((one, i) => figure(one) / figure(other[i] ?? one)));
   return {
     ours: medianLoad(mine),
     theirs: medianLoad(other),
-    ratio: median(mine.map((one, i) => one.perSecond / (other[i]?.perSecond ?? NaN))),
+    ratio: ratioOf(({ perSecond }) => perSecond),
+    cpuRatio: ratioOf(({ cpu }) => cpu),
   };
 }
 

@@ -42,13 +42,15 @@ export async function measureWorkers(world: World): Promise<Section> {
           : shots.headers;
         return { server: { cpu }, shots: { ...shots, headers: headers ?? {}, url: service.origin + path } };
       };
-      const comparison = await compare(
+      const {
+        ours,
+        theirs,
+        cpuRatio: ratio,
+      } = await compare(
         side(two, () => two.cpu() + cpuOfChildren(two.pid)),
         side(one, () => one.cpu()),
         { ...plan, warmUp: 5 },
       );
-      const { ours, theirs } = comparison;
-      const ratio = ours.cpu / theirs.cpu;
       findings.push({
         what,
         ours: `${micros(ours.cpu)}, ${perSecond(ours.perSecond)}`,
