@@ -58,21 +58,21 @@ describe('the render threads', () => {
     assert.equal((await next).html, '<p dir="auto">a</p>\n');
   });
 
-  test('leave small documents to a free thread while another is busy, also those sent to that one', async () => {
-    const renderer = createRenderer({ threads: 2, deadlineMs: 60_000 });
-    let isBusy = true;
-    const slowly = assert
-      .rejects(renderer.renderPost(slow), code('unavailable'))
-      .finally(() => (isBusy = false));
-    await renderer.renderPost('a');
-    const posts = await Promise.all(Array.from({ length: 50 }, (_, at) => renderer.renderPost(`${at}`)));
-    posts.forEach(({ html }, at) => assert.equal(html, `<p dir="auto">${at}</p>\n`));
-    assert.ok(isBusy);
-    await renderer.close();
-    await slowly;
-  });
-
   for (const threads of [1, 2]) {
+    test(`leave small documents to another while one is busy, also those sent to that one, with ${threads}`, async () => {
+      const renderer = createRenderer({ threads, deadlineMs: 60_000 });
+      let isBusy = true;
+      const slowly = assert
+        .rejects(renderer.renderPost(slow), code('unavailable'))
+        .finally(() => (isBusy = false));
+      await renderer.renderPost('a');
+      const posts = await Promise.all(Array.from({ length: 50 }, (_, at) => renderer.renderPost(`${at}`)));
+      posts.forEach(({ html }, at) => assert.equal(html, `<p dir="auto">${at}</p>\n`));
+      assert.ok(isBusy);
+      await renderer.close();
+      await slowly;
+    });
+
     test(`answer short documents that all take long, and those among them, with ${threads}`, async (t) => {
       const renderer = createRenderer({ threads, deadlineMs: 60_000 });
       t.after(() => renderer.close());

@@ -78,8 +78,8 @@ export async function createSqliteEngine(
 
   function replaceWriter(): void {
     writer = null;
-    if (closing) return;
     setTimeout(() => {
+      if (closing) return;
       startWriter().then((thread) => (writer = thread), replaceWriter);
     }, restartAfter).unref();
   }

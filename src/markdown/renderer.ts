@@ -1,9 +1,7 @@
-import { Worker } from 'node:worker_threads';
 import { AppError } from '../errors.ts';
-import { threadEntry, youngMemory } from '../thread-entry.ts';
-import { unrenderable } from './refusal.ts';
-import { shared, type Answer, type Job } from './render-jobs.ts';
+import type { Answer, Job } from './render-jobs.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
+import { closed, Thread, type Task } from './thread.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
@@ -17,7 +15,7 @@ export type Renderer = {
 
 /** Settings of a {@link Renderer}. */
 export type RendererOptions = {
-  /** Most threads; each is started when the others are busy. */
+  /** Most threads, but those that a slow document holds up; each is started when the others are busy. */
   readonly threads: number;
   /** Longest time for one document, in milliseconds, from when a thread takes it. Default 2,000. */
   readonly deadlineMs?: number;
@@ -29,23 +27,19 @@ export type RendererOptions = {
   readonly onCrash?: (error: Error) => void;
 };
 
-type Task = {
-  readonly job: Job;
-  resolve(answer: Answer): void;
-  reject(error: Error): void;
-};
-
 /** Documents that a thread may have at once, so that it need not wait for the main thread between two. */
 const depth = 16;
 /** Longer ones are sent to idle threads only, UTF-16 units: what is given back may be rendered twice. */
 const longestQueued = 16 * 1024;
-/** How long one document may hold up those that were sent to the same thread after it, ms. */
-const patience = 50;
+/** Threads beside the most that are started while others are held up by documents that take long. */
+const spares = 1;
+/** How long such a thread is kept once it is not needed, ms. */
+const spareKept = 30_000;
 
 /**
  * Renders in worker threads, in the order of arrival. A thread that passes the deadline or crashes is replaced, and
- * its document refused. Those that wait in a thread behind a slow one are given to others, if there are any, so a
- * hostile document costs the rest nothing but one thread for that long.
+ * its document refused. Those that wait in a thread behind a slow one are given to others, of which there is always
+ * one: a hostile document costs the rest nothing but its share of the processor.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
@@ -69,6 +63,7 @@ class Pool {
   private readonly threads = new Set<Thread>();
   private readonly waiting: Task[] = [];
   private isClosed = false;
+  private retiring: NodeJS.Timeout | undefined;
 
   constructor(options: RendererOptions) {
     this.options = { deadlineMs: 2000, memoryMb: 256, maxWaiting: 1000, onCrash: () => {}, ...options };
@@ -95,6 +90,7 @@ class Pool {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    clearTimeout(this.retiring);
     for (const task of this.waiting.splice(0)) task.reject(closed());
     await Promise.all([...this.threads].map((thread) => thread.end(closed())));
   }
@@ -107,16 +103,25 @@ class Pool {
       thread.run(task);
     }
     if (this.waiting.length === 0) return;
-    if (this.threads.size < this.options.threads) this.start();
-    for (const thread of this.threads) thread.hold();
+    if (this.canStart()) this.start();
+    for (const thread of this.active()) thread.hold();
+  }
+
+  /** Those that documents are sent to: as many as there may be, of those that none holds up. */
+  private active(): Thread[] {
+    return [...this.threads].filter((thread) => !thread.isHeldUp).slice(0, this.options.threads);
+  }
+
+  private canStart(): boolean {
+    const { threads } = this.options;
+    return this.active().length < threads && this.threads.size < threads + spares;
   }
 
   /** An idle thread; a busy one where there can be no more, and the document is short. */
   private leastBusy({ job }: Task): Thread | undefined {
-    const canStart = this.threads.size < this.options.threads;
-    let load = canStart || job.markdown.length > longestQueued ? 1 : depth;
+    let load = this.canStart() || job.markdown.length > longestQueued ? 1 : depth;
     let found: Thread | undefined;
-    for (const thread of this.threads) {
+    for (const thread of this.active()) {
       if (thread.load >= load) continue;
       load = thread.load;
       found = thread;
@@ -126,7 +131,10 @@ class Pool {
 
   private start(): void {
     const thread: Thread = new Thread(this.options, {
-      onFree: () => this.dispatch(),
+      onFree: () => {
+        this.dispatch();
+        this.retireSpare();
+      },
       onGivenBack: (tasks) => {
         if (this.isClosed) for (const task of tasks) task.reject(closed());
         else {
@@ -139,12 +147,21 @@ class Pool {
     this.threads.add(thread);
   }
 
-  /** A new thread is started at once, so that the next document finds it warm. */
+  private retireSpare(): void {
+    if (this.threads.size <= this.options.threads) return;
+    this.retiring ??= setTimeout(() => {
+      this.retiring = undefined;
+      const spare = [...this.threads].slice(this.options.threads).find(({ load }) => load === 0);
+      void spare?.end(closed());
+    }, spareKept).unref();
+  }
+
+  /** Where it is missed, a new thread is started at once, so that the next document finds it warm. */
   private replace(thread: Thread, wasReady: boolean): void {
     this.threads.delete(thread);
     if (this.isClosed) return;
     if (wasReady) {
-      this.start();
+      if (this.threads.size < this.options.threads) this.start();
       this.dispatch();
     } else if (this.threads.size === 0) {
       // A thread that cannot even start would be started again for ever.
@@ -154,156 +171,6 @@ class Pool {
       for (const task of this.waiting.splice(0)) task.reject(error);
     }
   }
-}
-
-const advice = 'Simplify or split it.';
-
-type ThreadEvents = {
-  onFree(): void;
-  /** Documents that it was sent and will not answer. */
-  onGivenBack(tasks: readonly Task[]): void;
-  onGone(wasReady: boolean): void;
-};
-
-class Thread {
-  private readonly worker: Worker;
-  private readonly deadlineMs: number;
-  private readonly events: ThreadEvents;
-  private readonly memory = new Int32Array(new SharedArrayBuffer(Object.keys(shared).length * 4));
-  /** Whether another thread can take what waits in this one. */
-  private readonly hasOthers: boolean;
-  /** What it was sent and has not answered, in order; undefined for what was given back meanwhile. */
-  private sent: (Task | undefined)[] = [];
-  /** How many answers have come, counted like `shared.answered`. */
-  private received = 0;
-  private timer: NodeJS.Timeout | undefined;
-  private isReady = false;
-  /** Whether it is at a document that takes long. */
-  private isHeldUp = false;
-  private isEnding = false;
-
-  constructor(options: Required<RendererOptions>, events: ThreadEvents) {
-    this.deadlineMs = options.deadlineMs;
-    this.hasOthers = options.threads > 1;
-    this.events = events;
-    this.worker = new Worker(threadEntry('render'), {
-      workerData: this.memory,
-      env: {},
-      execArgv: [],
-      resourceLimits: {
-        maxOldGenerationSizeMb: options.memoryMb,
-        maxYoungGenerationSizeMb: youngMemory.render,
-      },
-    });
-    this.worker.on('message', (answer: Answer) => this.receive(answer));
-    this.worker.on('error', (error: NodeJS.ErrnoException) => {
-      const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      this.refuse(unrenderable(isMemory ? 'takes too much memory to render' : 'cannot be rendered', advice));
-      options.onCrash(error);
-    });
-    this.worker.on('exit', () => {
-      this.refuse(unrenderable('cannot be rendered', advice));
-      this.events.onGone(this.isReady);
-    });
-    this.worker.unref();
-  }
-
-  /**
-   * Documents in its hands; infinite while it can take none. It takes none before it has answered for those that were
-   * given back, so that one that comes to it again is the first and is rendered.
-   */
-  get load(): number {
-    if (!this.isReady || this.isHeldUp || this.isEnding || this.sent.includes(undefined)) return Infinity;
-    return this.sent.length;
-  }
-
-  run(task: Task): void {
-    this.sent.push(task);
-    if (this.sent.length === 1) this.watch();
-    this.worker.ref();
-    this.worker.postMessage(task.job, []);
-  }
-
-  /** Watches over the document that the thread is at. Where it was this side that was slow, an answer is on its way. */
-  private watch(): void {
-    const first = Math.min(patience, this.deadlineMs);
-    this.timer = setTimeout(() => {
-      if (this.answersOnTheirWay() > 0) return;
-      this.timer = setTimeout(() => {
-        if (this.answersOnTheirWay() > 0) return;
-        void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
-      }, this.deadlineMs - first);
-      this.isHeldUp = true;
-      if (this.hasOthers) this.giveBackOthers();
-    }, first);
-  }
-
-  private answersOnTheirWay(): number {
-    return (Atomics.load(this.memory, shared.answered) - this.received) | 0;
-  }
-
-  private giveBackOthers(): void {
-    const [head, ...others] = this.sent;
-    Atomics.store(this.memory, shared.skipping, 1);
-    this.sent = [head, ...others.map(() => undefined)];
-    this.giveBack(others);
-  }
-
-  private giveBack(tasks: readonly (Task | undefined)[]): void {
-    const given = tasks.filter((task) => task !== undefined);
-    if (given.length > 0) this.events.onGivenBack(given);
-  }
-
-  /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */
-  hold(): void {
-    this.worker.ref();
-  }
-
-  async end(reason: Error): Promise<void> {
-    this.refuse(reason);
-    await this.worker.terminate();
-  }
-
-  private receive(answer: Answer): void {
-    let task: Task | undefined;
-    if (answer.type === 'ready') {
-      this.isReady = true;
-    } else {
-      // It came after the deadline.
-      if (this.isEnding) return;
-      clearTimeout(this.timer);
-      this.received = (this.received + 1) | 0;
-      task = this.sent.shift();
-    }
-    this.isHeldUp = false;
-    if (this.sent.length > 0) this.watch();
-    else {
-      Atomics.store(this.memory, shared.skipping, 0);
-      this.worker.unref();
-    }
-    // One that was not given back is skipped where the thread had not come to it yet.
-    if (answer.type === 'skipped') this.giveBack([task]);
-    else if (answer.type === 'refused')
-      task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
-    else task?.resolve(answer);
-    this.events.onFree();
-  }
-
-  /**
-   * For a thread that ends: refuses the document that it is at, and gives back the others, also those whose answers
-   * are on their way, since they may not arrive.
-   */
-  private refuse(reason: Error): void {
-    clearTimeout(this.timer);
-    this.isEnding = true;
-    const [culprit] = this.sent.splice(this.answersOnTheirWay(), 1);
-    culprit?.reject(reason);
-    this.giveBack(this.sent.splice(0));
-  }
-}
-
-function closed(): AppError {
-  return new AppError('unavailable', 'The service is stopping. Send the call again.', { retryAfter: 5 });
 }
 
 function unexpected(answer: Answer): Error {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../src/errors.ts';
 import { createRenderer } from '../../src/markdown/renderer.ts';
 import { hostileDocuments } from '../markdown-hostile-cases.ts';
@@ -19,4 +21,19 @@ test('every hostile document of 512 KiB is rendered or refused by the deadline, 
     t.diagnostic(`${Math.round(performance.now() - began)} ms: ${name}: ${outcome}`);
     assert.match((await renderer.renderPost('a')).html, /<p dir="auto">a<\/p>/, name);
   }
+});
+
+test('a thread that was started beside a slow document ends half a minute later', async (t) => {
+  const renderer = createRenderer({ threads: 1, deadlineMs: 60_000 });
+  t.after(() => renderer.close());
+  const threads = () => readdirSync('/proc/self/task').length;
+  await renderer.renderPost('a');
+  const before = threads();
+  const slowly = renderer.renderPost('- a\n* b\n'.repeat(40_000)).catch(() => null);
+  await renderer.renderPost('a');
+  assert.ok(threads() > before);
+  await slowly;
+  await renderer.renderPost('a');
+  await delay(31_000);
+  assert.equal(threads(), before);
 });
