@@ -45,8 +45,9 @@ export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Com
 }
 
 /** One server by itself: the median of its loads. */
-export async function measure({ server, shots }: Side, { seconds, rounds }: Plan): Promise<Load> {
-  await load(server, shots, 1);
+export async function measure({ server, shots }: Side, plan: Plan): Promise<Load> {
+  const { seconds, rounds, warmUp = 3 } = plan;
+  await load(server, shots, warmUp);
   const loads: Load[] = [];
   for (let round = 0; round < rounds; round++) loads.push(await load(server, shots, seconds));
   return medianLoad(loads);

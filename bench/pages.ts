@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compare, type Comparison } from './compare.ts';
-import { load } from './load.ts';
+import { compare, measure, type Comparison } from './compare.ts';
 import { freePort, start, waitFor, type Measured } from './machine.ts';
 import { micros, perSecond, type Finding, type Section } from './report.ts';
 import { record } from './record.ts';
@@ -108,8 +107,7 @@ async function uncached({ packageFolder, seed, plan }: World): Promise<Finding[]
     for (const encoding of ['br', 'gzip', 'zstd']) {
       const headers = { Host: `${seed.slug}.localhost:${service.port}`, 'Accept-Encoding': encoding };
       const shots = { url: `${service.origin}/${seed.post}`, headers };
-      await load(service, shots, 3);
-      const { perSecond: rate, cpu } = await load(service, shots, plan.seconds);
+      const { perSecond: rate, cpu } = await measure({ server: service, shots }, plan);
       findings.push({
         what: `post of 5 KB, ${encoding}`,
         ours: `${perSecond(rate)}, ${micros(cpu)}`,
