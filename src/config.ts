@@ -3,14 +3,13 @@ import { isIP, isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 import { trustProxyFault } from './client-address.ts';
 import { readAgentSettings, type AgentSettings } from './config/agent.ts';
+import { parseSender, parseSmtpUrl, urlEncoding } from './config/mail-settings.ts';
 import { createReader, quoted, split, type Environment, type Reader } from './config/reader.ts';
 import { settingNames, type SettingName } from './config/settings.ts';
 import { canonicalHost, isLoopback } from './hosts.ts';
+import { logLevels, type LogLevel } from './log.ts';
 import { variants } from './variant.ts';
 import type { Limits, Site, Variant } from './variant.ts';
-
-/** Levels of the log, from the fewest lines to the most; `silent` writes none. */
-const logLevels = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
 /** Everything that an operator decides, validated, frozen, and complete: no default is applied later. */
 export type Config = {
@@ -42,7 +41,7 @@ export type Config = {
   readonly readOnly: boolean;
   /** Processes that serve. */
   readonly workers: number;
-  readonly logLevel: (typeof logLevels)[number];
+  readonly logLevel: LogLevel;
 };
 
 export type DatabaseConfig =
@@ -237,34 +236,24 @@ function readDatabase(read: Reader, dataDir: string, cwd: string): DatabaseConfi
   return { engine: 'sqlite', file: path === '' ? join(dataDir, 'masthead.db') : resolve(cwd, path) };
 }
 
-// Addresses hold passwords, so faults name no part of them.
-const encoding = 'in a password, write : / ? # @ and , as %3A %2F %3F %23 %40 and %2C';
-
 function postgresUrls(read: Reader, name: SettingName, urls: string[]): string[] {
-  if (urls.length > 0 && urls.every((url) => isAddressOf(['postgres://', 'postgresql://'], url))) return urls;
+  if (urls.length > 0 && urls.every(isPostgresUrl)) return urls;
   const form = name === 'DATABASE_URL' ? 'neither sqlite: nor a' : 'not a';
-  read.refuse(name, `is ${form} postgres:// address; ${encoding}`);
+  read.refuse(name, `is ${form} postgres:// address; ${urlEncoding}`);
   return [];
 }
 
 function readSmtpUrl(read: Reader): string | null {
   const url = read.text('SMTP_URL');
-  if (url === null) return null;
-  if (!isAddressOf(['smtp://', 'smtps://'], url) || new URL(url).hostname === '') {
-    read.refuse('SMTP_URL', `is not an smtp:// or smtps:// address; ${encoding}`);
-  }
+  if (url !== null) read.refuseUnread('SMTP_URL', () => parseSmtpUrl(url));
   return url;
 }
 
-function isAddressOf(protocols: readonly string[], text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, pathname, search, hash } = new URL(text);
+function isPostgresUrl(text: string): boolean {
+  if (!URL.canParse(text) || !/^postgres(?:ql)?:\/\//i.test(text)) return false;
   // A password that is not encoded ends up behind the host, where it would be shown.
-  return (
-    protocols.includes(`${protocol}//`) &&
-    text.includes('://') &&
-    !`${pathname}${search}${hash}`.includes('@')
-  );
+  const { pathname, search, hash } = new URL(text);
+  return !`${pathname}${search}${hash}`.includes('@');
 }
 
 function readSecret(read: Reader, database: DatabaseConfig): string | null {
@@ -280,9 +269,7 @@ function readMailFrom(read: Reader, baseUrl: string): string {
   const { hostname } = new URL(baseUrl);
   const preset = `Masthead <masthead@${isAddress(hostname) ? 'localhost' : hostname}>`;
   const from = read.text('MAIL_FROM') ?? preset;
-  if (!/^(?:[^<>\p{Cc}]*<[^\s<>@",;]+@[^\s<>@",;]+>|[^\s<>@",;]+@[^\s<>@",;]+)$/u.test(from)) {
-    read.refuse('MAIL_FROM', `is ${quoted(from)}, neither an address nor a name with an address in <>`);
-  }
+  read.refuseUnread('MAIL_FROM', () => parseSender(from));
   return from;
 }
 

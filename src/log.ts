@@ -1,7 +1,10 @@
 /** Levels in the order of weight; a log writes its own level and what is heavier. */
-const levels = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60, silent: 100 } as const;
+const levels = { debug: 20, info: 30, warn: 40, error: 50, fatal: 60, silent: 100 } as const;
 
 export type LogLevel = keyof typeof levels;
+
+/** All levels, from the most lines to none. */
+export const logLevels = Object.keys(levels) as readonly LogLevel[];
 
 /** Structured facts of one line. Never a key, token, mail body or address. */
 export type LogFields = Readonly<Record<string, unknown>>;

@@ -3,7 +3,6 @@ import type { Health } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { createDrain } from './drain.ts';
-import { StartError } from './errors.ts';
 import { createLog, type Log } from './log.ts';
 import { createFolderMailer } from './mail/folder.ts';
 import type { Mailer } from './mail/mailer.ts';
@@ -103,11 +102,5 @@ async function closeAll(opened: Closer[]): Promise<void> {
 }
 
 function createMailer({ mail }: Config): Mailer {
-  try {
-    return mail.smtpUrl === null
-      ? createFolderMailer(mail)
-      : createSmtpMailer({ ...mail, url: mail.smtpUrl });
-  } catch (error) {
-    throw new StartError(error instanceof Error ? error.message : String(error));
-  }
+  return mail.smtpUrl === null ? createFolderMailer(mail) : createSmtpMailer({ ...mail, url: mail.smtpUrl });
 }

@@ -129,11 +129,6 @@ describe('a start that cannot work ends with exit code 1 and one line', { concur
         return {};
       },
     ],
-    [
-      'SMTP_URL has a parameter that means nothing',
-      /^SMTP_URL has a parameter that is not one of/,
-      async () => ({ env: { SMTP_URL: 'smtp://mail.example?tls=never' } }),
-    ],
   ];
   for (const [what, message, prepare] of cases) {
     test(`because ${what}`, async () => {

@@ -15,6 +15,15 @@ export function createReader(env: Environment, cwd: string) {
     faults.push(`${name} ${problem}. Example: ${settings[name].example}`);
   };
 
+  /** Refuses a value that a parser throws at: the error's message is what is wrong with it. */
+  const refuseUnread = (name: SettingName, parse: () => unknown): void => {
+    try {
+      parse();
+    } catch (error) {
+      refuse(name, error instanceof Error ? error.message : String(error));
+    }
+  };
+
   const fileOf = (name: SettingName): string | null => {
     const setting: Setting = settings[name];
     return (setting.secret && env[`${name}_FILE`]?.trim()) || null;
@@ -69,7 +78,7 @@ export function createReader(env: Environment, cwd: string) {
     return value ?? preset;
   };
 
-  return { faults, refuse, text, isGiven, items, integer, flag, oneOf };
+  return { faults, refuse, refuseUnread, text, isGiven, items, integer, flag, oneOf };
 }
 
 /** The items of a comma-separated value. */

@@ -214,7 +214,7 @@ export const settings = {
   },
   LOG_LEVEL: {
     default: 'info',
-    meaning: 'silent, fatal, error, warn, info, debug or trace.',
+    meaning: 'debug, info, warn, error, fatal or silent.',
     example: 'LOG_LEVEL=info',
     show: (c) => c.logLevel,
   },

@@ -1,14 +1,7 @@
+import { plainAddress, type Sender } from '../config/mail-settings.ts';
 import { MailError, type OutgoingMail } from './mailer.ts';
 
-/** The sender, taken apart by {@link parseSender}. */
-export type Sender = { readonly name: string; readonly address: string; readonly host: string };
-
-const atom = "[\\w!#$%&'*+/=?^`{|}~-]+";
-const localPart = `${atom}(?:\\.${atom})*`;
-const domain = '[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)*';
-const recipientPattern = new RegExp(`^${localPart}@${domain}$`);
-// A service on [::1] sends from an address literal; nobody is mailed at one.
-const senderPattern = new RegExp(`^(?:([^<>]*)<)?${localPart}@(${domain}|\\[[0-9A-Fa-f:.]+\\])(>?)$`);
+const recipientPattern = new RegExp(`^${plainAddress}$`);
 
 /** RFC 5322, section 2.1.1: a line is at most 998 characters. */
 const longestLine = 998;
@@ -42,20 +35,6 @@ export function composeEml(mail: OutgoingMail, sender: Sender): string {
 /** The recipient as it goes into the header and the envelope; throws a permanent {@link MailError}. */
 export function checkedRecipient(address: string): string {
   return address.length > 254 ? refuse('recipient') : checked(address, recipientPattern, 'recipient');
-}
-
-/** Splits `Name <address>` or `address`. Throws an Error if it is neither. */
-export function parseSender(from: string): Sender {
-  const text = from.trim();
-  const match = senderPattern.exec(text);
-  const [, rawName, host, bracket] = match ?? [];
-  if (host === undefined || (rawName === undefined) !== (bracket === '') || /\p{Cc}/u.test(text)) {
-    throw new Error('MAIL_FROM is not a sender such as: Masthead <masthead@example.com>');
-  }
-  const name = (rawName ?? '')
-    .trim()
-    .replace(/^"(.*)"$/, (_, quoted: string) => quoted.replaceAll(/\\(.)/g, '$1'));
-  return { name, address: text.replace(/^.*<|>$/g, ''), host };
 }
 
 function part(boundary: string, subtype: 'plain' | 'html', body: string): string[] {

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseSender } from '../config/mail-settings.ts';
 import { uuidV4Pattern } from '../secrets.ts';
-import { composeEml, parseSender } from './eml.ts';
+import { composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Options as PoolOptions } from 'nodemailer/lib/smtp-pool/index.js';
-import { isLoopback } from '../hosts.ts';
-import { checkedRecipient, composeEml, parseSender } from './eml.ts';
+import { parseSender, parseSmtpUrl } from '../config/mail-settings.ts';
+import { checkedRecipient, composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
 export type SmtpSettings = {
@@ -74,67 +74,6 @@ type Transport = Awaited<ReturnType<typeof connect>>;
 async function connect(options: PoolOptions) {
   const { createTransport } = await import('nodemailer');
   return createTransport(options);
-}
-
-export type SmtpServer = {
-  readonly host: string;
-  readonly port: number;
-  /** TLS from the first byte (`smtps:`). */
-  readonly secure: boolean;
-  /** Nothing is sent, least of all a password, unless STARTTLS worked. */
-  readonly requireTls: boolean;
-  readonly ignoreTls: boolean;
-  readonly verifyCertificate: boolean;
-  readonly auth: { readonly user: string; readonly pass: string } | null;
-};
-
-const parameters = ['requireTLS', 'ignoreTLS', 'tls.rejectUnauthorized'];
-
-/**
- * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS where the server offers it) or `smtps:` (465).
- * Parameters, each 1, 0, true or false: `requireTLS` (default: when there is a password to send and the host is
- * not loopback), `ignoreTLS`, `tls.rejectUnauthorized`. Throws an Error that never repeats the address.
- */
-export function parseSmtpUrl(text: string): SmtpServer {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '' || /[^/]/.test(url.pathname)) {
-    throw new Error('SMTP_URL is not an address such as smtp://user:password@mail.example.com:587');
-  }
-  const unknown = [...url.searchParams.keys()].find((name) => !parameters.includes(name));
-  if (unknown !== undefined) {
-    throw new Error(`SMTP_URL has a parameter that is not one of ${parameters.join(', ')}`);
-  }
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const secure = url.protocol === 'smtps:';
-  const auth = credentials(url);
-  const needsTls = auth !== null && !isLoopback(url.hostname);
-  const ignoreTls = flag(url, 'ignoreTLS', false);
-  return {
-    host,
-    port: Number(url.port) || (secure ? 465 : 587),
-    secure,
-    requireTls: !secure && flag(url, 'requireTLS', needsTls && !ignoreTls),
-    ignoreTls,
-    verifyCertificate: flag(url, 'tls.rejectUnauthorized', true),
-    auth,
-  };
-}
-
-function credentials(url: URL): SmtpServer['auth'] {
-  if (url.username === '') return null;
-  try {
-    return { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
-  } catch {
-    throw new Error('SMTP_URL has a % in its user or password that starts no escape: write %25 for it');
-  }
-}
-
-function flag(url: URL, name: string, absent: boolean): boolean {
-  const value = url.searchParams.get(name);
-  if (value === null) return absent;
-  if (/^(?:1|true)$/.test(value)) return true;
-  if (/^(?:0|false)$/.test(value)) return false;
-  throw new Error(`SMTP_URL: ${name} is 1 or 0`);
 }
 
 function dkimOptions(dkim: NonNullable<SmtpSettings['dkim']>) {

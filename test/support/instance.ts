@@ -129,7 +129,7 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
     SMTP_URL: smtp.url,
     MAIL_FROM: 'Masthead <masthead@masthead.example>',
     LIMIT_REGISTER: '0',
-    LOG_LEVEL: 'trace',
+    LOG_LEVEL: 'debug',
     ...(engine === 'postgres'
       ? { DATABASE_URL: await (await sharedPostgres()).createDatabase(), SECRET: 's'.repeat(32) }
       : {}),
@@ -138,7 +138,7 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
   const start = () =>
     startServer(loadConfig(env), {
       now: () => clock.now(),
-      log: createLog('trace', (line) => {
+      log: createLog('debug', (line) => {
         log += line;
       }),
     });

@@ -1,0 +1,95 @@
+import { isLoopback } from '../hosts.ts';
+import { quoted } from './reader.ts';
+
+/** The sender of all mail, taken apart. */
+export type Sender = { readonly name: string; readonly address: string; readonly host: string };
+
+const atom = "[\\w!#$%&'*+/=?^`{|}~-]+";
+const localPart = `${atom}(?:\\.${atom})*`;
+const domain = '[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)*';
+/** An address without quotes and comments, as a pattern. */
+export const plainAddress = `${localPart}@${domain}`;
+// A service on [::1] sends from an address literal; nobody is mailed at one.
+const senderPattern = new RegExp(`^(?:([^<>]*)<)?${localPart}@(${domain}|\\[[0-9A-Fa-f:.]+\\])(>?)$`);
+
+/** Splits `Name <address>` or `address`. Throws an Error whose message is a predicate if it is neither. */
+export function parseSender(from: string): Sender {
+  const text = from.trim();
+  const match = senderPattern.exec(text);
+  const [, rawName, host, bracket] = match ?? [];
+  if (host === undefined || (rawName === undefined) !== (bracket === '') || /\p{Cc}/u.test(text)) {
+    throw new Error(`is ${quoted(from)}, neither an address nor a name with an address in <>`);
+  }
+  const name = (rawName ?? '')
+    .trim()
+    .replace(/^"(.*)"$/, (_, inside: string) => inside.replaceAll(/\\(.)/g, '$1'));
+  return { name, address: text.replace(/^.*<|>$/g, ''), host };
+}
+
+/** What to do with a password in an address that cannot be read; addresses themselves are never shown. */
+export const urlEncoding = 'in a password, write : / ? # @ and , as %3A %2F %3F %23 %40 and %2C';
+
+/** A mail server, as `SMTP_URL` names it. */
+export type SmtpServer = {
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte (`smtps:`). */
+  readonly secure: boolean;
+  /** Nothing is sent, least of all a password, unless STARTTLS worked. */
+  readonly requireTls: boolean;
+  readonly ignoreTls: boolean;
+  readonly verifyCertificate: boolean;
+  readonly auth: { readonly user: string; readonly pass: string } | null;
+};
+
+const parameters = ['requireTLS', 'ignoreTLS', 'tls.rejectUnauthorized'];
+
+/**
+ * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS where the server offers it) or `smtps:` (465).
+ * Parameters, each 1, 0, true or false: `requireTLS` (default: when there is a password to send and the host is
+ * not loopback), `ignoreTLS`, `tls.rejectUnauthorized`. Throws an Error whose message, a predicate, never repeats
+ * the address.
+ */
+export function parseSmtpUrl(text: string): SmtpServer {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  // A password that is not encoded ends up behind the host, where it would be shown.
+  const isAddress = url !== null && /^smtps?:\/\//i.test(text) && url.hostname !== '' && url.hash === '';
+  if (!isAddress || /[^/]/.test(url.pathname)) {
+    throw new Error(`is not an smtp:// or smtps:// address; ${urlEncoding}`);
+  }
+  const unknown = [...url.searchParams.keys()].find((name) => !parameters.includes(name));
+  if (unknown !== undefined) {
+    throw new Error(`has a parameter that is not one of ${parameters.join(', ')}`);
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const secure = url.protocol === 'smtps:';
+  const auth = credentials(url);
+  const needsTls = auth !== null && !isLoopback(url.hostname);
+  const ignoreTls = flag(url, 'ignoreTLS', false);
+  return {
+    host,
+    port: Number(url.port) || (secure ? 465 : 587),
+    secure,
+    requireTls: !secure && flag(url, 'requireTLS', needsTls && !ignoreTls),
+    ignoreTls,
+    verifyCertificate: flag(url, 'tls.rejectUnauthorized', true),
+    auth,
+  };
+}
+
+function credentials(url: URL): SmtpServer['auth'] {
+  if (url.username === '') return null;
+  try {
+    return { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+  } catch {
+    throw new Error('has a % in its user or password that starts no escape: write %25 for it');
+  }
+}
+
+function flag(url: URL, name: string, absent: boolean): boolean {
+  const value = url.searchParams.get(name);
+  if (value === null) return absent;
+  if (/^(?:1|true)$/.test(value)) return true;
+  if (/^(?:0|false)$/.test(value)) return false;
+  throw new Error(`has ${name} with a value other than 1 and 0`);
+}
