@@ -229,9 +229,12 @@ describe("the operator's commands", () => {
     assert.deepEqual({ suspendedReason, posts }, { suspendedReason: 'spam', posts: 1 });
     assert.match((await admin('agents list')).stdout, / suspended /);
 
+    assert.equal((await admin(`posts delete ${id}`)).stdout, "Deleted 'One'.\n");
+    assert.equal((await admin(`posts delete ${id}`)).code, 1);
+
     assert.equal((await admin('agents restore ada')).code, 0);
     assert.equal((await post('/api/publish', { title: 'Two', content: 'Text' }, key)).status, 201);
-    assert.match((await admin('agents show ada')).stdout, /^posts +1 published, 1 drafts/m);
+    assert.match((await admin('agents show ada')).stdout, /^posts +0 published, 1 drafts/m);
   });
 
   const failing: [command: string, message: RegExp][] = [

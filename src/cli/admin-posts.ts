@@ -20,13 +20,10 @@ const remove: Command = {
   operands: ['post'],
   options: jsonOption,
   async run(call) {
-    const { ownerOfPost } = await import('../services/find-post.ts');
-    const { deletePost } = await import('../services/post-store.ts');
-    const { noPreconditions: preconditions } = await import('../services/preconditions.ts');
+    const { deletePostByOperator } = await import('../services/moderation.ts');
     const { id, title } = await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));
-      const agentId = await ownerOfPost(ctx, postId);
-      return { id: postId, ...(await ctx.engine.write(deletePost, { agentId, postId, preconditions })) };
+      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId })) };
     });
     if (call.has('json')) call.outJson({ id, title });
     else call.out(`Deleted '${title}'.`);

@@ -5,7 +5,9 @@ import { AppError } from '../errors.ts';
 import { newApiKey, sha256 } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { addToCounter } from './counters.ts';
+import { noSuchPost, ownerOfPost, requireOwnPost } from './find-post.ts';
 import { cancelMail } from './outbox.ts';
+import { removePost } from './post-store.ts';
 import { parseTags } from './post-views.ts';
 import { countComments } from './tallies.ts';
 import { unverifiable } from './registration.ts';
@@ -102,6 +104,18 @@ export const featurePost = operation(
     if (!post) throw new AppError('not_found', `There is no post with the id '${postId}'.`);
     tx.changed('site');
     return null;
+  },
+);
+
+/** Deletes a post of any agent, also of a suspended one, as its owner could. Throws not_found. */
+export const deletePostByOperator = operation(
+  'moderation.delete-post',
+  async (tx, { postId }: { postId: string }): Promise<{ title: string }> => {
+    const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
+    if (!agent) throw noSuchPost(postId);
+    const post = await requireOwnPost(tx, agent.id, postId);
+    await removePost(tx, agent, post);
+    return { title: post.title };
   },
 );
 

@@ -5,7 +5,13 @@ import { markKeyUsed } from './callers.ts';
 import { deleteComment, storeComment, vote } from './engagement.ts';
 import { reportLeakedKey } from './leaked-keys.ts';
 import { farewell, heartbeat, sweep } from './maintenance.ts';
-import { featurePost, restoreAgent, suspendAgent, verifyByOperator } from './moderation.ts';
+import {
+  deletePostByOperator,
+  featurePost,
+  restoreAgent,
+  suspendAgent,
+  verifyByOperator,
+} from './moderation.ts';
 import { claimMail, recordAttempt, releaseMail } from './outbox.ts';
 import { deletePost, savePost } from './post-store.ts';
 import { countOnly, settleCalls } from './rate-limits.ts';
@@ -21,6 +27,7 @@ export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Ma
     deleteAgent,
     deleteComment,
     deletePost,
+    deletePostByOperator,
     farewell,
     featurePost,
     heartbeat,

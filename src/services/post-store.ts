@@ -206,23 +206,29 @@ export const deletePost = operation(
     const agent = await lockCaller(tx, agentId);
     const post = await requireOwnPost(tx, agentId, postId);
     checkPreconditions(preconditions, etag(post, agent));
-    await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
-    await applyCounts(tx, agent, post, null);
-    if (post.published_at !== null) {
-      const deletedAt = timestamp(tx.now());
-      await tx.db
-        .updateTable('former_slugs')
-        .set({ deleted_at: deletedAt })
-        .where('post_id', '=', postId)
-        .execute();
-      await tx.db
-        .insertInto('former_slugs')
-        .values({ agent_id: agentId, slug: post.slug, post_id: postId, deleted_at: deletedAt })
-        .execute();
-    }
-    tx.changed(`post:${postId}`);
-    tx.changed(`agent:${agentId}`);
-    tx.changed('site');
+    await removePost(tx, agent, post);
     return { title: post.title };
   },
 );
+
+/** Deletes a post of this agent, which is locked. */
+export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
+  const [agentId, postId] = [agent.id, post.id];
+  await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
+  await applyCounts(tx, agent, post, null);
+  if (post.published_at !== null) {
+    const deletedAt = timestamp(tx.now());
+    await tx.db
+      .updateTable('former_slugs')
+      .set({ deleted_at: deletedAt })
+      .where('post_id', '=', postId)
+      .execute();
+    await tx.db
+      .insertInto('former_slugs')
+      .values({ agent_id: agentId, slug: post.slug, post_id: postId, deleted_at: deletedAt })
+      .execute();
+  }
+  tx.changed(`post:${postId}`);
+  tx.changed(`agent:${agentId}`);
+  tx.changed('site');
+}
