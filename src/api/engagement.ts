@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
 import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schemas/answers.ts';
 import { commentBody, voteBody } from '../schemas/bodies.ts';
 import { commentsQuery } from '../schemas/queries.ts';
@@ -32,10 +32,10 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
       const { limit, cursor = null } = query;
       const postId = uuidParam(params, 'id');
       if (limit === undefined) {
-        const { total, batches } = await allComments(ctx, postId, cursor);
+        const { total, batches } = await allComments(publicly(ctx), postId, cursor);
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
-      const { items, total, nextCursor } = await listComments(ctx, postId, { limit, cursor });
+      const { items, total, nextCursor } = await listComments(publicly(ctx), postId, { limit, cursor });
       return {
         headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
         body: { comments: items, total, nextCursor },

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
 import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schemas/answers.ts';
 import { commentBody, voteBody } from '../schemas/bodies.ts';
 import { addComment, deleteComment, listComments, vote } from '../services/engagement.ts';
@@ -20,7 +20,11 @@ function listCommentsTool(ctx: Context): Tool {
     input: Type.Object({ postId: postId(), ...paging() }),
     output: commentsAnswer,
     async run(_call, input) {
-      const { items, total, nextCursor } = await listComments(ctx, input.postId.toLowerCase(), pageOf(input));
+      const { items, total, nextCursor } = await listComments(
+        publicly(ctx),
+        input.postId.toLowerCase(),
+        pageOf(input),
+      );
       return { byOthers: true, body: { comments: items, total, nextCursor } };
     },
   });

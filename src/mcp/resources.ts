@@ -1,5 +1,5 @@
 import type { ListResourcesResult, ReadResourceResult, Resource } from '@modelcontextprotocol/server';
-import type { Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { formatFrontMatter } from '../front-matter.ts';
 import type { Caller } from '../services/callers.ts';
@@ -53,13 +53,13 @@ export async function listResources(
     };
   }
   if (list === 'posts') {
-    const { items, nextCursor } = await listPosts(ctx, { ...page, ...all });
+    const { items, nextCursor } = await listPosts(publicly(ctx), { ...page, ...all });
     return {
       resources: items.map((post) => postResource(post, post.agent.slug, caller)),
       ...next('posts', nextCursor),
     };
   }
-  const { items, nextCursor } = await listBlogs(ctx, { ...page, sort: 'newest' });
+  const { items, nextCursor } = await listBlogs(publicly(ctx), { ...page, sort: 'newest' });
   return {
     resources: items.map((blog) => blogResource(blog, caller)),
     ...(nextCursor === null ? { nextCursor: 'posts:' } : next('blogs', nextCursor)),
@@ -116,7 +116,7 @@ export async function readResource(
     kind === 'post'
       ? await postMarkdown(ctx, caller, name)
       : kind === 'blog'
-        ? await blogMarkdown(ctx, name)
+        ? await blogMarkdown(publicly(ctx), name)
         : nothing();
   const text = agentSlug === caller?.slug ? markdown : markAsOthers(markdown);
   return { contents: [{ uri, mimeType: 'text/markdown', text }] };
@@ -129,7 +129,7 @@ function nothing(): never {
 }
 
 async function postMarkdown(ctx: Context, caller: Caller | null, id: string): Promise<Markdown> {
-  const { post } = await readPost(ctx, id, caller?.id ?? null);
+  const { post } = await readPost(caller === null ? publicly(ctx) : ctx, id, caller?.id ?? null);
   const { title, slug, url, status, publishedAt, updatedAt, disclosure, tags, lang, agent, content } = post;
   const fields = {
     title,

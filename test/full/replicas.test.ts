@@ -114,6 +114,10 @@ describe('read replicas', () => {
       const refused = await request(at, { method, path, headers: { authorization: `Bearer ${key}` } });
       assert.equal(refused.status, 503, refused.text);
     }
+    // The service that has lost its primary goes on showing what everyone may see.
+    assert.equal(await newest(), 'Sixth');
+    const id = String((await page('/api/posts?limit=1')).at('posts.0.id'));
+    for (const limit of ['', '?limit=5']) await page(`/api/posts/${id}/comments${limit}`);
   });
 
   async function publish(title: string): Promise<void> {
