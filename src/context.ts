@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Config } from './config.ts';
 import type { Engine } from './db/database.ts';
-import type { FullText } from './db/full-text.ts';
+import type { SearchIndex } from './db/full-text.ts';
 import type { Tables } from './db/tables.ts';
 import type { Log } from './log.ts';
 import type { Renderer } from './markdown/renderer.ts';
@@ -22,7 +22,7 @@ export type WriteContext = ReadContext & {
   /** Seals the texts in the outbox. */
   readonly secretKey: Buffer;
   /** The engine's full-text index. */
-  readonly fullText: FullText;
+  readonly searchIndex: SearchIndex;
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
   /**

@@ -31,6 +31,11 @@ export function told(error: AppError): {
   };
 }
 
+/** The headers of a failure, in whatever form it is sent. */
+export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Record<string, string> {
+  return { ...headers, ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }) };
+}
+
 /** What is sent for a failure. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string): ProblemBody {
   const { detail, errors, hint } = told(error);

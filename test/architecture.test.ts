@@ -58,7 +58,7 @@ describe('a room imports only from below', () => {
 });
 
 test('every room is in the picture', () => {
-  const picture = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
+  const picture = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8').split(/[\s,]+/);
   const rooms = [...new Set(files.map(({ path, room }) => (path === room ? room : `${room}/`)))];
   assert.deepEqual(
     rooms.filter((room) => !picture.includes(room)),

@@ -73,7 +73,7 @@ async function database(engine: EngineName): Promise<Record<string, string>> {
 async function newAgent(ctx: Context, slug: string): Promise<Caller> {
   const { result } = await register(ctx, { email: `${slug}@example.com`, name: slug, slug });
   await ctx.engine.write(verifyByOperator, { slug });
-  return { id: result.agent.id, name: slug, slug, keyHash: '', suspended: null, keyUsed: true };
+  return { id: result.agent.id, slug, keyHash: '', suspended: null };
 }
 
 /** What an agent does in a moment: some of it meets what the others do to the same posts. */

@@ -53,7 +53,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(await titles(the(), 'legomenon'), ['Hapax']);
     await agent.client.deleteMe();
     assert.deepEqual(await titles(the(), 'legomenon'), []);
-    const left = await the().ctx().engine.fullText.newest(the().ctx().db, parseSearch('legomenon'), 10, 1e9);
+    const left = await the().ctx().engine.findNewest(the().ctx().db, parseSearch('legomenon'), 10, 1e9);
     assert.deepEqual(left, []);
   });
 

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import { countOnly, readWindow, standing } from '../services/rate-limits.ts';
 import type { Policy } from '../variant.ts';
+import type { Credential } from './credential.ts';
 
 /** How a call is counted: a ticket where the count is exact and rides in the call's own write. */
 export type Counting = {
@@ -16,6 +17,16 @@ export type Counting = {
 };
 
 const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish']);
+
+/** The policy and subject that a call counts against: its own policy, else the key's, else the address's. */
+export function countedAs(
+  own: Policy | null,
+  credential: Credential,
+  address: string,
+): readonly [policy: Policy, subject: string] {
+  if (own === 'register') return [own, address];
+  return credential.kind === 'caller' ? [own ?? 'api', credential.caller.id] : ['anonymous', address];
+}
 
 /** Starts to count a call against an agent id or client address. A call that is refused does not count. */
 export async function beginCount(

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { AppError } from '../errors.ts';
-import { problemBody } from '../problem.ts';
+import { failureHeaders, problemBody } from '../problem.ts';
 
 /** Answers with a problem document and the headers that belong to it. */
 export function sendProblem(
@@ -10,12 +10,10 @@ export function sendProblem(
   reply: FastifyReply,
   error: AppError,
 ): FastifyReply {
-  const { retryAfter, headers } = error.extra;
-  if (headers) reply.headers(headers);
-  if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
   return (
     reply
       .code(error.status)
+      .headers(failureHeaders(error))
       .header('cache-control', 'no-store')
       // Fastify's own refusals, such as of a broken % escape, run no hooks.
       .header('x-request-id', request.id)

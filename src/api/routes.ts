@@ -1,5 +1,11 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
-import { beginCount, finishCount, rateHeaders, requireWithinLimit } from '../admission/counting.ts';
+import {
+  beginCount,
+  countedAs,
+  finishCount,
+  rateHeaders,
+  requireWithinLimit,
+} from '../admission/counting.ts';
 import { createCredentialReader } from '../admission/credential.ts';
 import { createAddressReader } from '../client-address.ts';
 import { publicly, type Context } from '../context.ts';
@@ -44,8 +50,8 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       request.clientAddress = addressOf(request.raw);
       request.credential = await readCredential(request.headers.authorization);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
-      const { policy, subject } = countedAs(request);
-      request.counting = await beginCount(ctx, counter, policy, subject);
+      const counted = countedAs(ownPolicy(request), request.credential, request.clientAddress);
+      request.counting = await beginCount(ctx, counter, ...counted);
       requireWithinLimit(request.counting);
       requireWellFormed(request.raw, request.originalUrl);
       if (hasBrokenEscape(request.originalUrl.split('?')[0] ?? '')) throw brokenEscape();
@@ -94,16 +100,10 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
 /** Reads the query exactly as publishing does: what counts as a dry run must not publish. */
 const checkDryRun = createCheck(dryRunQuery, { ...publishNames, coerce: true });
 
-/** The policy and subject of a call: a route's own, else the key's, else the address's. */
-function countedAs({ routeOptions, credential, clientAddress, query }: FastifyRequest): {
-  policy: Policy;
-  subject: string;
-} {
-  const own = routeOptions.config.policy;
-  if (own === 'register') return { policy: own, subject: clientAddress };
-  if (credential.kind !== 'caller') return { policy: 'anonymous', subject: clientAddress };
+/** The policy that a call has of its own. */
+function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {
   // Only where the call reads the query in this way: a change by id has no dry run, whatever its query says.
   const canBeDry = routeOptions.config.operation?.query === dryRunQuery;
   const isDryRun = canBeDry && checkDryRun(query).value?.dryRun === true;
-  return { policy: own === undefined || isDryRun ? 'api' : own, subject: credential.caller.id };
+  return (isDryRun ? null : routeOptions.config.policy) ?? null;
 }

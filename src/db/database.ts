@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { FullText } from './full-text.ts';
+import type { FindNewest } from './full-text.ts';
 import type { Operation, Ticket } from './operation.ts';
 import type { Tables } from './tables.ts';
 
@@ -17,7 +17,7 @@ export type Engine = {
   /** For who has seen a change of another process: `publicReads` show it from here on. */
   catchUp(): void;
   /** How texts are searched, on either of the connections above. */
-  readonly fullText: FullText;
+  readonly findNewest: FindNewest;
   /**
    * Runs an operation in a transaction of its own and resolves when it is durable. A {@link Ticket} that is
    * not yet punched is counted in the same transaction, and stays counted when the operation itself fails.

@@ -12,14 +12,20 @@ export type SearchFields = {
 /** A post that matches: its number among all that were ever published, and what it is ranked by. */
 export type Match = { readonly doc: number; readonly post_id: string; readonly digest: string };
 
-/** Full-text search as an SQL engine does it: the table `post_search`, with a row for each row of `search_docs`. */
-export type FullText = {
+/** The search index as an SQL engine keeps it: the table `post_search`, with a row for each row of `search_docs`. */
+export type SearchIndex = {
   /** Makes a document findable by these terms and no others. */
   store(db: Kysely<Tables>, doc: number, fields: SearchFields): Promise<void>;
-  /**
-   * The newest `most` listed posts that match, newest first, of those numbered `upTo` or less. The work grows
-   * with what is found, not with how many match; but a query that finds little of what is common looks through
-   * the whole index for it, so it must not hold up anything else. The query must look for something.
-   */
-  newest(db: Kysely<Tables>, query: SearchQuery, most: number, upTo: number): Promise<readonly Match[]>;
 };
+
+/**
+ * Finds the newest `most` listed posts that match, newest first, of those numbered `upTo` or less. The work grows
+ * with what is found, not with how many match; but a query that finds little of what is common looks through the
+ * whole index for it, so it must not hold up anything else. The query must look for something.
+ */
+export type FindNewest = (
+  db: Kysely<Tables>,
+  query: SearchQuery,
+  most: number,
+  upTo: number,
+) => Promise<readonly Match[]>;

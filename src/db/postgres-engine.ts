@@ -15,7 +15,7 @@ import {
   type Savepoint,
   type Ticket,
 } from './operation.ts';
-import { postgresFullText } from './postgres-full-text.ts';
+import { findNewestOnPostgres, postgresSearchIndex } from './postgres-full-text.ts';
 import { sqlState, Unreachable, type Session } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';
 
@@ -76,7 +76,13 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     let ended: Promise<unknown> = Promise.resolve();
     try {
       await session.run('begin');
-      const base = { config, secretKey, db: session.db, fullText: postgresFullText, ...promises(session) };
+      const base = {
+        config,
+        secretKey,
+        db: session.db,
+        searchIndex: postgresSearchIndex,
+        ...promises(session),
+      };
       const outcome = await perform(operation, request, base, savepoint(session), countCall);
       const commit = session.commit();
       ended = commit.catch(() => undefined);
@@ -141,7 +147,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     reads: servers.reads,
     publicReads: servers.publicReads,
     catchUp: () => servers.catchUp(),
-    fullText: postgresFullText,
+    findNewest: findNewestOnPostgres,
     async write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)
         throw new AppError('read_only', `${readOnlyReason} Reading still works.`, { retryAfter: 60 });

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../search-terms.ts';
-import type { FullText, Match, SearchFields } from './full-text.ts';
+import type { FindNewest, Match, SearchFields, SearchIndex } from './full-text.ts';
 
 export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create table post_search (
@@ -14,30 +14,31 @@ export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
 const blockLength = 2048;
 const wider = 4;
 
-/**
- * A GIN index. It knows no order, so the newest are looked for first by the terms of the newest blocks: the index
- * meets the rarest term of a query first and skips in all others, whatever else they would match.
- */
-export const postgresFullText: FullText = {
+export const postgresSearchIndex: SearchIndex = {
   async store(db, doc, fields) {
     const terms = vector(doc, fields);
     await sql`insert into post_search (doc, terms) values (${doc}, cast(${terms} as tsvector))
       on conflict (doc) do update set terms = excluded.terms`.execute(db);
   },
-  async newest(db, query, most, upTo) {
-    const { rows } = await sql<{ newest: number | null }>`select max(doc) as newest from search_docs`.execute(
-      db,
-    );
-    const found: Match[] = [];
-    let last = blockOf(Math.min(upTo, rows[0]?.newest ?? 0));
-    for (let blocks = 1; last >= 0 && found.length < most; blocks *= wider) {
-      const first = Math.max(0, last - blocks + 1);
-      const within = matchesWithin(query, { first, last, upTo, most: most - found.length });
-      found.push(...(await within.execute(db)).rows);
-      last = first - 1;
-    }
-    return found;
-  },
+};
+
+/**
+ * A GIN index knows no order, so the newest are looked for first by the terms of the newest blocks: the index meets
+ * the rarest term of a query first and skips in all others, whatever else they would match.
+ */
+export const findNewestOnPostgres: FindNewest = async (db, query, most, upTo) => {
+  const { rows } = await sql<{ newest: number | null }>`select max(doc) as newest from search_docs`.execute(
+    db,
+  );
+  const found: Match[] = [];
+  let last = blockOf(Math.min(upTo, rows[0]?.newest ?? 0));
+  for (let blocks = 1; last >= 0 && found.length < most; blocks *= wider) {
+    const first = Math.max(0, last - blocks + 1);
+    const within = matchesWithin(query, { first, last, upTo, most: most - found.length });
+    found.push(...(await within.execute(db)).rows);
+    last = first - 1;
+  }
+  return found;
 };
 
 type Within = { readonly first: number; readonly last: number; readonly upTo: number; readonly most: number };

@@ -7,7 +7,7 @@ import {
   type Session,
   type SessionPool,
 } from './postgres.ts';
-import { postgresFullText } from './postgres-full-text.ts';
+import { postgresSearchIndex } from './postgres-full-text.ts';
 import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from './whole.ts';
 
@@ -24,7 +24,7 @@ export async function openWholePostgres(
     description: `PostgreSQL ${host}${pathname}`,
     db: session.db,
     spelling: postgresSpelling,
-    fullText: postgresFullText,
+    searchIndex: postgresSearchIndex,
     begin: () => run('begin'),
     async commit() {
       if (!(await session.commit())) throw new Error('the database did not confirm a commit');

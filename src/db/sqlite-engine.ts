@@ -6,7 +6,6 @@ import type { Log } from '../log.ts';
 import type { Commit, Engine } from './database.ts';
 import { revive, type Operation, type Outcome, type Request, type Ticket } from './operation.ts';
 import { openSqlite } from './sqlite.ts';
-import { sqliteFullText } from './sqlite-full-text.ts';
 import { createSqliteSearcher } from './sqlite-searcher.ts';
 import type { Answers, Envelope, WriterData } from './sqlite-writer.ts';
 import { threadEntry, youngMemory } from '../thread-entry.ts';
@@ -129,7 +128,7 @@ export async function createSqliteEngine(
     reads: reader.db,
     publicReads: reader.db,
     catchUp: () => undefined,
-    fullText: { ...sqliteFullText, newest: (_db, query, most, upTo) => searcher.newest(query, most, upTo) },
+    findNewest: (_db, query, most, upTo) => searcher.newest(query, most, upTo),
     write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)
         return Promise.reject(

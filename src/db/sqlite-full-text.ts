@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../search-terms.ts';
-import type { FullText, Match } from './full-text.ts';
+import type { Match, SearchIndex } from './full-text.ts';
 import { prepared } from './prepared.ts';
 
 /**
@@ -17,14 +17,9 @@ export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
   end`,
 ];
 
-/** FTS5. It walks matches by row number, newest first, and stops at the limit. */
-export const sqliteFullText: FullText = {
+export const sqliteSearchIndex: SearchIndex = {
   async store(db, doc, { title, tags, text }) {
     await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
-  },
-  async newest(db, query, most, upTo) {
-    const { rows } = await newestMatches(query, most, upTo).execute(db);
-    return rows;
   },
 };
 
@@ -36,7 +31,9 @@ const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
     select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
 );
 
-/** The cross joins keep SQLite from beginning at a table that has no order of ours. */
+/**
+ * FTS5 walks matches by row number, newest first, and stops at the limit. The cross joins keep SQLite from beginning at a table that has no order of ours.
+ */
 export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {
   return sql<Match>`select d.doc, d.post_id, d.digest
     from post_search as s

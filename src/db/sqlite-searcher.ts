@@ -35,7 +35,8 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
     worker.on('error', onCrash);
     worker.on('exit', () => {
       thread = null;
-      for (const { reject } of waiting.values()) reject(unavailable());
+      for (const { reject } of waiting.values())
+        reject(unavailable('The search stopped before it answered.'));
       waiting.clear();
     });
     return worker;
@@ -43,7 +44,7 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
 
   return {
     newest(query: SearchQuery, most: number, upTo: number): Promise<readonly Match[]> {
-      if (waiting.size >= mostWaiting) return Promise.reject(unavailable());
+      if (waiting.size >= mostWaiting) return Promise.reject(unavailable('Too many searches are waiting.'));
       const worker = (thread ??= start());
       const id = ++lastId;
       return new Promise((resolve, reject) => {
@@ -58,8 +59,6 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
   };
 }
 
-function unavailable(): AppError {
-  return new AppError('unavailable', 'Too many searches are waiting. Repeat the call in a moment.', {
-    retryAfter: 2,
-  });
+function unavailable(why: string): AppError {
+  return new AppError('unavailable', `${why} Repeat the call in a moment.`, { retryAfter: 2 });
 }

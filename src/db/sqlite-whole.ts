@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { StartError } from '../errors.ts';
 import { openSqlite, sqliteSpelling } from './sqlite.ts';
 import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
-import { sqliteFullText } from './sqlite-full-text.ts';
+import { sqliteSearchIndex } from './sqlite-full-text.ts';
 import type { WholeDatabase } from './whole.ts';
 
 /** Opens a file; makes it where told to. Throws StartError. */
@@ -16,7 +16,7 @@ export function openWholeSqlite(file: string, { create }: { create: boolean }): 
     description: `SQLite ${file}`,
     db,
     spelling: sqliteSpelling,
-    fullText: sqliteFullText,
+    searchIndex: sqliteSearchIndex,
     begin: async () => raw.exec('begin immediate'),
     commit: async () => raw.exec('commit'),
     async rollback() {

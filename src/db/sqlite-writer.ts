@@ -9,9 +9,9 @@ import {
   type Request,
   type Savepoint,
 } from './operation.ts';
-import type { FullText, SearchFields } from './full-text.ts';
+import type { SearchFields, SearchIndex } from './full-text.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
-import { sqliteFullText } from './sqlite-full-text.ts';
+import { sqliteSearchIndex } from './sqlite-full-text.ts';
 import { createTurns } from './sqlite-turns.ts';
 
 /** How many operations, and for how long (ms), may share one commit before its first caller is answered. */
@@ -135,18 +135,17 @@ export function createSqliteWriter(
       const joining = another();
       if (joining) batch.push(joining);
     }
-    for (const { doc, fields } of terms) await sqliteFullText.store(db, doc, fields);
+    for (const { doc, fields } of terms) await sqliteSearchIndex.store(db, doc, fields);
     return answers;
   }
 
   async function runOne(request: Request, savepoint: Savepoint, terms: Terms[]): Promise<Outcome> {
     const operation = operations.get(request.name);
     if (!operation) throw new Error(`Operation ${request.name} is missing from the list of operations`);
-    const fullText: FullText = {
-      ...sqliteFullText,
+    const searchIndex: SearchIndex = {
       store: async (_db, doc, fields) => void terms.push({ doc, fields }),
     };
-    return perform(operation, request, { ...context, db, fullText, lock, confirm }, savepoint, countCall);
+    return perform(operation, request, { ...context, db, searchIndex, lock, confirm }, savepoint, countCall);
   }
 
   return { runBatch, close: () => raw.close() };

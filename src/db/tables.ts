@@ -24,7 +24,7 @@ export type Tables = {
   processes: ProcessesTable;
 };
 
-/** Single facts about the instance: `instance_id`. */
+/** Single facts about the instance: `instance_id`, and `copy_of` while it is being copied. */
 type MetaTable = { key: string; value: string };
 
 /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */
@@ -192,7 +192,7 @@ type IdempotencyTable = {
 type ChangesTable = { seq: ColumnType<number, never, never>; tag: string; at: number };
 
 /** Running processes, by heartbeat. */
-type ProcessesTable = { id: string; started_at: Timestamp; seen_at: number };
+type ProcessesTable = { id: string; seen_at: number };
 
 /** Who wrote a post, as its author discloses it. */
 export type Disclosure = 'unspecified' | 'ai-autonomous' | 'ai-generated' | 'ai-assisted' | 'none';

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely';
 import { StartError } from '../errors.ts';
-import type { FullText } from './full-text.ts';
+import type { SearchIndex } from './full-text.ts';
 import type { Spelling } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
 
@@ -10,7 +10,7 @@ export type WholeDatabase = {
   readonly description: string;
   readonly db: Kysely<Tables>;
   readonly spelling: Spelling;
-  readonly fullText: FullText;
+  readonly searchIndex: SearchIndex;
   begin(): Promise<void>;
   /** Resolves when it is on disk. */
   commit(): Promise<void>;

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
 import {
   beginCount,
+  countedAs,
   finishCount,
   rateHeaders,
   refusalOf,
@@ -15,7 +16,6 @@ import { rateLimited } from '../db/operation.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration, mcpKeyHint } from '../mcp-setup.ts';
 import type { CallCounter } from '../services/call-counter.ts';
-import type { Policy } from '../variant.ts';
 import { createOriginCheck } from './origin.ts';
 import type { McpService } from './service.ts';
 
@@ -72,7 +72,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
 
     app.addHook('preParsing', async ({ mcpVisit: visit, headers }, _reply, body) => {
       if (visit === null) return body;
-      const [policy, subject] = countedAs(visit, null);
+      const [policy, subject] = countedAs(null, visit.credential, visit.address);
       const standing = await standingNow(ctx, counter, policy, subject);
       if (standing.allowed && visit.credential.kind === 'caller') return body;
       const tooLarge = standing.allowed
@@ -86,7 +86,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
     // that, and no more.
     app.setErrorHandler(async (error, { mcpVisit: visit }) => {
       if (visit === null || visit.counting !== null) throw error;
-      visit.counting = await beginCount(ctx, counter, ...countedAs(visit, null));
+      visit.counting = await beginCount(ctx, counter, ...countedAs(null, visit.credential, visit.address));
       throw refusalOf(visit.counting) ?? error;
     });
 
@@ -121,7 +121,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       }
       const mcp = await load();
       const { isToolCall, policy } = mcp.describe(message);
-      visit.counting = await beginCount(ctx, counter, ...countedAs(visit, policy));
+      visit.counting = await beginCount(ctx, counter, ...countedAs(policy, visit.credential, visit.address));
       const refusal = refusalOf(visit.counting);
       if (refusal) reply.header('retry-after', String(visit.counting.rate.reset));
       if (refusal && !isToolCall) throw refusal;
@@ -160,12 +160,6 @@ async function* atMost(limit: number, body: Readable, error: AppError): AsyncGen
     if (received > limit) throw error;
     yield chunk;
   }
-}
-
-/** The policy and subject of a call: a tool's own, else the key's, else the address's. */
-function countedAs({ credential, address }: Visit, own: Policy | null): [Policy, string] {
-  if (own === 'register') return [own, address];
-  return credential.kind === 'caller' ? [own ?? 'api', credential.caller.id] : ['anonymous', address];
 }
 
 /** The headers that mean something to the protocol. Keys stay out of its library. */

@@ -103,14 +103,7 @@ export const deleteAgent = operation(
       await addToCounter(tx, 'posts', agentId, -agent.published_count);
     }
     await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    await cancelMail(tx, agentId, [
-      'verification',
-      'recovery',
-      'already-registered',
-      'key-issued',
-      'key-replaced',
-      'key-leaked',
-    ]);
+    await cancelMail(tx, agentId);
     if (agent.slug && agent.verified_at) {
       const row = { slug: agent.slug, retired_at: timestamp(tx.now()) };
       await tx.db

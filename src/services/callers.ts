@@ -10,18 +10,15 @@ import { eraseSealedKeys } from './tokens.ts';
 /** The agent that a key belongs to. */
 export type Caller = {
   readonly id: string;
-  readonly name: string;
   readonly slug: string;
   readonly keyHash: string;
   readonly suspended: { readonly reason: string | null } | null;
-  /** Whether this key has authenticated a call before. */
-  readonly keyUsed: boolean;
 };
 
 const holderOf = prepared((db, { hash }: { hash: string }) =>
   db
     .selectFrom('agents')
-    .select(['id', 'name', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+    .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
     .where('key_hash', '=', hash)
     .compile(),
 );
@@ -46,13 +43,11 @@ export function createKeyCheck(ctx: Context) {
     if (!row) return null;
     const caller: Caller = {
       id: row.id,
-      name: row.name,
       slug: row.slug ?? '',
       keyHash: hash,
       suspended: row.suspended_at === null ? null : { reason: row.suspended_reason },
-      keyUsed: row.key_used_at !== null,
     };
-    if (!caller.keyUsed) await noteFirstCall(ctx, caller);
+    if (row.key_used_at === null) await noteFirstCall(ctx, caller);
     // A commit seen meanwhile may have revoked the key that was read before it.
     else if (cachedAt === version) cache.set(hash, caller);
     return caller;

@@ -18,8 +18,8 @@ export const processGoneAfter = 15_000;
 /** Shows other processes that this one runs, and proves that the database can be written. Returns how many run. */
 export const heartbeat = operation(
   'maintenance.heartbeat',
-  async (tx, { id, startedAt }: { id: string; startedAt: string }): Promise<number> => {
-    const row = { started_at: startedAt, seen_at: tx.now() };
+  async (tx, { id }: { id: string }): Promise<number> => {
+    const row = { seen_at: tx.now() };
     await tx.db
       .insertInto('processes')
       .values({ id, ...row })

@@ -22,7 +22,7 @@ const mostPerDay = 10;
 const hour = 3_600_000;
 
 /** How long undelivered text is kept, ms; then the message is given up. */
-const textKeptFor = 7 * 24 * hour;
+export const textKeptFor = 7 * 24 * hour;
 /** How long a delivered row is kept, ms: it is what the caps count. */
 const rowKeptFor = 30 * 24 * hour;
 
@@ -92,19 +92,18 @@ export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: M
   return recent !== undefined;
 }
 
-/** Cancels undelivered messages to an agent: what they say is no longer true. */
+/** Cancels undelivered messages to an agent, of these kinds or all: what they say is no longer true. */
 export async function cancelMail(
   tx: WriteContext,
   agentId: string,
-  kinds: readonly MailKind[],
+  kinds?: readonly MailKind[],
 ): Promise<void> {
-  await tx.db
+  const cancelled = tx.db
     .updateTable('outbox')
     .set({ cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null })
     .where('agent_id', '=', agentId)
-    .where('due_at', 'is not', null)
-    .where('kind', 'in', kinds)
-    .execute();
+    .where('due_at', 'is not', null);
+  await (kinds ? cancelled.where('kind', 'in', kinds) : cancelled).execute();
 }
 
 /** How many messages are still to be delivered, including those being sent. */

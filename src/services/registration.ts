@@ -173,7 +173,7 @@ async function create(
     .executeTakeFirstOrThrow();
 }
 
-/** Whether a registration leaves the unverified agent what a message has said that it is. */
+/** Whether a registration leaves the unverified agent what its tokens are good for: a picture does not count. */
 function isSame(agent: AgentRow, fields: Pick<AgentRow, 'name' | 'bio'> & { slug: string }): boolean {
   return agent.name === fields.name && agent.slug === fields.slug && agent.bio === fields.bio;
 }

@@ -32,7 +32,7 @@ export async function indexPost(
   const { fields, digest } = searchEntry(post, plainText);
   const [entry] = await storeDigest(tx.db, { postId: post.id, digest });
   if (!entry) throw new Error(`The search entry of post ${post.id} was not stored`);
-  await tx.fullText.store(tx.db, entry.doc, fields);
+  await tx.searchIndex.store(tx.db, entry.doc, fields);
 }
 
 const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: string }) =>

@@ -60,7 +60,7 @@ async function search<Post extends { readonly id: string }>(
   const after = readCursor(cursor, list, [0, 0, 0]);
   const [upTo = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
 
-  const matches = await ctx.engine.fullText.newest(ctx.db, query, rankedMatches, upTo);
+  const matches = await ctx.engine.findNewest(ctx.db, query, rankedMatches, upTo);
   const ranked = matches.map((match) => ({ ...match, score: relevance(match.digest, query) }));
   ranked.sort((a, b) => b.score - a.score || b.doc - a.doc);
   const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));

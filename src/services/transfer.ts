@@ -218,7 +218,7 @@ async function indexAll(
       .execute();
     await inTransaction(target, async () => {
       for (const { doc, title, tags, text } of docs)
-        await target.fullText.store(target.db, doc, searchEntry({ title, tags }, text).fields);
+        await target.searchIndex.store(target.db, doc, searchEntry({ title, tags }, text).fields);
     });
     after = docs.at(-1)?.doc ?? after;
     done += docs.length;

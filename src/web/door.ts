@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../context.ts';
 import type { AppError } from '../errors.ts';
+import { failureHeaders } from '../problem.ts';
 import type { OpenApiDocument } from '../schemas/openapi.ts';
 import type { CallCounter } from '../services/call-counter.ts';
 import { loadAssets } from './assets.ts';
@@ -64,9 +65,7 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
       return sendMoved(reply.headers(guard), baseUrl + url);
     },
     sendFailure(request, reply, error) {
-      const { retryAfter, headers } = error.extra;
-      if (headers) reply.headers(headers);
-      if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
+      reply.headers(failureHeaders(error));
       if (error.code === 'not_found')
         return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chromeAt(null)) });
       const page = failurePage(chromeAt(null), error, request.id);

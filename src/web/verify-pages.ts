@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../context.ts';
 import { AppError, invalidField } from '../errors.ts';
+import { failureHeaders } from '../problem.ts';
 import { describeToken, verifyAgent } from '../services/api-keys.ts';
 import { htmlGuard } from './page-headers.ts';
 import type { Html } from './html.ts';
@@ -27,9 +28,11 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
     );
     app.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof AppError)) throw error;
-      const { retryAfter } = error.extra;
-      if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
-      return answer(reply, error.status, verifyErrorPage(chrome, error.code, error.message));
+      return answer(
+        reply.headers(failureHeaders(error)),
+        error.status,
+        verifyErrorPage(chrome, error.code, error.message),
+      );
     });
 
     app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {

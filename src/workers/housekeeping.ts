@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { timestamp, type Context } from '../context.ts';
+import type { Context } from '../context.ts';
 import { StartError } from '../errors.ts';
 import { farewell, heartbeat, sweep } from '../services/maintenance.ts';
 import { repeat } from './repeat.ts';
@@ -25,7 +25,7 @@ export type Housekeeping = {
  * drops what is out of date. Throws StartError when the first heartbeat fails, unless writes are refused anyway.
  */
 export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
-  const self = { id: randomUUID(), startedAt: timestamp(ctx.now()) };
+  const self = { id: randomUUID() };
   let processes = 1;
   let fault = await beat();
   if (fault !== null && ctx.engine.readOnly() === null) {

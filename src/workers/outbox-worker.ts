@@ -11,6 +11,7 @@ import {
   recordAttempt,
   releaseMail,
   type Claimed,
+  textKeptFor,
 } from '../services/outbox.ts';
 import { repeat } from './repeat.ts';
 
@@ -25,7 +26,6 @@ const storeAgainAfter = 1_000;
 
 const firstRetryWithin = 15_000;
 const retryWithinAtMost = 3_600_000;
-const giveUpAfter = 7 * 24 * 3_600_000;
 /** Milliseconds of silence after a line that says that mail is not going out. */
 const warnEvery = 600_000;
 
@@ -123,7 +123,7 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
         : `unforeseen ${error instanceof Error ? error.name : 'failure'}`;
     if (error instanceof MailError && error.permanent) return giveUp(message, reason);
     const retryAt = ctx.now() + retryDelay(message.attempts, random());
-    if (retryAt > Date.parse(mail.createdAt) + giveUpAfter) return giveUp(message, `${reason}, for 7 days`);
+    if (retryAt > Date.parse(mail.createdAt) + textKeptFor) return giveUp(message, `${reason}, for 7 days`);
     await warn(reason);
     await store({ id: message.id, retryAt, error: reason });
   }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   MastheadConnectionError,
   MastheadError,
@@ -137,7 +138,8 @@ function createGate({ signal, onWait }: PublisherOptions) {
   let opening: Promise<void> | null = null;
 
   const open = async (): Promise<void> => {
-    while (performance.now() < until && !signal.aborted) await sleep(until - performance.now(), signal);
+    while (performance.now() < until && !signal.aborted)
+      await delay(until - performance.now(), null, { signal }).catch(() => null);
     opening = null;
     onWait(null);
   };
@@ -153,18 +155,4 @@ function createGate({ signal, onWait }: PublisherOptions) {
     /** Once open; who is refused again then closes it again. */
     passed: async (): Promise<void> => opening ?? undefined,
   };
-}
-
-/** Ends at once where the signal is given. */
-function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal.addEventListener('abort', end);
-  });
 }

@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Migration, Spelling } from './types.ts';
 
-/** The whole schema of the first release. */
+/** The schema of the first release, but for search. */
 export const initial: Migration = {
   name: '0001-initial',
   async up(db, spelling) {
@@ -184,6 +184,6 @@ function statements({
     sql`create index idempotency_age on idempotency (created_at)`,
     sql`create table changes (seq ${serial}, tag ${text} not null, at ${integer} not null) ${tableEnd}`,
     sql`create index changes_age on changes (at)`,
-    sql`create table processes (id ${text} primary key, started_at ${text} not null, seen_at ${integer} not null) ${tableEnd}`,
+    sql`create table processes (id ${text} primary key, seen_at ${integer} not null) ${tableEnd}`,
   ];
 }
