@@ -1,12 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { article } from './article.ts';
 import { compare, measure, type Comparison } from './compare.ts';
 import type { Shots } from './load.ts';
-import { freePort, start, waitFor, type Measured } from './machine.ts';
+import { startRival } from './machine.ts';
 import { micros, perSecond, type Finding, type Section } from './report.ts';
-import { copySeed, startService, type Seed } from './service.ts';
+import { copySeed, startService } from './service.ts';
 import type { World } from './world.ts';
 
 const sqlite = `node:sqlite ${process.versions['sqlite'] ?? ''}`;
@@ -21,7 +20,7 @@ export async function measurePublishing(world: World): Promise<Section> {
   writeFileSync(bodyFile, JSON.stringify(post));
 
   const service = await startService(world.packageFolder, ours.dataDir);
-  const floor = await startFloor('publish-floor.ts', theirs, 404);
+  const floor = await startRival('publish-floor.ts', { DATABASE: join(theirs.dataDir, 'masthead.db') }, 404);
   try {
     const headers = { Authorization: `Bearer ${ours.apiKey}` };
     const comparison = await compare(
@@ -43,7 +42,7 @@ export async function measurePublishing(world: World): Promise<Section> {
 /** Lists of 50 posts, and what the driver and a bare server make of one. */
 export async function measureLists(world: World): Promise<Section> {
   const service = await startService(world.packageFolder, world.seed.dataDir);
-  const floor = await startFloor('list-floor.ts', world.seed, 200);
+  const floor = await startRival('list-floor.ts', { DATABASE: join(world.seed.dataDir, 'masthead.db') });
   try {
     const key = { Authorization: `Bearer ${world.seed.apiKey}` };
     const url = `${service.origin}/api/posts?limit=50`;
@@ -93,18 +92,4 @@ function against(
     ratio,
     target,
   };
-}
-
-async function startFloor(
-  script: string,
-  seed: Seed,
-  status: number,
-): Promise<Measured & { origin: string }> {
-  const port = await freePort();
-  const file = fileURLToPath(new URL(`./rivals/${script}`, import.meta.url));
-  const env = { PORT: String(port), DATABASE: join(seed.dataDir, 'masthead.db') };
-  const floor = await start([process.execPath, file], env);
-  const origin = `http://127.0.0.1:${port}`;
-  await waitFor(origin, status);
-  return { ...floor, origin };
 }

@@ -6,6 +6,7 @@
 // with a key that each seed has printed; in place of the directories, the addresses of two PostgreSQL databases.
 import { Agent } from 'node:http';
 import { parseArgs } from 'node:util';
+import { median } from './compare.ts';
 import { request, type Answer } from '../test/support/http.ts';
 import { spawnServer } from '../test/support/processes.ts';
 
@@ -176,8 +177,4 @@ async function lastCursor(read: (at: string) => Promise<Answer>): Promise<string
     if (typeof next !== 'string') return before;
     [before, cursor] = [cursor, next];
   }
-}
-
-function median(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
 }

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 
 /** Linux counts processor time in hundredths of a second, whatever the kernel's own tick (proc(5)). */
 const ticksPerSecond = 100;
@@ -107,6 +108,23 @@ export async function freePort(): Promise<number> {
   probe.close();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return address.port;
+}
+
+/** A server that is compared with ours. */
+export type Rival = Measured & { readonly origin: string };
+
+/** Starts a script of `rivals/` on a free port, and waits until it answers with this status. */
+export async function startRival(
+  script: string,
+  env: Readonly<Record<string, string>>,
+  status = 200,
+): Promise<Rival> {
+  const port = await freePort();
+  const file = fileURLToPath(new URL(`./rivals/${script}`, import.meta.url));
+  const rival = await start([process.execPath, file], { PORT: String(port), ...env });
+  const origin = `http://127.0.0.1:${port}`;
+  await waitFor(origin, status);
+  return { ...rival, origin };
 }
 
 /** Asks until there is an answer of this status, and returns how long that took, ms. Throws after 30 s. */

@@ -1,15 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { compare, measure, type Comparison } from './compare.ts';
-import { freePort, start, waitFor, type Measured } from './machine.ts';
+import { startRival, type Measured, type Rival } from './machine.ts';
 import { micros, perSecond, type Finding, type Section } from './report.ts';
 import { record } from './record.ts';
 import type { Recorded } from './rivals/bare-server.ts';
 import { startService, type Service } from './service.ts';
 import type { World } from './world.ts';
-
-const bareServer = fileURLToPath(new URL('./rivals/bare-server.ts', import.meta.url));
 
 /** Every kind of page, in the form it is asked for. */
 const kinds = [
@@ -123,12 +120,8 @@ async function uncached({ packageFolder, seed, plan }: World): Promise<Finding[]
   }
 }
 
-async function startBareServer(folder: string, recorded: Recorded): Promise<Measured & { origin: string }> {
+function startBareServer(folder: string, recorded: Recorded): Promise<Rival> {
   const file = join(folder, 'answer.json');
   writeFileSync(file, JSON.stringify(recorded));
-  const port = await freePort();
-  const server = await start([process.execPath, bareServer], { PORT: String(port), ANSWER: file });
-  const origin = `http://127.0.0.1:${port}`;
-  await waitFor(origin, recorded.status);
-  return { ...server, origin };
+  return startRival('bare-server.ts', { ANSWER: file }, recorded.status);
 }

@@ -133,12 +133,11 @@ async function bringUpToDate(
   db: Kysely<Tables>,
   { mayMigrate, now }: { mayMigrate: boolean; now: string },
 ): Promise<string[]> {
-  const anyDb = db as unknown as Kysely<never>;
   if (!mayMigrate) {
-    await requireUpToDate(anyDb, 'The database');
+    await requireUpToDate(db, 'The database');
     return [];
   }
-  const migrated = await migrate(anyDb, postgresSpelling, now);
+  const migrated = await migrate(db, postgresSpelling, now);
   await db
     .insertInto('meta')
     .values({ key: 'instance_id', value: randomUUID() })

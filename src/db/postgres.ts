@@ -67,7 +67,7 @@ type SessionOptions = {
 };
 
 /** One connection of a pool, taken until it is released. */
-export class Session implements DatabaseConnection {
+export class Session {
   /** Runs everything on this connection. */
   readonly db: Kysely<Tables>;
   readonly #client: PoolClient;
@@ -96,10 +96,6 @@ export class Session implements DatabaseConnection {
     const { command, rowCount, rows } = await this.#send(query.sql, query.parameters);
     const changes = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE';
     return { rows, ...(changes ? { numAffectedRows: BigInt(rowCount ?? 0) } : {}) };
-  }
-
-  streamQuery(): never {
-    throw new Error('Rows are read in pages, never streamed');
   }
 
   /** One statement without parameters. */
