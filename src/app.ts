@@ -43,6 +43,10 @@ type AppParts = { readonly counter: CallCounter; readonly health: Health };
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
+/** Milliseconds between looks at a connection; one whose client has taken nothing between two is cut off. */
+const stallTimeout = 5_000;
+/** Milliseconds for the answer to a request that could not be read. */
+const brokenTimeout = 2_000;
 
 /** Largest body where nothing larger is stated, bytes. */
 const bodyLimit = 64 * 1024;
@@ -57,6 +61,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     requestIdHeader: false,
     bodyLimit,
     requestTimeout,
+    connectionTimeout: stallTimeout,
     keepAliveTimeout,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -73,6 +78,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
+  app.server.on('timeout', endStalled);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
   addBodyParsers(app);
@@ -127,6 +133,12 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 /** Lets pages of every origin call the API, and answers for it whether they may. */
 function openToAll(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
+}
+
+/** Ends a connection that was idle for too long, or whose client takes nothing; not one that waits for an answer. */
+function endStalled(socket: Socket): void {
+  const isIdle = socket.timeout !== stallTimeout;
+  if (isIdle || socket.writableLength > 0) socket.destroy();
 }
 
 /** A kept page is sent before anything is routed, which costs about as much as a bare server. */
@@ -212,7 +224,10 @@ function explain(error: unknown): AppError {
 
 /** The answer to a request that Node could not read, after which the connection ends. */
 function answerBrokenRequest({ site }: Config, { code }: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable) return;
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
   const [status, title] =
     code === 'HPE_HEADER_OVERFLOW'
       ? ([431, 'Request Header Fields Too Large'] as const)
@@ -228,7 +243,10 @@ function answerBrokenRequest({ site }: Config, { code }: Error & { code?: string
   const body = JSON.stringify({ ...problem, title, status });
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
+    // One that keeps its side open would hold it for ever.
+    () => socket.destroy(),
   );
+  setTimeout(() => socket.destroy(), brokenTimeout).unref();
 }
 
 function unreadable(detail: string): AppError {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { errorCodes } from '../client/src/index.ts';
 import { createApp } from '../src/app.ts';
@@ -273,4 +275,17 @@ test('a request that is not HTTP is answered with a whole problem', async (t) =>
   assert.match(problem.type, /\/problems\/invalid_input$/);
   assert.equal(problem.errors.length, 1);
   assert.ok(head.includes(`X-Request-Id: ${problem.requestId}`));
+});
+
+test('a connection whose request cannot be read is closed, though the client keeps its side open', async (t) => {
+  const instance = await startInstance();
+  t.after(() => instance.close());
+  const socket = connect({ port: instance.port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', () => undefined).resume();
+  socket.write('X\r\n\r\n');
+  await once(socket, 'end');
+  // Whatever is written to a connection that is gone is answered with a reset.
+  const timer = setInterval(() => socket.write('more'), 20);
+  await new Promise((resolve) => socket.on('close', resolve));
+  clearInterval(timer);
 });

@@ -77,8 +77,8 @@ export async function listComments(
   return { ...page, total: post.comment_count };
 }
 
-/** Comments that one read brings, where all are asked for. */
-const batchLength = 1000;
+/** Comments that one read brings, where all are asked for: up to 8 KiB each, kept until the client has taken them. */
+const batchLength = 100;
 
 /** All comments on a published post from a cursor on, oldest first, read as the batches are taken. Throws not_found. */
 export async function allComments(

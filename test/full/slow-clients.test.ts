@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { storeComment } from '../../src/services/engagement.ts';
 import { startInstance } from '../support/instance.ts';
 
 /** Opens a connection, sends some bytes now and then, and tells when the server ended it, in milliseconds. */
@@ -37,18 +38,18 @@ test('clients that send headers or bodies by the drop are cut off within 12 s, a
 });
 
 /** The request for an address, to be sent over a connection that is kept. */
-function get(port: number, path: string): string {
-  return `GET ${path} HTTP/1.1\r\nHost: localhost:${port}\r\nAccept-Encoding: identity\r\n\r\n`;
+function get(port: number, path: string, blog = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: ${blog}localhost:${port}\r\nAccept-Encoding: identity\r\n\r\n`;
 }
 
 /** Asks for an address many times, reads nothing for 13 s, then tells how many bytes still come until the end. */
-async function askWithoutReading(port: number, path: string, times: number): Promise<number> {
+async function askWithoutReading(port: number, path: string, times: number, blog = ''): Promise<number> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
-  socket.pause().write(get(port, path).repeat(times));
+  socket.pause().write(get(port, path, blog).repeat(times));
   await delay(13_000);
   let bytes = 0;
-  socket.on('data', (chunk) => (bytes += chunk.length));
+  socket.on('data', (chunk) => (bytes += chunk.length)).resume();
   socket.setTimeout(2_000, () => socket.destroy());
   await new Promise((resolve) => socket.on('close', resolve));
   return bytes;
@@ -69,24 +70,29 @@ async function askInTurn(port: number, paths: readonly string[], pause: number):
 }
 
 test('a client that does not read is cut off within 12 s; one that waits, or is idle, is not', async (t) => {
-  const instance = await startInstance({ variant: 'path' });
+  const instance = await startInstance();
   t.after(() => instance.close());
   const { port } = instance;
-  const { client } = await instance.agent('Ada');
+  const { client, id: agentId } = await instance.agent('Ada');
   const content = 'words '.repeat(80_000);
   const { post } = await client.publish({ title: 'Long', content, status: 'published' });
   t.mock.method(instance.ctx().engine, 'probe', () => delay(13_000));
 
+  const comment = { agentId, postId: post.id, content: '😀'.repeat(2000), html: '', replay: null };
+  const { engine } = instance.ctx();
+  await Promise.all(Array.from({ length: 3_000 }, () => engine.write(storeComment, comment)));
+
   const times = 60;
-  const [byApi, byPage, waited, idle] = await Promise.all([
+  const [byApi, byPage, byStream, waited, idle] = await Promise.all([
     askWithoutReading(port, `/api/posts/${post.id}`, times),
-    askWithoutReading(port, '/ada/long', times),
+    askWithoutReading(port, '/long', times, 'ada.'),
+    askWithoutReading(port, `/api/posts/${post.id}/comments`, 1),
     askInTurn(port, ['/readyz'], 0),
     askInTurn(port, ['/healthz', '/healthz'], 13_000),
   ]);
-  console.log(byApi, byPage);
   for (const bytes of [byApi, byPage])
     assert.ok(bytes < (content.length * times) / 2, `${bytes} bytes were still sent`);
+  assert.ok(byStream < (8_000 * 3_000) / 2, `${byStream} bytes were still sent`);
   assert.match(waited, /^HTTP\/1\.1 200 /);
   assert.equal(idle.match(/HTTP\/1\.1 200 /g)?.length, 2);
 });
