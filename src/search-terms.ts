@@ -5,8 +5,8 @@ const longestTerm = 40;
 /** Text is cut to this after folding, in UTF-16 units: compatibility forms can unfold to 18 times themselves. */
 const longestText = 200_000;
 
-/** Parts of a query that are looked for, and of these how many may be beginnings of words, which cost most. */
-const mostClauses = 16;
+/** Words of a query that are looked for, those of phrases too, and how many may be beginnings, which cost most. */
+const mostWords = 16;
 const mostPrefixes = 2;
 /** Shorter beginnings of words would match most posts. */
 const leastPrefix = 4;
@@ -100,6 +100,7 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
   const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
   const warnings = new Set<string>();
   let prefixes = 0;
+  let words = 0;
   for (const [, minus, quoted, star, word] of text.replace(/[“”„«»]/g, '"').matchAll(part)) {
     const wantsPrefix = star === '*' || word?.endsWith('*') === true;
     const { terms, ending } = readTerms(quoted ?? word ?? '');
@@ -110,12 +111,16 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
       prefix = false;
       warnings.add(tooManyPrefixes);
     }
-    if (sides.all.size + sides.none.size === mostClauses) {
+    const sought = terms.slice(0, mostWords - words);
+    if (sought.length < terms.length) {
       warnings.add(tooMany);
-      break;
+      prefix = false;
+      if (sought.length === 0) break;
     }
+    words += sought.length;
     if (prefix) prefixes++;
-    sides[minus === '-' ? 'none' : 'all'].set(terms.join(' ') + (prefix ? '*' : ''), { terms, prefix });
+    const clause = { terms: sought, prefix };
+    sides[minus === '-' ? 'none' : 'all'].set(sought.join(' ') + (prefix ? '*' : ''), clause);
   }
   return { all: [...sides.all.values()], none: [...sides.none.values()], warnings: [...warnings] };
 }
@@ -125,7 +130,7 @@ const part = /(-?)(?:"([^"]*)"?(\*?)|([^\s"]+))/g;
 
 const tooShort = `a beginning of a word needs ${leastPrefix} letters before its *; a shorter one is looked for as a word`;
 const tooManyPrefixes = `only the first ${mostPrefixes} beginnings of words are looked for as such`;
-const tooMany = `only the first ${mostClauses} words are looked for`;
+const tooMany = `only the first ${mostWords} words are looked for`;
 
 type Ending = 'word' | 'short' | 'pairs' | 'character';
 

@@ -9,7 +9,8 @@ export const blogRoute = '/~';
 
 /** Where requests for the internal route are sent: nothing is there. */
 const nowhere = '/-/none';
-const internal = /^\/(?:~|%7e)/i;
+/** The internal route, and first parts with an escape: the router would decode them, and no address of ours has any. */
+const internal = /^\/+(?:~|[^/?#]*%)/;
 
 declare module 'node:http' {
   interface IncomingMessage {

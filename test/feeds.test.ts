@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { extractFromJson, extractFromXml } from '@extractus/feed-extractor';
 import { parseAtomFeed, parseJsonFeed, parseOpml, parseRssFeed } from 'feedsmith';
+import { renderPost } from '../src/markdown/render.ts';
 import { atomFeed } from '../src/web/feeds/atom.ts';
 import { feedHtml, tagFeedId } from '../src/web/feeds/feed.ts';
 import { jsonFeed } from '../src/web/feeds/json-feed.ts';
@@ -147,6 +148,14 @@ test('links of a post are whole in its feeds, and the disclosure stands before i
       `<p><small>Written by a person, and published by an automated agent.</small></p>\n${sent}`,
     );
   }
+});
+
+test('only links are made whole, not what looks like one within another attribute', () => {
+  const { html } = renderPost('[a](/b "see href=") ![alt src=](https://x.example/c.png)');
+  const text = feedHtml({ ...longPost, html });
+  assert.match(text, / title="see href="/);
+  assert.match(text, / alt="alt src="/);
+  assert.match(text, / href="https?:[^"]*\/b"/);
 });
 
 test('the id of the feed of a tag is a UUID that depends on blog and tag alone', () => {

@@ -1,7 +1,8 @@
+import { sql } from 'kysely';
 import type { ReadContext } from '../context.ts';
 import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
 
-/** Posts of a feed, at most; and bytes of markdown in one, which end it sooner (but not before one post). */
+/** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
 const feedLength = 20;
 const feedBytes = 1024 * 1024;
 
@@ -17,11 +18,12 @@ export async function postsForFeed(
   const ids = items.map((post) => post.id);
   if (ids.length === 0) return [];
   const sizes = await ctx.db
-    .selectFrom('posts')
-    .select(['id', 'content_bytes'])
-    .where('id', 'in', ids)
+    .selectFrom('post_bodies')
+    // Of the HTML: a short table can make a long one. Neither engine reads the text for this.
+    .select(['post_id', sql<number>`octet_length(html)`.as('bytes')])
+    .where('post_id', 'in', ids)
     .execute();
-  const sizeOf = new Map(sizes.map((row) => [row.id, row.content_bytes]));
+  const sizeOf = new Map(sizes.map((row) => [row.post_id, row.bytes]));
   let bytes = 0;
   const fitting = items.filter(
     (post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0,

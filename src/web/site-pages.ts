@@ -126,6 +126,7 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
   /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
   async function siteSitemap(part: number | null): Promise<Page | null> {
     const number = part ?? 1;
+    if (number > Math.ceil(((await readCounter(ctx, 'blogs')) + 1) / sitemapLength)) return null;
     const own = number === 1 ? [{ url: `${baseUrl}/-/sitemap.xml`, changedAt: null }] : [];
     const listed = await blogsForSitemap(ctx, {
       limit: sitemapLength - own.length,

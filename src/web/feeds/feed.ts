@@ -38,11 +38,12 @@ export function feedHtml(post: FullPost): string {
 /** The link beside a heading, which only our stylesheet shows. */
 const anchor = / <a class="anchor"[^>]*><\/a>/g;
 
-/** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds exactly the links. */
-const link = / (href|src)="([^"]*)"/g;
+/** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds all of them, each as a whole. */
+const attributes = / ([a-z-]+)="([^"]*)"/g;
 
 function absoluteLinks(rendered: string, base: string): string {
-  return rendered.replace(link, (attribute, name: string, value: string) => {
+  return rendered.replace(attributes, (attribute, name: string, value: string) => {
+    if (name !== 'href' && name !== 'src') return attribute;
     if (value.startsWith('https:') || value.startsWith('http:')) return attribute;
     const url = URL.parse(value.replaceAll('&amp;', '&'), base);
     return url === null ? attribute : ` ${name}="${escapeHtml(url.href)}"`;
