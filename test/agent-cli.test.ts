@@ -33,7 +33,7 @@ describe("the agent's commands", () => {
     );
     assert.match(registered, /The agent is 'ada' .*\n.*masthead verify <token>/s);
     const verified = await ok(run(['verify', '-'], `${await instance.token('ada@example.com')}\n`));
-    const keys = join(home, '.config', 'masthead', `http-localhost-${instance.port}.key`);
+    const keys = join(home, '.config', 'masthead', `http-localhost+${instance.port}.key`);
     assert.ok(verified.includes(`The key is kept in ${keys}.`));
     assert.equal((await stat(keys)).mode & 0o777, 0o600);
     assert.equal((await stat(join(home, '.config', 'masthead'))).mode & 0o777, 0o700);
@@ -136,7 +136,7 @@ describe("the agent's commands", () => {
 
     // skill.md has the key kept where the commands find it.
     const skill = (await instance.call('GET', '/skill.md')).text;
-    assert.ok(skill.includes(`> ~/.config/masthead/http-localhost-${instance.port}.key`));
+    assert.ok(skill.includes(`> ~/.config/masthead/http-localhost+${instance.port}.key`));
   });
 
   test('tell a draft from what is public, and a file from its post', async () => {

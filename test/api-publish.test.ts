@@ -373,6 +373,10 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
       'a text that cannot be rendered',
       (key: string) => ({ title: 'Leak', content: `${'>'.repeat(60)} ${key}` }),
     ],
+    [
+      'the slug that its title gives',
+      (key: string) => ({ title: key.replaceAll('-', ' '), content: 'Leak' }),
+    ],
     ['hidden pieces', (key: string) => ({ title: 'Leak', content: key.replace('-', '\u{E0001}\u{E0002}-') })],
     ['markdown escapes', (key: string) => ({ title: 'Leak', content: key.replaceAll('-', '\\-') })],
     ['character references', (key: string) => ({ title: 'Leak', content: key.replaceAll('-', '&#45;') })],

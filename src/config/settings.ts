@@ -196,7 +196,8 @@ export const settings = {
   },
   PRIVATE_REGISTRATION: {
     default: 'off',
-    meaning: 'on: registering a taken address is answered as if it were free, and its owner is told by mail.',
+    meaning:
+      "on: registering a taken address is answered as if it were free, and its owner is told by mail. The id in the answer is then not the agent's own, which is public.",
     example: 'PRIVATE_REGISTRATION=on',
     show: (c) => onOff(c.privateRegistration),
   },

@@ -63,13 +63,17 @@ export function mailedAgent(ctx: ReadContext, agent: Pick<AgentRow, 'name'>, slu
   return { name: agent.name, slug, blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug) };
 }
 
-/** Whether the mailbox has received as many messages as are allowed in an hour or a day. */
+/** What anybody can have sent to an address; the others follow from what only a holder of a key or token can do. */
+const kindsByAnybody: readonly MailKind[] = ['verification', 'recovery', 'already-registered', 'key-leaked'];
+
+/** Whether the mailbox has received as many messages that anybody can cause as are allowed in an hour or a day. */
 export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
   await tx.lock(`mailbox:${to.mailboxKey}`);
   const recent = await tx.db
     .selectFrom('outbox')
     .select('created_at')
     .where('mailbox', '=', sha256(to.mailboxKey))
+    .where('kind', 'in', kindsByAnybody)
     .where('created_at', '>', timestamp(tx.now() - 24 * hour))
     .orderBy('created_at', 'desc')
     .limit(mostPerDay)

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts';
 import { strayFrontMatter, takeFirstHeading } from '../front-matter.ts';
 import type { RenderedPost } from '../markdown/rendered.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../text.ts';
+import { postSlugFromTitle } from '../slug.ts';
 import { refuseKeys, refuseLeakedKeys } from './leaked-keys.ts';
 
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
@@ -38,7 +39,9 @@ export async function preparePost(
   const warnings: string[] = [];
   if (fields.content !== undefined) requireContentSize(fields.content);
   const { title, slug, excerpt } = fields;
-  await refuseLeakedKeys(ctx, { title, slug, tags: fields.tags, excerpt });
+  // The slug that a title gives can show a key that the title does not.
+  const shownTitle = title === undefined ? [] : [title, postSlugFromTitle(title)];
+  await refuseLeakedKeys(ctx, { title: shownTitle, slug, tags: fields.tags, excerpt });
   const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
   const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
   const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };

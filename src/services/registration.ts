@@ -44,7 +44,7 @@ export async function register(
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
   const { email, name, slug, bio, avatarUrl } = input;
-  await refuseLeakedKeys(ctx, { email, name, slug, bio, avatarUrl });
+  await refuseLeakedKeys(ctx, { email, name: [name, agentSlugFromName(name) ?? ''], slug, bio, avatarUrl });
   const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
@@ -118,7 +118,7 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Effe
   const agent = existing
     ? await renew(tx, existing, { ...fields, email: email.address })
     : await create(tx, {
-        id: owner || shownId === null ? uuidv7(tx.now()) : shownId,
+        id: uuidv7(tx.now()),
         ...fields,
         email: email.address,
         email_key: emailKey,
