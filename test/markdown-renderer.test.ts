@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '../src/errors.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
@@ -58,12 +59,28 @@ describe('the render threads', () => {
     assert.equal((await next).html, '<p dir="auto">a</p>\n');
   });
 
+  test('are not all taken by one whose documents take long, however many they are', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 400 });
+    t.after(() => renderer.close());
+    const state = { left: 6 };
+    const refused = Array.from({ length: state.left }, () =>
+      assert.rejects(renderer.renderPost(slow, 'mallory'), code('unrenderable')).finally(() => state.left--),
+    );
+    while (state.left > 1) {
+      const before = state.left;
+      assert.equal((await renderer.renderPost('a', 'ada')).html, '<p dir="auto">a</p>\n');
+      assert.ok(before - state.left <= 1, 'two or more were let go first');
+      await delay(20);
+    }
+    await Promise.all(refused);
+  });
+
   for (const threads of [1, 2]) {
     test(`leave small documents to another while one is busy, also those sent to that one, with ${threads}`, async () => {
       const renderer = createRenderer({ threads, deadlineMs: 60_000 });
       let isBusy = true;
       const slowly = assert
-        .rejects(renderer.renderPost(slow), code('unavailable'))
+        .rejects(renderer.renderPost(slow, 'mallory'), code('unavailable'))
         .finally(() => (isBusy = false));
       await renderer.renderPost('a');
       const posts = await Promise.all(Array.from({ length: 50 }, (_, at) => renderer.renderPost(`${at}`)));
@@ -104,15 +121,16 @@ describe('the render threads', () => {
   });
 
   test('have a queue that is bounded', async (t) => {
-    const renderer = createRenderer({ threads: 1, maxWaiting: 2 });
+    const renderer = createRenderer({ threads: 1, maxWaiting: 4 });
     t.after(() => renderer.close());
-    const first = [renderer.renderPost('a'), renderer.renderPost('b')];
-    await assert.rejects(
-      renderer.renderPost('c'),
-      (error: unknown) =>
-        error instanceof AppError && error.code === 'unavailable' && error.extra.retryAfter === 5,
-    );
-    assert.equal((await Promise.all(first)).length, 2);
+    const full = (error: unknown) =>
+      error instanceof AppError && error.code === 'unavailable' && error.extra.retryAfter === 5;
+    const first = ['ada', 'ada', 'bob'].map((owner) => renderer.renderPost('a', owner));
+    // One has no more than half of it.
+    await assert.rejects(renderer.renderPost('a', 'ada'), full);
+    first.push(renderer.renderPost('a', 'eve'));
+    await assert.rejects(renderer.renderPost('a', 'noa'), full);
+    assert.equal((await Promise.all(first)).length, 4);
   });
 
   test('reject what is under way, waiting or new when they are closed', async () => {

@@ -5,10 +5,13 @@ import { closed, Thread, type Task } from './thread.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
-  /** Rejects with `unrenderable` (too slow, too large, too deep) or `unavailable` (too many wait, or closed). */
-  renderPost(markdown: string): Promise<RenderedPost>;
+  /**
+   * Rejects with `unrenderable` (too slow, too large, too deep) or `unavailable` (too many wait, or closed). Documents
+   * of different owners are rendered in turns.
+   */
+  renderPost(markdown: string, owner?: string): Promise<RenderedPost>;
   /** The same for a comment. */
-  renderComment(markdown: string): Promise<RenderedComment>;
+  renderComment(markdown: string, owner?: string): Promise<RenderedComment>;
   /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
   close(): Promise<void>;
 };
@@ -21,7 +24,7 @@ export type RendererOptions = {
   readonly deadlineMs?: number;
   /** Memory of one thread's JavaScript heap, in MiB. Default 256. */
   readonly memoryMb?: number;
-  /** Most documents that may wait for a thread. Default 1,000. */
+  /** Most documents that may wait for a thread, of one owner half as many. Default 1,000. */
   readonly maxWaiting?: number;
   /** Called when a thread ends unexpectedly: out of memory, or a bug. */
   readonly onCrash?: (error: Error) => void;
@@ -35,22 +38,26 @@ const longestQueued = 16 * 1024;
 const spares = 1;
 /** How long such a thread is kept once it is not needed, ms. */
 const spareKept = 30_000;
+/** How long an owner is reckoned slow after a document that took long, ms; and most owners that are remembered. */
+const slowFor = 60_000;
+const mostSlow = 1_000;
 
 /**
- * Renders in worker threads, in the order of arrival. A thread that passes the deadline or crashes is replaced, and
- * its document refused. Those that wait in a thread behind a slow one are given to others, of which there is always
- * one: a hostile document costs the rest nothing but its share of the processor.
+ * Renders in worker threads, in the order of arrival, but by turns where several owners wait. A thread that passes
+ * the deadline or crashes is replaced, and its document refused. Those that wait in a thread behind a slow one are
+ * given to others, of which there is always one; and of owners whose documents have taken long lately, one document
+ * is rendered at a time. So a hostile document costs the rest nothing but its share of the processor.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
   return {
-    async renderPost(markdown) {
-      const answer = await pool.run({ kind: 'post', markdown });
+    async renderPost(markdown, owner = '') {
+      const answer = await pool.run({ kind: 'post', markdown }, owner);
       if (answer.type === 'post') return answer.rendered;
       throw unexpected(answer);
     },
-    async renderComment(markdown) {
-      const answer = await pool.run({ kind: 'comment', markdown });
+    async renderComment(markdown, owner = '') {
+      const answer = await pool.run({ kind: 'comment', markdown }, owner);
       if (answer.type === 'comment') return answer.rendered;
       throw unexpected(answer);
     },
@@ -61,7 +68,9 @@ export function createRenderer(options: RendererOptions): Renderer {
 class Pool {
   private readonly options: Required<RendererOptions>;
   private readonly threads = new Set<Thread>();
-  private readonly waiting: Task[] = [];
+  private readonly waiting = new Turns();
+  /** Until when owners are reckoned slow, the latest last. */
+  private readonly slow = new Map<string, number>();
   private isClosed = false;
   private retiring: NodeJS.Timeout | undefined;
 
@@ -69,9 +78,10 @@ class Pool {
     this.options = { deadlineMs: 2000, memoryMb: 256, maxWaiting: 1000, onCrash: () => {}, ...options };
   }
 
-  run(job: Job): Promise<Answer> {
+  run(job: Job, owner: string): Promise<Answer> {
     if (this.isClosed) return Promise.reject(closed());
-    if (this.waiting.length >= this.options.maxWaiting) {
+    const { maxWaiting } = this.options;
+    if (this.waiting.size >= maxWaiting || this.waiting.of(owner) >= maxWaiting / 2) {
       return Promise.reject(
         new AppError(
           'unavailable',
@@ -83,7 +93,7 @@ class Pool {
       );
     }
     return new Promise((resolve, reject) => {
-      this.waiting.push({ job, resolve, reject });
+      this.waiting.add({ job, owner, resolve, reject });
       this.dispatch();
     });
   }
@@ -91,20 +101,38 @@ class Pool {
   async close(): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retiring);
-    for (const task of this.waiting.splice(0)) task.reject(closed());
+    for (const task of this.waiting.takeAll()) task.reject(closed());
     await Promise.all([...this.threads].map((thread) => thread.end(closed())));
   }
 
   private dispatch(): void {
-    for (let task = this.waiting[0]; task; task = this.waiting[0]) {
+    for (let task = this.next(); task; task = this.next()) {
       const thread = this.leastBusy(task);
       if (thread === undefined) break;
-      this.waiting.shift();
+      this.waiting.take(task);
       thread.run(task);
     }
-    if (this.waiting.length === 0) return;
+    if (!this.next()) return;
     if (this.canStart()) this.start();
     for (const thread of this.active()) thread.hold();
+  }
+
+  private next(): Task | undefined {
+    return this.waiting.first((owner) => this.isSlow(owner) && this.rendersForSlow());
+  }
+
+  private isSlow(owner: string): boolean {
+    return (this.slow.get(owner) ?? 0) > performance.now();
+  }
+
+  private rendersForSlow(): boolean {
+    return [...this.threads].some((thread) => thread.owners().some((owner) => this.isSlow(owner)));
+  }
+
+  private noteSlow(owner: string): void {
+    this.slow.delete(owner);
+    this.slow.set(owner, performance.now() + slowFor);
+    if (this.slow.size > mostSlow) this.slow.delete(this.slow.keys().next().value ?? '');
   }
 
   /** Those that documents are sent to: as many as there may be, of those that none holds up. */
@@ -135,10 +163,11 @@ class Pool {
         this.dispatch();
         this.retireSpare();
       },
+      onSlow: (owner) => this.noteSlow(owner),
       onGivenBack: (tasks) => {
         if (this.isClosed) for (const task of tasks) task.reject(closed());
         else {
-          this.waiting.unshift(...tasks);
+          this.waiting.giveBack(tasks);
           this.dispatch();
         }
       },
@@ -168,8 +197,57 @@ class Pool {
       const error = new AppError('unavailable', 'Nothing can be rendered at this moment.', {
         retryAfter: 60,
       });
-      for (const task of this.waiting.splice(0)) task.reject(error);
+      for (const task of this.waiting.takeAll()) task.reject(error);
     }
+  }
+}
+
+/** Documents that wait, each owner's in their order. Owners take turns. */
+class Turns {
+  private readonly byOwner = new Map<string, Task[]>();
+  size = 0;
+
+  of(owner: string): number {
+    return this.byOwner.get(owner)?.length ?? 0;
+  }
+
+  add(task: Task): void {
+    const own = this.byOwner.get(task.owner);
+    if (own) own.push(task);
+    else this.byOwner.set(task.owner, [task]);
+    this.size++;
+  }
+
+  /** Before all others of their owners. */
+  giveBack(tasks: readonly Task[]): void {
+    for (const task of tasks.toReversed()) {
+      const own = this.byOwner.get(task.owner);
+      if (own) own.unshift(task);
+      else this.byOwner.set(task.owner, [task]);
+      this.size++;
+    }
+  }
+
+  /** The first document of the owner whose turn it is, but for those to be passed over. */
+  first(isPassedOver: (owner: string) => boolean): Task | undefined {
+    for (const [owner, [task]] of this.byOwner) if (!isPassedOver(owner)) return task;
+    return undefined;
+  }
+
+  /** Removes a document that is the first of its owner, whose next turn comes after all others'. */
+  take({ owner }: Task): void {
+    const own = this.byOwner.get(owner) ?? [];
+    own.shift();
+    this.byOwner.delete(owner);
+    if (own.length > 0) this.byOwner.set(owner, own);
+    this.size--;
+  }
+
+  takeAll(): Task[] {
+    const tasks = [...this.byOwner.values()].flat();
+    this.byOwner.clear();
+    this.size = 0;
+    return tasks;
   }
 }
 

@@ -7,6 +7,7 @@ import { shared, type Answer, type Job } from './render-jobs.ts';
 /** A document to be rendered, and who waits for it. */
 export type Task = {
   readonly job: Job;
+  readonly owner: string;
   resolve(answer: Answer): void;
   reject(error: Error): void;
 };
@@ -26,6 +27,8 @@ const advice = 'Simplify or split it.';
 /** What the pool is told. */
 export type ThreadEvents = {
   onFree(): void;
+  /** A document of this owner takes long. */
+  onSlow(owner: string): void;
   /** Documents, if any, that it was sent and will not answer: it is held up, or ends. */
   onGivenBack(tasks: readonly Task[]): void;
   onGone(wasReady: boolean): void;
@@ -85,6 +88,11 @@ export class Thread {
     return this.sent.length;
   }
 
+  /** Whose documents it has in its hands. */
+  owners(): string[] {
+    return this.sent.flatMap((task) => (task ? [task.owner] : []));
+  }
+
   run(task: Task): void {
     this.sent.push(task);
     if (this.sent.length === 1) this.watch();
@@ -102,6 +110,7 @@ export class Thread {
         void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
       }, this.deadlineMs - first);
       this.isSlow = true;
+      if (this.sent[0]) this.events.onSlow(this.sent[0].owner);
       this.giveBackOthers();
     }, first);
   }

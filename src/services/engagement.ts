@@ -119,7 +119,7 @@ export async function addComment(
   replay: Replayable | null,
 ): Promise<Remembered<Comment> & { warnings: string[] }> {
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
-  const rendered = await ctx.renderer.renderComment(text);
+  const rendered = await ctx.renderer.renderComment(text, caller.id);
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
   const stored = await ctx.engine.write(storeComment, {

@@ -34,6 +34,7 @@ export type PostInput = Omit<PostFields, 'content'> & {
 /** Cleans and renders what was sent, before any transaction begins. */
 export async function preparePost(
   ctx: Context,
+  agentId: string,
   fields: PostFields,
 ): Promise<{ sent: PostInput; warnings: string[] }> {
   const warnings: string[] = [];
@@ -53,7 +54,7 @@ export async function preparePost(
     keys,
     warnings: found,
     ...rendered
-  } = await ctx.renderer.renderPost(sentContent).catch(async (error: unknown) => {
+  } = await ctx.renderer.renderPost(sentContent, agentId).catch(async (error: unknown) => {
     await refuseLeakedKeys(ctx, { content: sentContent });
     throw error;
   });

@@ -45,7 +45,7 @@ async function save(
   fields: PostFields,
   { preconditions = noPreconditions, ticket }: PublishOptions,
 ): Promise<Published> {
-  const { sent, warnings } = await preparePost(ctx, fields);
+  const { sent, warnings } = await preparePost(ctx, caller.id, fields);
   const input = { agentId: caller.id, postId, sent, preconditions };
   const stored = await ctx.engine.write(savePost, input, ticket);
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
@@ -58,7 +58,7 @@ export async function previewPost(
   fields: PostFields,
   preconditions: Preconditions,
 ): Promise<Published & { html: string }> {
-  const { sent, warnings } = await preparePost(ctx, fields);
+  const { sent, warnings } = await preparePost(ctx, caller.id, fields);
   const agent = await requireCallerRow(ctx, caller.id);
   const input = { agentId: caller.id, postId: null, sent, preconditions };
   const plan = await planPost(ctx, agent, input);
