@@ -202,6 +202,22 @@ describe('the PostgreSQL engine', () => {
     assert.equal(counted.length, 1);
   });
 
+  it('goes on, inside transactions and outside, when a newer release adds a column', async () => {
+    const own = await open(await newDatabase());
+    const wholeRow = operation('test.whole-row', (tx, key: string) =>
+      tx.db.selectFrom('meta').selectAll().where('key', '=', key).execute(),
+    );
+    const reads = () => own.db.selectFrom('meta').selectAll().where('key', '=', 'instance_id').execute();
+    for (const column of [null, 'one', 'two']) {
+      const { database } = own.config;
+      if (column !== null && 'urls' in database)
+        await query(database.urls[0] ?? '', `alter table meta add column ${column} text`);
+      assert.equal((await own.engine.write(wholeRow, 'instance_id')).length, 1);
+      assert.equal((await reads()).length, 1);
+    }
+    await own.close();
+  });
+
   it('tells what a commit changed before it answers', async () => {
     const heard: string[][] = [];
     ctx.engine.onCommit(({ changed }) => heard.push([...changed]));

@@ -16,6 +16,11 @@ export type Engine = {
   readonly publicReads: Kysely<Tables>;
   /** For who has seen a change of another process: `publicReads` show it from here on. */
   catchUp(): void;
+  /**
+   * Whether, since this was asked last, public reads may have shown what was out of date for long: there was no primary,
+   * or another server became it. False as long as there is none.
+   */
+  tookOld(): boolean;
   /** How texts are searched, on either of the connections above. */
   readonly findNewest: FindNewest;
   /**

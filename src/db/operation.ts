@@ -78,6 +78,10 @@ export type Savepoint = {
   explain(error: unknown): unknown;
 };
 
+/** Stands for changes of all kinds, where a transaction makes so many that others need not hear of each. */
+export const everything = 'everything';
+const mostTags = 200;
+
 /**
  * Runs one operation inside an open transaction: counts the ticket, runs the body under a savepoint, records
  * the changes for other processes. A failed body is undone and reported; its counted call stays.
@@ -106,7 +110,8 @@ export async function perform(
   try {
     const value = await operationToRun.run(tx, request.input);
     if (changed.size > 0) {
-      const rows = Array.from(changed, (tag) => ({ tag, at: request.now }));
+      const tags = changed.size > mostTags ? [everything] : changed;
+      const rows = Array.from(tags, (tag) => ({ tag, at: request.now }));
       await insertPrepared(tx.db, 'changes', rows);
     }
     await savepoint.release();

@@ -24,7 +24,7 @@ export type Election = {
 
 /**
  * Finds the primary among the candidates and keeps finding it: the one that is not in recovery, and of several
- * (an old primary that came back) the one on the latest timeline.
+ * (an old primary that came back) the one on the latest timeline. It never goes back to an earlier timeline.
  */
 export function createElection(candidates: readonly Server[], log: Log): Election {
   let current: Server | null = null;
@@ -32,6 +32,8 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
   let misses = 0;
   let standbys: readonly Server[] = [];
   let faults: unknown[] = [];
+  /** The latest timeline of any primary so far: one on an earlier timeline was replaced. */
+  let timeline = 0;
   /** Servers that take writes although another was promoted. */
   const others = new Set<Server>();
 
@@ -49,10 +51,25 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
     faults = failed;
     standbys = answers.filter(({ standby }) => standby === true).map(({ server }) => server);
     const primaries = answers.filter(({ standby }) => standby === false).map(({ server }) => server);
-    const elected = primaries.length > 1 ? await onLatestTimeline(primaries, warnOfOther) : primaries[0];
+    const elected = await choose(primaries);
     if (elected) become(elected);
     else miss(current !== null && standbys.includes(current));
     return misses === 0 ? lookEvery : lookAgain;
+  }
+
+  /** An old primary that was started again still takes writes, on the timeline that the new one has left. */
+  async function choose(primaries: readonly Server[]): Promise<Server | undefined> {
+    const [first] = primaries;
+    if (candidates.length === 1 || (primaries.length === 1 && first === current)) return first;
+    const found = await Promise.all(
+      primaries.map(async (server) => {
+        const position = await positionOf(server).catch(() => null);
+        return { server, timeline: position?.timeline ?? 0 };
+      }),
+    );
+    timeline = Math.max(timeline, ...found.map((one) => one.timeline));
+    for (const one of found) if (one.timeline < timeline) warnOfOther(one.server);
+    return found.find((one) => one.timeline === timeline)?.server;
   }
 
   function become(server: Server): void {
@@ -86,7 +103,7 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
     others.add(other);
     log.error(
       { server: other.address },
-      'two servers of DATABASE_URL take writes: stop the one that was replaced, before it misleads anyone',
+      'a server of DATABASE_URL takes writes although another has replaced it: stop it, before it misleads anyone',
     );
   }
 
@@ -103,20 +120,4 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
     faults: () => faults,
     stop: () => loop.stop(),
   };
-}
-
-/** An old primary that was started again still takes writes, on the timeline that the new one has left. */
-async function onLatestTimeline(
-  primaries: readonly Server[],
-  warn: (other: Server) => void,
-): Promise<Server | undefined> {
-  const found = await Promise.all(
-    primaries.map(async (server) => {
-      const position = await positionOf(server).catch(() => null);
-      return { server, timeline: position?.timeline ?? 0 };
-    }),
-  );
-  const latest = Math.max(...found.map(({ timeline }) => timeline));
-  for (const { server, timeline } of found) if (timeline < latest) warn(server);
-  return found.find(({ timeline }) => timeline === latest)?.server;
 }

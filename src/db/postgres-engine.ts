@@ -30,10 +30,16 @@ const repeatWithin = 1_000;
 const commitPatience = 10_000;
 
 /**
+ * A process that freezes in a transaction must not keep its locks until its machine is missed, nor one that waits for
+ * them its connection. For this transaction only, as poolers hand connections on.
+ */
+const begin = `begin; set local idle_in_transaction_session_timeout = '15s'; set local lock_timeout = '15s'`;
+
+/**
  * SQLSTATEs that go when the transaction is run again: serialization failure, deadlock, and a row that another
  * transaction made or took meanwhile, which the second run will find.
  */
-const passing = new Set(['40001', '40P01', '23505', '23503', '26000', '42P05']);
+const passing = new Set(['40001', '40P01', '23505', '23503', '26000', '42P05', '0A000']);
 
 export type PostgresEngineOptions = {
   readonly servers: Servers;
@@ -75,7 +81,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     const session = await servers.primary().writing().take();
     let ended: Promise<unknown> = Promise.resolve();
     try {
-      await session.run('begin');
+      await session.run(begin);
       const base = {
         config,
         secretKey,
@@ -86,7 +92,11 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       const outcome = await perform(operation, request, base, savepoint(session), countCall);
       const commit = session.commit();
       ended = commit.catch(() => undefined);
-      if (!(await confirmed(commit))) throw unconfirmed();
+      if (!(await confirmed(commit))) {
+        // It may be counted: to count it again would wait for the same commit.
+        if (request.ticket) request.ticket.rate = outcome.rate;
+        throw unconfirmed();
+      }
       return outcome;
     } catch (error) {
       if (!(error instanceof Unconfirmed)) await session.run('rollback').catch(() => undefined);
@@ -147,6 +157,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     reads: servers.reads,
     publicReads: servers.publicReads,
     catchUp: () => servers.catchUp(),
+    tookOld: () => servers.tookOld(),
     findNewest: findNewestOnPostgres,
     async write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)
@@ -212,8 +223,11 @@ class Unconfirmed extends AppError {}
 function unconfirmed(): Unconfirmed {
   return new Unconfirmed(
     'unavailable',
-    'The database did not confirm that the change is stored safely. Repeat the call: it is not done twice.',
-    { retryAfter: 2 },
+    'The database did not confirm that the change is stored safely: it may be or not.',
+    {
+      retryAfter: 2,
+      hint: 'Publishing, votes and calls with an Idempotency-Key can be repeated and are not done twice; before others, look whether they were done.',
+    },
   );
 }
 

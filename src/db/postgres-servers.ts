@@ -20,6 +20,8 @@ export type Servers = {
   suspect(): void;
   /** From here on `publicReads` show all that is committed at this moment. */
   catchUp(): void;
+  /** As of the engine. */
+  tookOld(): boolean;
   close(): Promise<void>;
 };
 
@@ -37,13 +39,20 @@ export async function openServers(
   const { urls, replicaUrls, log } = options;
   const preparing: Preparing = {
     on: true,
-    onEnd: () => log.warn({}, 'the pooler keeps no prepared statements: queries go without from now on'),
+    onEnd: () =>
+      log.warn(
+        {},
+        'prepared statements cannot be relied on (a pooler, or a new schema): queries go without from now on',
+      ),
   };
   const candidates = urls.map((url) => createServer(url, preparing));
   const followers = replicaUrls.map((url) => createServer(url, preparing));
   const election = createElection(candidates, log);
   const replicas = watchReplicas(followers, { primary: () => election.present(), log });
   let turn = 0;
+  /** The primary at the last {@link Servers.tookOld}, and whether a standby stood in for it since. */
+  let before: Server | null = null;
+  let stoodIn = false;
 
   async function read<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     try {
@@ -63,7 +72,9 @@ export async function openServers(
   }
 
   async function readPublic<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const usable = election.present() === null ? standbys() : replicas.fresh();
+    const isAway = election.present() === null;
+    if (isAway) stoodIn = true;
+    const usable = isAway ? standbys() : replicas.fresh();
     const chosen = usable[turn++ % Math.max(1, usable.length)];
     try {
       return chosen ? await readOn<R>(chosen, query) : await read<R>(query);
@@ -71,6 +82,7 @@ export async function openServers(
       // 40001: the replica ended the query, since it stood in the way of what it had to replay.
       if (!(error instanceof Unreachable) && sqlState(error) !== '40001') throw error;
       const other = chosen ? null : standbys()[0];
+      if (other) stoodIn = true;
       return other ? readOn<R>(other, query) : read<R>(query);
     }
   }
@@ -84,6 +96,13 @@ export async function openServers(
     readable: () => election.present() ?? standbys()[0] ?? election.primary(),
     suspect: () => void election.look(),
     catchUp: () => replicas.catchUp(),
+    tookOld() {
+      const primary = election.present();
+      if (primary === null || (primary === before && !stoodIn)) return false;
+      const took = stoodIn || before !== null;
+      [before, stoodIn] = [primary, false];
+      return took;
+    },
     async close() {
       await Promise.all([election.stop(), replicas.stop()]);
       await Promise.all([...candidates, ...followers].map((server) => server.end()));

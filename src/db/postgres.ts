@@ -49,8 +49,11 @@ export class Unreachable extends AppError {
 
 /** SQLSTATEs after which a connection is no more: 08 and what an administrator or a limit has ended. */
 const connectionStates = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '53300', '53400']);
-/** A prepared statement is not where the driver left it: the pooler between hands out another connection. */
-const unpreparedStates = new Set(['26000', '42P05']);
+/**
+ * A prepared statement is not what the driver left: the pooler between hands out another connection, or a process of
+ * a newer release has added a column (0A000, 'cached plan must not change result type').
+ */
+const unpreparedStates = new Set(['26000', '42P05', '0A000']);
 
 /** The SQLSTATE of a failed statement, or null for any other failure. */
 export function sqlState(error: unknown): string | null {

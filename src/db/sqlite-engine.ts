@@ -128,6 +128,7 @@ export async function createSqliteEngine(
     reads: reader.db,
     publicReads: reader.db,
     catchUp: () => undefined,
+    tookOld: () => false,
     findNewest: (_db, query, most, upTo) => searcher.newest(query, most, upTo),
     write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)

@@ -43,6 +43,7 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
 
   async function catchUp(): Promise<void> {
     const before = ctx.engine.version();
+    if (ctx.engine.tookOld()) startAnew();
     if (before === version && missing.size === 0) {
       lookedAt = ctx.now();
       return;
@@ -65,6 +66,14 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
     lookedAt = ctx.now();
   }
 
+  /** What was made meanwhile may be old for good, and the numbers of another server's changes may begin lower. */
+  function startAnew(): void {
+    cache.clear();
+    missing.clear();
+    last = null;
+    version = -1;
+  }
+
   async function readOn(source: Context) {
     const after = last ?? Math.max(0, (await newestChange(source)) - largestGap);
     return { after, changes: await readChanges(source, { after, missed: [...missing.keys()] }) };
@@ -73,8 +82,8 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
   function note(seq: number): void {
     missing.delete(seq);
     if (last !== null && seq <= last) return;
-    if (last !== null && seq - last <= largestGap)
-      for (let gap = last + 1; gap < seq; gap++) missing.set(gap, ctx.now());
+    if (last !== null && seq - last > largestGap) cache.clear();
+    else if (last !== null) for (let gap = last + 1; gap < seq; gap++) missing.set(gap, ctx.now());
     last = seq;
   }
 

@@ -1,3 +1,4 @@
+import { everything } from '../db/operation.ts';
 import type { PageTag } from './page.ts';
 import type { StoredPage } from './stored-page.ts';
 
@@ -92,6 +93,10 @@ export function createPageCache(capacity: number): PageCache {
   }
 
   function drop(changed: readonly string[]): void {
+    if (changed.includes(everything)) {
+      clear();
+      return;
+    }
     clock++;
     if (changedAt.size > mostRemembered) {
       changedAt.clear();
@@ -103,21 +108,16 @@ export function createPageCache(capacity: number): PageCache {
     }
   }
 
-  return {
-    get,
-    moment: () => clock,
-    put,
-    resized,
-    drop,
-    clear() {
-      clock++;
-      clearedAt = clock;
-      pages.clear();
-      keysByTag.clear();
-      changedAt.clear();
-      total = 0;
-    },
-  };
+  function clear(): void {
+    clock++;
+    clearedAt = clock;
+    pages.clear();
+    keysByTag.clear();
+    changedAt.clear();
+    total = 0;
+  }
+
+  return { get, moment: () => clock, put, resized, drop, clear };
 }
 
 function sizeOf(key: string, page: StoredPage): number {
