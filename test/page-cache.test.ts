@@ -38,6 +38,7 @@ test('a page is forgotten when something that it shows changes, and no other is'
       ['agent:2', 'post:2'],
       ['post', 'site'],
     ],
+    [['everything'], []],
     [[], ['blog', 'home', 'post', 'site']],
   ];
   for (const [changed, kept] of cases) {

@@ -25,14 +25,20 @@ const countCall: CountCall = async (tx, { subject }) => {
   return { allowed: true, remaining: 1, reset: 1 };
 };
 
-test('an operation may tell of more changes than a statement has parameters for', async (t) => {
+test('an operation tells other processes of many changes one by one, and of very many at once', async (t) => {
   const { database, run } = openWriter(t);
-  const many = operation('many', async (tx) => {
-    for (let i = 0; i < 20_000; i++) tx.changed(`post:${i}`);
-  });
-  const [answer] = (await run(many, [null])).flat();
-  assert.equal(answer?.[1].error, undefined);
-  assert.equal(database.prepare('select count(distinct tag) as n from changes').get()?.['n'], 20_000);
+  for (const [changes, told] of [
+    [200, 200],
+    [20_000, 1],
+  ] as const) {
+    database.exec('delete from changes');
+    const many = operation('many', async (tx) => {
+      for (let i = 0; i < changes; i++) tx.changed(`post:${i}`);
+    });
+    const [answer] = (await run(many, [null])).flat();
+    assert.deepEqual([answer?.[1].error, answer?.[1].changed.length], [undefined, changes]);
+    assert.equal(database.prepare('select count(distinct tag) as n from changes').get()?.['n'], told);
+  }
 });
 
 test('operations that wait for a locked database are refused together', async (t) => {

@@ -68,7 +68,8 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
       }),
     );
     timeline = Math.max(timeline, ...found.map((one) => one.timeline));
-    for (const one of found) if (one.timeline < timeline) warnOfOther(one.server);
+    // 0: it did not tell.
+    for (const one of found) if (one.timeline > 0 && one.timeline < timeline) warnOfOther(one.server);
     return found.find((one) => one.timeline === timeline)?.server;
   }
 

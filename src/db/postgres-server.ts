@@ -8,6 +8,8 @@ const mostReading = 8;
 const connectPatience = 5_000;
 /** How long the question how a server is may take, ms. */
 const askPatience = 2_000;
+/** A connection that broke while it was idle fails within this, ms, and is asked again; what takes longer hangs. */
+const breaksWithin = 500;
 
 /** A server, by one of its addresses. */
 export type Server = {
@@ -81,8 +83,11 @@ export async function positionOf(server: Server): Promise<Position> {
 }
 
 async function ask(server: Server, text: string): Promise<unknown> {
-  // Asked again, since a connection may have broken while it was idle.
-  return askOnce(server, text).catch(() => askOnce(server, text));
+  const begun = performance.now();
+  return askOnce(server, text).catch((error: unknown) => {
+    if (performance.now() - begun > breaksWithin) throw error;
+    return askOnce(server, text);
+  });
 }
 
 async function askOnce(server: Server, text: string): Promise<unknown> {

@@ -73,9 +73,9 @@ export async function openServers(
 
   async function readPublic<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const isAway = election.present() === null;
-    if (isAway) stoodIn = true;
     const usable = isAway ? standbys() : replicas.fresh();
     const chosen = usable[turn++ % Math.max(1, usable.length)];
+    if (isAway && chosen) stoodIn = true;
     try {
       return chosen ? await readOn<R>(chosen, query) : await read<R>(query);
     } catch (error) {

@@ -89,6 +89,28 @@ describe('read replicas', () => {
     assert.deepEqual(await readers.stop(), []);
   });
 
+  it('may show what is old while there is no primary, and nothing of that once there is one', async () => {
+    await publish('Deleted');
+    const newestPost = await page(`/api/posts?limit=1&n=${asked++}`);
+    const id = String(newestPost.at('posts.0.id'));
+    const { host, pathname: path } = new URL(String(newestPost.at('posts.0.url')));
+    const status = async () => (await request(server.baseUrl, { host, path })).status;
+    await until(
+      async () => (await query(standby.url(database()), `select 1 from posts where id = '${id}'`)).length > 0,
+    );
+    await query(standby.url(), 'select pg_wal_replay_pause()');
+    const headers = { authorization: `Bearer ${key}` };
+    await request(server.baseUrl, { method: 'DELETE', path: `/api/posts/${id}`, headers });
+    assert.equal(await status(), 410);
+    await primary.kill();
+    await until(async () => (await status()) === 200);
+    await primary.restart();
+    await until(async () => (await status()) === 410);
+    await query(standby.url(), 'select pg_wal_replay_resume()');
+    await until(usesReplica);
+    assert.equal(await status(), 410);
+  });
+
   it('serves a read-only service by itself, which learns of changes', async (t) => {
     const reader = await spawnServer({
       env: {
@@ -119,6 +141,10 @@ describe('read replicas', () => {
     const id = String((await page('/api/posts?limit=1')).at('posts.0.id'));
     for (const limit of ['', '?limit=5']) await page(`/api/posts/${id}/comments${limit}`);
   });
+
+  function database(): string {
+    return new URL(env['DATABASE_URL'] ?? '').pathname.slice(1);
+  }
 
   async function publish(title: string): Promise<void> {
     const { status, text } = await request(server.baseUrl, {
