@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
@@ -43,8 +43,9 @@ type AppParts = { readonly counter: CallCounter; readonly health: Health };
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
-/** Milliseconds between looks at a connection; one whose client has taken nothing between two is cut off. */
-const stallTimeout = 5_000;
+/** Milliseconds between looks for connections that have more to send, and of these without progress until the end. */
+const lookEvery = 2_000;
+const stallTimeout = 4_000;
 /** Milliseconds for the answer to a request that could not be read. */
 const brokenTimeout = 2_000;
 
@@ -61,7 +62,6 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     requestIdHeader: false,
     bodyLimit,
     requestTimeout,
-    connectionTimeout: stallTimeout,
     keepAliveTimeout,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -78,7 +78,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
-  app.server.on('timeout', endStalled);
+  cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
   addBodyParsers(app);
@@ -133,6 +133,21 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 /** Lets pages of every origin call the API, and answers for it whether they may. */
 function openToAll(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
+}
+
+/** Cuts off clients that take nothing of their answers. Only those that have more to take are timed: it costs. */
+function cutOffStalled(server: Server): void {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  const timer = setInterval(() => {
+    for (const socket of sockets)
+      if (socket.writableLength > 0 && socket.timeout !== stallTimeout) socket.setTimeout(stallTimeout);
+  }, lookEvery).unref();
+  server.once('close', () => clearInterval(timer));
+  server.on('timeout', endStalled);
 }
 
 /** Ends a connection that was idle for too long, or whose client takes nothing; not one that waits for an answer. */
