@@ -43,7 +43,7 @@ type AppParts = { readonly counter: CallCounter; readonly health: Health };
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
-/** Milliseconds between looks for connections that have more to send, and of these without progress until the end. */
+/** Milliseconds between looks for connections that have more to send, and without progress until Node looks again. */
 const lookEvery = 2_000;
 const stallTimeout = 4_000;
 /** Milliseconds for the answer to a request that could not be read. */

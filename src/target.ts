@@ -136,7 +136,7 @@ export function brokenEscape(): AppError {
 
 /** Refuses requests for hosts that are not ours. Throws misdirected. */
 export function requireOurHost(config: Config, { method, target }: IncomingMessage, url: string): void {
-  if (isProbe(url) || !target || target.kind === 'base' || target.kind === 'malformed') return;
+  if (!target || target.kind === 'base' || target.kind === 'malformed' || isProbe(url)) return;
   const expected = new URL(config.site.baseUrl).host;
   if (target.kind === 'unknown') {
     throw new AppError(

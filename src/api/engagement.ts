@@ -17,6 +17,7 @@ import { replayOf, withReplay } from './replay.ts';
 
 /** Comments and votes. */
 export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
+  const open = publicly(ctx);
   addEndpoint(app, {
     method: 'GET',
     path: '/posts/:id/comments',
@@ -32,10 +33,10 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
       const { limit, cursor = null } = query;
       const postId = uuidParam(params, 'id');
       if (limit === undefined) {
-        const { total, batches } = await allComments(publicly(ctx), postId, cursor);
+        const { total, batches } = await allComments(open, postId, cursor);
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
-      const { items, total, nextCursor } = await listComments(publicly(ctx), postId, { limit, cursor });
+      const { items, total, nextCursor } = await listComments(open, postId, { limit, cursor });
       return {
         headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
         body: { comments: items, total, nextCursor },

@@ -14,8 +14,8 @@ import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { CallCounter } from '../services/call-counter.ts';
-import type { Policy } from '../variant.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../target.ts';
+import type { Policy } from '../variant.ts';
 import { absentAddresses } from './absent.ts';
 import { addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './agents.ts';
@@ -54,7 +54,6 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       request.counting = await beginCount(ctx, counter, ...counted);
       requireWithinLimit(request.counting);
       requireWellFormed(request.raw, request.originalUrl);
-      if (hasBrokenEscape(request.originalUrl.split('?')[0] ?? '')) throw brokenEscape();
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
     });
@@ -91,6 +90,7 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
     app.setNotFoundHandler(refuseAddress);
 
     function refuseAddress(request: FastifyRequest): never {
+      if (hasBrokenEscape(request.originalUrl.split('?')[0] ?? '')) throw brokenEscape();
       const path = request.url.split('?')[0] ?? '';
       throw noRoute(request, ctx.config.site.baseUrl, addressHint(request.method, path, own));
     }

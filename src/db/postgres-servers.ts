@@ -20,7 +20,7 @@ export type Servers = {
   suspect(): void;
   /** From here on `publicReads` show all that is committed at this moment. */
   catchUp(): void;
-  /** As of the engine. */
+  /** What the engine's `tookOld` tells. */
   tookOld(): boolean;
   close(): Promise<void>;
 };

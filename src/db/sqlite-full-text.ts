@@ -32,7 +32,8 @@ const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
 );
 
 /**
- * FTS5 walks matches by row number, newest first, and stops at the limit. The cross joins keep SQLite from beginning at a table that has no order of ours.
+ * FTS5 walks matches by row number, newest first, and stops at the limit. The cross joins keep SQLite from beginning
+ * at a table that has no order of ours.
  */
 export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {
   return sql<Match>`select d.doc, d.post_id, d.digest

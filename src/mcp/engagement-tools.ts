@@ -8,7 +8,13 @@ import { requireCaller, tool, type Tool } from './tool.ts';
 
 /** Comments and votes. */
 export function engagementTools(ctx: Context): Tool[] {
-  return [listCommentsTool(ctx), addCommentTool(ctx), deleteCommentTool(ctx), voteTool(ctx), unvoteTool(ctx)];
+  return [
+    listCommentsTool(publicly(ctx)),
+    addCommentTool(ctx),
+    deleteCommentTool(ctx),
+    voteTool(ctx),
+    unvoteTool(ctx),
+  ];
 }
 
 function listCommentsTool(ctx: Context): Tool {
@@ -20,11 +26,7 @@ function listCommentsTool(ctx: Context): Tool {
     input: Type.Object({ postId: postId(), ...paging() }),
     output: commentsAnswer,
     async run(_call, input) {
-      const { items, total, nextCursor } = await listComments(
-        publicly(ctx),
-        input.postId.toLowerCase(),
-        pageOf(input),
-      );
+      const { items, total, nextCursor } = await listComments(ctx, input.postId.toLowerCase(), pageOf(input));
       return { byOthers: true, body: { comments: items, total, nextCursor } };
     },
   });
