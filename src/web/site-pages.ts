@@ -123,10 +123,15 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
     return { type: 'opml', body: opml(`Blogs on ${siteName}`, items), tags: ['site', 'agent:*'] };
   }
 
+  /** Parts of the index of sitemaps: of all blogs, and our own. */
+  async function sitemapParts(): Promise<number> {
+    return Math.ceil(((await readCounter(ctx, 'blogs')) + 1) / sitemapLength);
+  }
+
   /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
   async function siteSitemap(part: number | null): Promise<Page | null> {
     const number = part ?? 1;
-    if (number > Math.ceil(((await readCounter(ctx, 'blogs')) + 1) / sitemapLength)) return null;
+    if (number > 1 && number > (await sitemapParts())) return null;
     const own = number === 1 ? [{ url: `${baseUrl}/-/sitemap.xml`, changedAt: null }] : [];
     const listed = await blogsForSitemap(ctx, {
       limit: sitemapLength - own.length,
@@ -144,7 +149,7 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
   }
 
   async function robots(): Promise<Page> {
-    const parts = Math.ceil(((await readCounter(ctx, 'blogs')) + 1) / sitemapLength);
+    const parts = await sitemapParts();
     const more = Array.from({ length: parts - 1 }, (_, index) => `${baseUrl}/sitemap.xml?part=${index + 2}`);
     return { type: 'text', body: robotsText([`${baseUrl}/sitemap.xml`, ...more]), tags: ['site'] };
   }
