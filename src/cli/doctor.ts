@@ -1,6 +1,7 @@
-import { statfsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { AppError, StartError } from '../errors.ts';
 import type { Finding } from '../services/examination.ts';
 import { jsonOption, type Command } from './command.ts';
 import { withContext } from './operator.ts';
@@ -28,10 +29,12 @@ export const doctor: Command = {
     const findings = [
       ...notes,
       ...(await examineFiles(config)),
-      ...(await withContext(call, async (ctx) => [
-        { what: 'database', state: 'ok', detail: ctx.engine.description } as const,
-        ...(await examine(ctx)),
-      ])),
+      ...(await examined('database', () =>
+        withContext(call, async (ctx) => [
+          { what: 'database', state: 'ok', detail: ctx.engine.description } as const,
+          ...(await examined('database', () => examine(ctx))),
+        ]),
+      )),
     ];
     if (call.has('json')) call.outJson(findings);
     else call.out(table(findings.map(({ state, what, detail }) => [state, what, detail])));
@@ -39,35 +42,58 @@ export const doctor: Command = {
   },
 };
 
-async function examineFiles(config: Config): Promise<Finding[]> {
+/** The findings of one examination. One that cannot be made is a finding too. */
+async function examined(
+  what: string,
+  examination: () => Promise<readonly Finding[]> | readonly Finding[] | void,
+): Promise<readonly Finding[]> {
+  try {
+    return (await examination()) ?? [];
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (error instanceof StartError || error instanceof AppError)
+      return [{ what, state: 'wrong', detail: reason }];
+    const isRefused = error instanceof Error && 'code' in error && error.code === 'EACCES';
+    const mend = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
+    return [{ what, state: 'wrong', detail: `cannot be examined: ${reason}${mend}` }];
+  }
+}
+
+async function examineFiles(config: Config): Promise<readonly Finding[]> {
   const { dataDir, database } = config;
-  const stats = statSync(dataDir, { throwIfNoEntry: false });
-  if (!stats) return [];
-  const { bavail, bsize } = statfsSync(dataDir);
-  const free = bavail * bsize;
-  const kept = [dataDir, join(dataDir, 'secret'), ...('file' in database ? [database.file] : [])];
-  const open = kept.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0);
+  const file = 'file' in database ? database.file : null;
+  if (!existsSync(dataDir)) return [];
+  const unreadable = await examined('files', () => void readdirSync(dataDir));
+  if (unreadable.length > 0) return unreadable;
   return [
-    open.length === 0
-      ? { what: 'permissions', state: 'ok', detail: `only its user reads ${dataDir}` }
-      : {
-          what: 'permissions',
-          state: 'wrong',
-          detail: `others may read what is the service's alone: chmod go= ${open.map((path) => `'${path}'`).join(' ')}`,
-        },
-    {
-      what: 'disk',
-      state: free < littleSpace ? 'look' : 'ok',
-      detail: `${Math.floor(free / 1024 ** 2)} MiB are free in ${dataDir}`,
-    },
-    ...('file' in database ? [await examineFile(database.file)] : []),
+    ...(await examined('permissions', () => [examinePermissions(dataDir, file)])),
+    ...(await examined('disk', () => [examineDisk(dataDir)])),
+    ...(file === null ? [] : await examined('file', () => examineFile(file))),
   ];
 }
 
-async function examineFile(file: string): Promise<Finding> {
+function examinePermissions(dataDir: string, file: string | null): Finding {
+  const what = 'permissions';
+  const ours = [dataDir, join(dataDir, 'secret'), ...(file === null ? [] : [file])];
+  const open = ours.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0);
+  if (open.length === 0) return { what, state: 'ok', detail: `only its user reads ${dataDir}` };
+  const paths = open.map((path) => `'${path}'`).join(' ');
+  return { what, state: 'wrong', detail: `others may read what is the service's alone: chmod go= ${paths}` };
+}
+
+function examineDisk(dataDir: string): Finding {
+  const { bavail, bsize } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  const detail = `${Math.floor(free / 1024 ** 2)} MiB are free in ${dataDir}`;
+  return { what: 'disk', state: free < littleSpace ? 'look' : 'ok', detail };
+}
+
+async function examineFile(file: string): Promise<Finding[]> {
   const { sqliteFault } = await import('../db/sqlite-copy.ts');
+  statSync(file);
   const fault = sqliteFault(file);
-  return fault === null
-    ? { what: 'file', state: 'ok', detail: `${file} is whole` }
-    : { what: 'file', state: 'wrong', detail: `${file} is damaged (${fault}): restore it from a backup` };
+  if (fault === null) return [{ what: 'file', state: 'ok', detail: `${file} is whole` }];
+  return [
+    { what: 'file', state: 'wrong', detail: `${file} is damaged (${fault}): restore it from a backup` },
+  ];
 }
