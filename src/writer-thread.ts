@@ -9,6 +9,9 @@ const port = parentPort;
 if (!port) throw new Error('writer-thread.ts runs as a worker thread only');
 const { file, config, secretKey } = workerData as WriterData;
 
+/** Milliseconds between two times that the log is emptied into the file. */
+const emptyLogEvery = 30_000;
+
 const waiting: Envelope[] = [];
 let running = false;
 
@@ -28,6 +31,9 @@ port.on('message', (message: Envelope | 'close') => {
   waiting.push(message);
   if (!running) void run();
 });
+const emptying = setInterval(() => {
+  if (!running) writer.emptyLog();
+}, emptyLogEvery);
 port.postMessage('ready');
 
 async function run(): Promise<void> {
@@ -43,6 +49,7 @@ function closeWhenIdle(): void {
     setImmediate(closeWhenIdle);
     return;
   }
-  writer.close();
-  port?.close();
+  clearInterval(emptying);
+  // It has nothing to answer: what it could not write is told by the next start.
+  void writer.close().finally(() => port?.close());
 }

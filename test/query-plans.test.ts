@@ -25,7 +25,7 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
   const instance = await startInstance({ engine: 'sqlite', env: manyCalls });
   const file = join(instance.dataDir, 'masthead.db');
   const database = new DatabaseSync(file, { readOnly: true });
-  let closeWriter: () => void = () => undefined;
+  let closeWriter: () => Promise<void> = async () => undefined;
   try {
     const agents = await twoAgents(instance);
     closeWriter = writeHere(instance.ctx().engine, file, instance);
@@ -46,7 +46,7 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
   } finally {
     mocked.mock.restore();
     database.close();
-    closeWriter();
+    await closeWriter();
     await instance.close();
   }
 });
@@ -67,7 +67,7 @@ function sqliteFault(detail: string, text: string): string | null {
 }
 
 /** Operations run on a connection of this thread, where they can be watched; returns how to close it. */
-function writeHere(engine: Engine, file: string, instance: Instance): () => void {
+function writeHere(engine: Engine, file: string, instance: Instance): () => Promise<void> {
   const { config, secretKey } = instance.ctx();
   const writer = createSqliteWriter(file, { config, secretKey }, operations, countCall, () => undefined);
   let last: Promise<unknown> = Promise.resolve();

@@ -126,12 +126,12 @@ function openWriter(t: TestContext) {
         },
       }));
       const operations = new Map([[toRun.name, toRun as Operation<never, unknown>]]);
-      const context = { config: {} as never, secretKey: Buffer.alloc(32) };
+      const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
       const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
       const answers: Answers[] = [];
       for (let first = waiting.shift(); first; first = waiting.shift())
         answers.push(await writer.runBatch(first, () => 0));
-      writer.close();
+      await writer.close();
       return answers;
     },
   };

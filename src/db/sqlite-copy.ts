@@ -1,9 +1,11 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { StartError } from '../errors.ts';
 import { migrationsAfter } from './migrate.ts';
-import { makeLocalDirectory, sqliteStartError, syncPath, writeMarker } from './sqlite-file.ts';
+import { markerFile, writeMarker } from './instance-marker.ts';
+import { makeLocalDirectory, sqliteStartError, syncPath } from './sqlite-file.ts';
+import { markKey } from './sqlite-marks.ts';
 
 /** Pages that are copied in one go; between two, other work of this process has its turn. */
 const pagesAtOnce = 1_000;
@@ -27,7 +29,8 @@ export type CopyProgress = (done: number, all: number) => void;
 export async function backupSqlite(file: string, to: string, progress: CopyProgress): Promise<Copied> {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
-  return copy(file, to, progress);
+  const { mark: _, ...copied } = await copy(file, to, progress);
+  return copied;
 }
 
 /**
@@ -39,7 +42,7 @@ export async function restoreSqlite(
   { dataDir, file }: { dataDir: string; file: string },
   progress: CopyProgress,
 ): Promise<Copied> {
-  const marker = join(dataDir, 'instance');
+  const marker = markerFile(dataDir);
   // A log that was left behind would be taken for a part of the restored database.
   for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`, marker]) {
     if (existsSync(path))
@@ -47,21 +50,21 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const copied = await copy(from, file, progress);
-  writeMarker(marker, copied.instanceId);
+  const { mark, ...copied } = await copy(from, file, progress);
+  await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
 }
 
-async function copy(from: string, to: string, progress: CopyProgress): Promise<Copied> {
+async function copy(from: string, to: string, progress: CopyProgress): Promise<Copied & { readonly mark: number }> {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
-    const instanceId = await copyPages(from, draft, progress);
+    const instance = await copyPages(from, draft, progress);
     check(draft);
     syncPath(draft);
     renameSync(draft, to);
     syncPath(dirname(to));
-    return { instanceId, bytes: statSync(to).size };
+    return { ...instance, bytes: statSync(to).size };
   } catch (error) {
     throw sqliteStartError(error, from);
   } finally {
@@ -80,8 +83,8 @@ function makeEmpty(file: string): void {
   }
 }
 
-/** Returns the id of the instance. */
-async function copyPages(from: string, to: string, progress: CopyProgress): Promise<string> {
+/** Returns the instance whose it is, and its mark. */
+async function copyPages(from: string, to: string, progress: CopyProgress): Promise<{ instanceId: string; mark: number }> {
   const source = new DatabaseSync(from, { readOnly: true, timeout: lockPatience });
   try {
     // An open transaction keeps what is read as it is at this moment; without it, every write of the service
@@ -89,13 +92,14 @@ async function copyPages(from: string, to: string, progress: CopyProgress): Prom
     source.exec('begin');
     const taken = source.prepare('select name from migrations order by name').all();
     migrationsAfter(taken.map(({ name }) => String(name)));
-    const id = source.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
+    const fact = (key: string) => source.prepare('select value from meta where key = ?').get(key)?.['value'];
+    const id = fact('instance_id');
     if (typeof id !== 'string') throw new StartError(`${from} is not the database of an instance.`);
     await backup(source, to, {
       rate: pagesAtOnce,
       progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),
     });
-    return id;
+    return { instanceId: id, mark: Number(fact(markKey) ?? 0) };
   } finally {
     source.close();
   }
@@ -110,18 +114,24 @@ function check(file: string): void {
   if (fault !== null) throw new StartError(`The database is damaged (${fault}): nothing was copied.`);
 }
 
-/** The first fault of a whole file, its indexes and references included; null where there is none. */
+/**
+ * The first fault of a whole file, its indexes and references included; null where there is none. Throws StartError
+ * for one that cannot be opened.
+ */
 export function sqliteFault(file: string): string | null {
   if (!existsSync(file)) return 'it is missing';
-  const database = new DatabaseSync(file, { readOnly: true, timeout: lockPatience });
+  let database: DatabaseSync | null = null;
   try {
+    database = new DatabaseSync(file, { readOnly: true, timeout: lockPatience });
     const result = database.prepare('pragma integrity_check(1)').get()?.['integrity_check'];
     if (result !== 'ok') return String(result);
     const dangling = database.prepare('pragma foreign_key_check').get();
     return dangling ? `a row of ${String(dangling['table'])} refers to nothing` : null;
   } catch (error) {
+    const explained = sqliteStartError(error, file);
+    if (database === null && explained instanceof StartError) throw explained;
     return error instanceof Error ? error.message : String(error);
   } finally {
-    database.close();
+    database?.close();
   }
 }

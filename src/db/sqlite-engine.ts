@@ -161,18 +161,28 @@ export async function createSqliteEngine(
     async close() {
       closing = true;
       clearTimeout(checking);
-      checker?.kill('SIGKILL');
-      await searcher.close();
+      await Promise.all([endCheck(checker), searcher.close()]);
       while (waiting.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      // Before the writer: whoever closes last empties the log into the file and removes it, which a reader cannot.
+      reader.raw.close();
       const thread = writer;
       if (thread !== null) {
         const exited = new Promise((resolve) => thread.once('exit', resolve));
         thread.postMessage('close');
         await exited;
       }
-      reader.raw.close();
     },
   };
+}
+
+/** Resolves when the process has ended, and with it its connection. */
+async function endCheck(checker: ChildProcess | null): Promise<void> {
+  const isRunning = checker?.pid !== undefined && checker.exitCode === null && checker.signalCode === null;
+  if (!isRunning) return;
+  const exited = new Promise((resolve) => checker.once('exit', resolve));
+  checker.ref();
+  checker.kill('SIGKILL');
+  await exited;
 }
 
 function stopped(): AppError {

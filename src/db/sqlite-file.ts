@@ -1,19 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { StartError } from '../errors.ts';
+import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from './migrate.ts';
 import { openSqlite, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
+import { markKey } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
 
 /** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
@@ -45,12 +37,13 @@ export type SqliteFileOptions = {
  */
 export async function prepareSqliteFile(options: SqliteFileOptions): Promise<string[]> {
   const { dataDir, file, existing, migrate: mayMigrate, now } = options;
-  const marker = join(dataDir, 'instance');
-  const expectedId = existsSync(marker) ? readFileSync(marker, 'utf8').trim() : null;
-  const present = existsSync(file) && statSync(file).size > 0;
-  if (!present && expectedId !== null) {
+  const marker = markerFile(dataDir);
+  const expected = fromDisk(marker, () => readMarker(marker));
+  const size = fromDisk(file, () => statSync(file, { throwIfNoEntry: false })?.size ?? null);
+  const present = size !== null && size > 0;
+  if (!present && expected !== null) {
     throw new StartError(
-      `The database ${file} is ${existsSync(file) ? 'empty' : 'missing'}, but ${marker} says that this instance has one (${expectedId}): restore it from a backup, or remove ${marker} to begin anew.`,
+      `The database ${file} is ${size === null ? 'missing' : 'empty'}, but ${marker} says that this instance has one (${expected.id}): restore it from a backup, or remove ${marker} to begin anew.`,
     );
   }
   if (!present && (existing || !mayMigrate)) {
@@ -61,9 +54,22 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
   const connection = await open(file);
   try {
-    return await prepare(connection, { marker, expectedId, mayMigrate, now, file });
+    const taken = await prepare(connection, { marker, expected, mayMigrate, now, file });
+    return taken;
   } finally {
     connection.raw.close();
+  }
+}
+
+/** What `read` returns. Throws StartError where it fails: what cannot be looked at must not count as missing. */
+function fromDisk<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(
+      `${path} cannot be read (${reason}): run this as the user of the service, and check the owner and permissions of the folder.`,
+    );
   }
 }
 
@@ -71,11 +77,11 @@ async function prepare(
   { raw, db }: SqliteConnection,
   {
     marker,
-    expectedId,
+    expected,
     mayMigrate,
     now,
     file,
-  }: { marker: string; expectedId: string | null; mayMigrate: boolean; now: string; file: string },
+  }: { marker: string; expected: InstanceMarker | null; mayMigrate: boolean; now: string; file: string },
 ): Promise<string[]> {
   try {
     if (!mayMigrate) await requireUpToDate(db, `The database ${file}`);
@@ -83,20 +89,29 @@ async function prepare(
     raw.exec('begin immediate');
     const taken = mayMigrate ? await migrate(db, sqliteSpelling, now) : [];
     await refuseUnfinishedCopy(db);
-    const row = await db
+    const facts = await db
       .selectFrom('meta')
-      .select('value')
-      .where('key', '=', 'instance_id')
-      .executeTakeFirst();
-    const id = row?.value ?? expectedId ?? randomUUID();
-    if (expectedId !== null && id !== expectedId) {
+      .selectAll()
+      .where('key', 'in', ['instance_id', markKey])
+      .execute();
+    const known = new Map(facts.map(({ key, value }) => [key, value]));
+    const stored = known.get('instance_id');
+    const id = stored ?? expected?.id ?? randomUUID();
+    const mark = Number(known.get(markKey) ?? 0);
+    if (expected !== null && id !== expected.id) {
       throw new StartError(
-        `The database ${file} belongs to instance ${id}, but ${marker} names ${expectedId}: point DATABASE_URL or DATA_DIR at the right one, or remove ${marker} to adopt this database.`,
+        `The database ${file} belongs to instance ${id}, but ${marker} names ${expected.id}: point DATABASE_URL or DATA_DIR at the right one, or remove ${marker} to adopt this database.`,
       );
     }
-    if (!row && mayMigrate) await db.insertInto('meta').values({ key: 'instance_id', value: id }).execute();
+    if (expected !== null && mark < expected.mark) {
+      throw new StartError(
+        `The database ${file} lacks its newest changes (it stands at mark ${mark}, and ${marker} names ${expected.mark}): it was copied without ${basename(file)}-wal, or is older. Put the whole copy or a backup in its place, or remove ${marker} to go on without those changes.`,
+      );
+    }
+    if (stored === undefined && mayMigrate)
+      await db.insertInto('meta').values({ key: 'instance_id', value: id }).execute();
     raw.exec('commit');
-    if (expectedId === null) writeMarker(marker, id);
+    if (expected === null) await writeMarker(marker, { id, mark });
     return taken;
   } catch (error) {
     if (raw.isTransaction) raw.exec('rollback');
@@ -149,12 +164,6 @@ export function makeLocalDirectory(directory: string): void {
       `${directory} is on ${remote}, where SQLite can lose data: use a local disk, or PostgreSQL (DATABASE_URL=postgres://…).`,
     );
   }
-}
-
-/** Names the instance. Durable before the first write is acknowledged, else a crash could leave a database without its marker. */
-export function writeMarker(marker: string, id: string): void {
-  writeFileSync(marker, `${id}\n`, { mode: 0o600, flush: true });
-  syncPath(dirname(marker));
 }
 
 /** Waits until a file, or the names in a folder, are on disk. */

@@ -12,6 +12,7 @@ import {
 import type { SearchFields, SearchIndex } from './full-text.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
+import { createMarks } from './sqlite-marks.ts';
 import { createTurns } from './sqlite-turns.ts';
 
 /** How many operations, and for how long (ms), may share one commit before its first caller is answered. */
@@ -49,9 +50,15 @@ export function createSqliteWriter(
   countCall: CountCall,
   next: () => Envelope | undefined,
 ) {
+  const { config } = context;
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
   const totalChanges = raw.prepare('select total_changes() as rows');
+  // Where nothing is written, nothing is to be marked.
+  const marks = config.readOnly
+    ? null
+    : createMarks(raw, { dataDir: config.dataDir, begin: () => turns.begin() });
+  let logged = false;
   let changesBefore: unknown;
 
   const explain = (error: unknown) => {
@@ -97,6 +104,8 @@ export function createSqliteWriter(
         },
       );
       raw.exec('commit');
+      logged = true;
+      if (batch.some(({ request }) => !isUpkeep(request))) marks?.committed();
       return answers;
     } catch (error) {
       if (raw.isTransaction) raw.exec('rollback');
@@ -148,7 +157,28 @@ export function createSqliteWriter(
     return perform(operation, request, { ...context, db, searchIndex, lock, confirm }, savepoint, countCall);
   }
 
-  return { runBatch, close: () => raw.close() };
+  /** Empties the log into the file, unless a reader is at work on it: what was overwritten still stands in the log. */
+  function emptyLog(): void {
+    if (!logged || raw.isTransaction) return;
+    try {
+      logged = raw.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'] !== 0;
+    } catch {
+      // A full disk, for one: the log stays, and the next time takes it along.
+    }
+  }
+
+  async function close(): Promise<void> {
+    await marks?.close();
+    emptyLog();
+    raw.close();
+  }
+
+  return { runBatch, emptyLog, close };
+}
+
+/** Heartbeats and sweeps: nobody would miss them in a copy. */
+function isUpkeep({ name }: Request): boolean {
+  return name.startsWith('maintenance.');
 }
 
 /** SQLite has one writer at a time: an immediate transaction already holds every lock. */
