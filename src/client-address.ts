@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { keyedHash } from './secrets.ts';
 
 /** What a keyword of `TRUST_PROXY` stands for: RFC 1122 and RFC 4291; RFC 1918 and RFC 4193. */
 const keywords: ReadonlyMap<string, readonly string[]> = new Map([
@@ -9,6 +10,8 @@ const keywords: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Proxies that one request may have passed; a longer `X-Forwarded-For` is read no further. */
 const maxProxies = 20;
+/** Hashes of addresses that are remembered: each costs microseconds, and 0.1 KB. */
+const mostHashes = 10_000;
 
 /**
  * The function that names whom an anonymous call counts against: an IPv4 address, or the /64 of an IPv6 one
@@ -36,15 +39,32 @@ export function createClientAddress(
   };
 }
 
-/** {@link createClientAddress} for a request as it arrived. */
-export function createAddressReader(trustProxy: readonly string[]): (request: IncomingMessage) => string {
-  const clientAddress = createClientAddress(trustProxy);
+/**
+ * {@link createClientAddress} for a request as it arrived, as a keyed hash: counted calls and remembered answers
+ * are stored under it, and must not tell who called.
+ */
+export function createAddressReader({
+  config,
+  secretKey,
+}: {
+  readonly config: { readonly trustProxy: readonly string[] };
+  readonly secretKey: Buffer;
+}): (request: IncomingMessage) => string {
+  const clientAddress = createClientAddress(config.trustProxy);
+  const hashes = new Map<string, string>();
+  const hashOf = (address: string): string => {
+    const hash = keyedHash(secretKey, 'client address', address);
+    if (hashes.size >= mostHashes) hashes.clear();
+    hashes.set(address, hash);
+    return hash;
+  };
   return ({ socket, headers }) => {
     const forwarded = headers['x-forwarded-for'];
-    return clientAddress(
+    const address = clientAddress(
       socket.remoteAddress ?? '',
       Array.isArray(forwarded) ? forwarded.join(',') : forwarded,
     );
+    return hashes.get(address) ?? hashOf(address);
   };
 }
 

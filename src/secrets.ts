@@ -105,6 +105,14 @@ export function uuidv7(now: number): string {
 }
 
 /**
+ * A name for a text that only holders of the key can compute, so that it cannot be found by trying all texts:
+ * HMAC-SHA256 as 43 base64url characters. `purpose` keeps equal texts of different kinds apart.
+ */
+export function keyedHash(secretKey: Buffer, purpose: 'mailbox' | 'client address', text: string): string {
+  return createHmac('sha256', secretKey).update(`${purpose}:${text}`).digest('base64url');
+}
+
+/**
  * A UUID that the same text always gives, and that tells nothing of it to who has not the key: HMAC-SHA256 in
  * the form of version 7, like all ids.
  */

@@ -37,7 +37,7 @@ const keptBytes = 8 * 1024 * 1024;
 /** The JSON door: every route below `/api`, each counted against one limit. */
 export function apiRoutes(ctx: Context, counter: CallCounter, reference: Reference): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
-  const addressOf = createAddressReader(ctx.config.trustProxy);
+  const addressOf = createAddressReader(ctx);
 
   return async (app: FastifyInstance) => {
     const methods = collectMethods(app);

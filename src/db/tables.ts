@@ -152,7 +152,7 @@ type OutboxTable = {
   /** Also the Message-ID, so that a double can be recognised. */
   id: string;
   agent_id: string | null;
-  /** Recipient without its `+tag`, hashed: what the caps on mail count. */
+  /** Keyed hash of the recipient without its `+tag`: what the caps on mail count. */
   mailbox: string;
   kind: string;
   /** Recipient, subject and bodies, sealed; null once delivered, cancelled or dead. */
@@ -184,6 +184,7 @@ type IdempotencyTable = {
   key: string;
   agent_id: string;
   request_hash: string;
+  /** The answer, sealed. */
   body: string;
   created_at: Timestamp;
 };

@@ -45,7 +45,7 @@ declare module 'fastify' {
  */
 export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
-  const addressOf = createAddressReader(ctx.config.trustProxy);
+  const addressOf = createAddressReader(ctx);
   const checkOrigin = createOriginCheck(ctx.config);
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.

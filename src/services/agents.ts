@@ -6,7 +6,7 @@ import { findAgent, lockAgent } from './agent-lock.ts';
 import { lockCaller } from './callers.ts';
 import { addToCounter } from './counters.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
-import { cancelMail } from './outbox.ts';
+import { eraseMail } from './outbox.ts';
 import { addToVotes, countComments } from './tallies.ts';
 
 /** An agent as its own profile shows it. */
@@ -103,7 +103,7 @@ export const deleteAgent = operation(
       await addToCounter(tx, 'posts', agentId, -agent.published_count);
     }
     await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    await cancelMail(tx, agentId);
+    await eraseMail(tx, agentId);
     if (agent.slug && agent.verified_at) {
       const row = { slug: agent.slug, retired_at: timestamp(tx.now()) };
       await tx.db

@@ -1,13 +1,13 @@
 import { timestamp, type WriteContext } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { sha256 } from '../secrets.ts';
+import { seal, sha256, unseal } from '../secrets.ts';
 
 /** How long an answer is remembered, ms. */
 export const rememberedFor = 24 * 3_600_000;
 
 /** A call that carries an Idempotency-Key. */
 export type Replayable = {
-  /** Whose key it is and for what: `{agent id or client address} {route}`. */
+  /** Whose key it is and for what: `{agent id or hash of the client address} {route}`. */
   readonly scope: string;
   readonly key: string;
   /** SHA-256 of the body, to tell a repeat from a mistake. */
@@ -33,7 +33,8 @@ export async function remember<T>(
   const { scope, requestHash } = replay;
   // A hash, since clients put anything there, even their API key.
   const key = sha256(replay.key);
-  await tx.lock(`idempotency:${scope}:${key}`);
+  const name = `idempotency:${scope}:${key}`;
+  await tx.lock(name);
   const earlier = await tx.db
     .selectFrom('idempotency')
     .selectAll()
@@ -47,14 +48,18 @@ export async function remember<T>(
         'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
       );
     }
-    await tx.confirm();
-    return { result: JSON.parse(earlier.body) as T, replayed: true };
+    const stored = readBody(tx, earlier.body, name);
+    if (stored !== null) {
+      await tx.confirm();
+      return { result: JSON.parse(stored) as T, replayed: true };
+    }
   }
   const { result, agentId } = await body();
   const row = {
     agent_id: agentId,
     request_hash: requestHash,
-    body: JSON.stringify(result),
+    // Sealed, since what it repeats may be deleted before it is forgotten.
+    body: seal(tx.secretKey, JSON.stringify(result), name),
     created_at: timestamp(tx.now()),
   };
   await tx.db
@@ -63,4 +68,9 @@ export async function remember<T>(
     .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
     .execute();
   return { result, replayed: false };
+}
+
+/** A remembered answer; null where it was sealed with another secret. Those of 0.1.0 are in clear, for a day. */
+function readBody({ secretKey }: WriteContext, body: string, name: string): string | null {
+  return body.startsWith('{') ? body : unseal(secretKey, body, name);
 }

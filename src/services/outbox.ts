@@ -4,7 +4,7 @@ import type { AgentRow } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
 import type { MailedAgent } from '../mail/messages.ts';
-import { seal, sha256, uuidv7 } from '../secrets.ts';
+import { keyedHash, seal, uuidv7 } from '../secrets.ts';
 
 /** Kinds of messages; `key-…` ones carry an API key. */
 export type MailKind =
@@ -48,7 +48,7 @@ export async function enqueueMail(
     .values({
       id,
       agent_id: agentId,
-      mailbox: sha256(to.mailboxKey),
+      mailbox: mailboxHash(tx, to),
       kind,
       sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
       created_at: createdAt,
@@ -56,6 +56,11 @@ export async function enqueueMail(
     })
     .execute();
   tx.mailQueued();
+}
+
+/** What the caps count a recipient by: an address must not be readable, or guessable, from a row that outlives its mail. */
+function mailboxHash({ secretKey }: WriteContext, { mailboxKey }: Mailbox): string {
+  return keyedHash(secretKey, 'mailbox', mailboxKey);
 }
 
 /** An agent as messages describe it. */
@@ -72,7 +77,7 @@ export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<bool
   const recent = await tx.db
     .selectFrom('outbox')
     .select('created_at')
-    .where('mailbox', '=', sha256(to.mailboxKey))
+    .where('mailbox', '=', mailboxHash(tx, to))
     .where('kind', 'in', kindsByAnybody)
     .where('created_at', '>', timestamp(tx.now() - 24 * hour))
     .orderBy('created_at', 'desc')
@@ -89,7 +94,7 @@ export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: M
   const recent = await tx.db
     .selectFrom('outbox')
     .select('id')
-    .where('mailbox', '=', sha256(to.mailboxKey))
+    .where('mailbox', '=', mailboxHash(tx, to))
     .where('created_at', '>', timestamp(tx.now() - hour))
     .where('kind', '=', kind)
     .executeTakeFirst();
@@ -108,6 +113,11 @@ export async function cancelMail(
     .where('agent_id', '=', agentId)
     .where('due_at', 'is not', null);
   await (kinds ? cancelled.where('kind', 'in', kinds) : cancelled).execute();
+}
+
+/** Removes every trace of messages to an agent; one that is being sent at this moment still arrives. */
+export async function eraseMail(tx: WriteContext, agentId: string): Promise<void> {
+  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
 }
 
 /** How many messages are still to be delivered, including those being sent. */

@@ -22,8 +22,8 @@ export function searchDoor(
   pages: PageServer,
   chromeAt: (url: string | null) => Chrome,
 ): void {
-  const { site, trustProxy } = ctx.config;
-  const clientAddress = createAddressReader(trustProxy);
+  const { site } = ctx.config;
+  const clientAddress = createAddressReader(ctx);
   const check = createCheck(searchQuery, { coerce: true });
 
   app.get(
