@@ -78,7 +78,14 @@ type Opener<Database> = (
 const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } = {
   async sqlite({ file }, config, { existing, migrate, log, now }) {
     const { dataDir } = config;
-    const migrated = await prepareSqliteFile({ dataDir, file, existing, migrate, now: timestamp(now()) });
+    const migrated = await prepareSqliteFile({
+      dataDir,
+      file,
+      existing,
+      migrate,
+      now: timestamp(now()),
+      log,
+    });
     const secretKey = keyFromSecret(config.secret ?? ownSecret(dataDir));
     return { engine: await createSqliteEngine(file, { config, secretKey, log, now }), secretKey, migrated };
   },

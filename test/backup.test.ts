@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { loadConfig } from '../src/config.ts';
 import { backupSqlite } from '../src/db/sqlite-copy.ts';
 import { createLog } from '../src/log.ts';
@@ -87,6 +88,14 @@ describe('a backup of a service at work', () => {
   });
 });
 
+const writeUntilTold = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const database = new (require('node:sqlite').DatabaseSync)(workerData, { timeout: 5000 });
+  const retire = database.prepare('insert into retired_slugs values (?, ?)');
+  let n = 0;
+  setInterval(() => { retire.run('during-' + n++, ''); parentPort.postMessage(n); }, 1);
+`;
+
 test('a backup holds nothing that was committed after it began, and ends while others write', async () => {
   const env = { DATA_DIR: fresh() };
   await masthead(['migrate'], env);
@@ -99,18 +108,26 @@ test('a backup holds nothing that was committed after it began, and ends while o
   other.exec('begin');
   for (let n = 0; n < rows; n++) retire.run(`before-${n}`, 'x'.repeat(1_000));
   other.exec('commit');
-  const steps: number[] = [];
-  const to = fresh();
-  await backupSqlite(file, to, (done) => {
-    steps.push(done);
-    retire.run(`during-${done}`, '');
-  });
-  assert.ok(steps.length > 1, 'the copy was made in one step');
-  assert.equal(counted(other), rows + steps.length);
   other.close();
+  // A thread, since the copy is made in one go.
+  const writer = new Worker(writeUntilTold, { eval: true, workerData: file });
+  const written = (n: number) =>
+    new Promise((resolve) => writer.on('message', (count) => count >= n && resolve(count)));
+  await written(5);
+  const to = fresh();
+  backupSqlite(file, to);
+  await written(Number(await written(0)) + 5);
+  await writer.terminate();
   const copied = new DatabaseSync(to);
-  assert.equal(counted(copied), rows);
+  const slugs = copied.prepare(`select slug from retired_slugs where slug like 'during-%'`).all();
+  assert.equal(counted(copied), rows + slugs.length);
   copied.close();
+  // Up to some moment, without a gap before it.
+  assert.ok(slugs.length >= 5);
+  assert.deepEqual(
+    slugs.map(({ slug }) => Number(String(slug).slice('during-'.length))).toSorted((a, b) => a - b),
+    slugs.map((_, i) => i),
+  );
 });
 
 describe('backup and restore refuse', () => {
@@ -237,6 +254,54 @@ describe('backup and restore refuse', () => {
 });
 
 describe('doctor', () => {
+  /** What doctor finds wrong where it must not fail: nothing on standard error, and exit code 1. */
+  async function wrongWith(env: Readonly<Record<string, string>>): Promise<string> {
+    const { code, stdout, stderr } = await masthead(['doctor'], env);
+    assert.deepEqual([code, stderr], [1, ''], stdout);
+    assert.doesNotMatch(stdout, /^ +at /m);
+    return stdout
+      .split('\n')
+      .filter((line) => line.startsWith('wrong'))
+      .join('\n');
+  }
+
+  test('names damage anywhere in the file, and goes on', async () => {
+    for (const part of [0, 1 / 3, 2 / 3]) {
+      const env = { DATA_DIR: fresh() };
+      await masthead(['migrate'], env);
+      const damaged = await open(join(env.DATA_DIR, 'masthead.db'), 'r+');
+      const { size } = await damaged.stat();
+      const length = Math.floor(size / 3);
+      await damaged.write(Buffer.alloc(length, 0xa5), 0, length, Math.floor(size * part));
+      await damaged.close();
+      assert.match(await wrongWith(env), /^wrong +file +.*masthead\.db is damaged \(.*\): restore it/m);
+    }
+  });
+
+  test('names a folder that it cannot read, and one that is none', async () => {
+    const env = { DATA_DIR: fresh() };
+    await masthead(['migrate'], env);
+    await chmod(env.DATA_DIR, 0);
+    // Who may read everything does so as somebody who may not.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.('nobody');
+    try {
+      const found = await wrongWith(env);
+      assert.match(
+        found,
+        /^wrong +files +cannot be examined: EACCES.*: run this as the user of the service/m,
+      );
+      assert.match(found, /^wrong +database +.* cannot be read \(EACCES/m);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      await chmod(env.DATA_DIR, 0o700);
+    }
+    const file = fresh();
+    await writeFile(file, '');
+    assert.match(await wrongWith({ DATA_DIR: file }), /^wrong +files +cannot be examined: ENOTDIR/m);
+    assert.match(await wrongWith({ DATA_DIR: fresh() }), /^wrong +database +There is no database at/m);
+  });
+
   test('names counts that differ from what there is, and files that others may read', async () => {
     const env = { DATA_DIR: fresh() };
     await masthead(['migrate'], env);

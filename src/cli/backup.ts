@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { StartError } from '../errors.ts';
 import { jsonOption, type Command } from './command.ts';
-import { percent } from './percent.ts';
 
 export const backup: Command = {
   name: 'backup',
@@ -21,7 +20,9 @@ export const backup: Command = {
         'The database is PostgreSQL: back it up with its own tools, e.g. pg_dump --format=custom.',
       );
     const to = resolve(call.operand('file'));
-    const copied = await backupSqlite(database.file, to, percent(call));
+    call.status?.(`Copying ${database.file} …`);
+    const copied = backupSqlite(database.file, to);
+    call.status?.('');
     if (call.has('json')) call.outJson({ file: to, ...copied });
     else call.out(`Copied the database of instance ${copied.instanceId} to ${to}, ${copied.bytes} bytes.`);
   },

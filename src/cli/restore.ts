@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { StartError } from '../errors.ts';
 import { jsonOption, type Command } from './command.ts';
-import { percent } from './percent.ts';
 
 export const restore: Command = {
   name: 'restore',
@@ -20,7 +19,10 @@ export const restore: Command = {
     if (!('file' in database))
       throw new StartError('DATABASE_URL names PostgreSQL: restore it with its own tools, e.g. pg_restore.');
     const { file } = database;
-    const copied = await restoreSqlite(resolve(call.operand('file')), { dataDir, file }, percent(call));
+    const from = resolve(call.operand('file'));
+    call.status?.(`Copying ${from} …`);
+    const copied = await restoreSqlite(from, { dataDir, file });
+    call.status?.('');
     const hasSecret = secret !== null || existsSync(join(dataDir, 'secret'));
     if (call.has('json')) return call.outJson({ file, ...copied, hasSecret });
     call.out(`Restored the database of instance ${copied.instanceId} to ${file}.`);

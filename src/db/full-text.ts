@@ -16,6 +16,11 @@ export type Match = { readonly doc: number; readonly post_id: string; readonly d
 export type SearchIndex = {
   /** Makes a document findable by these terms and no others. */
   store(db: Kysely<Tables>, doc: number, fields: SearchFields): Promise<void>;
+  /**
+   * Does a part of removing the terms of deleted documents from the index's storage, the first part of it or the
+   * next. Returns whether that was the last.
+   */
+  eraseDeleted(db: Kysely<Tables>, part: 'first' | 'next'): Promise<boolean>;
 };
 
 /**

@@ -35,6 +35,8 @@ export const postgresSpelling: Spelling = {
   tableEnd: sql``,
   clusteredTableEnd: sql``,
   searchTables: postgresSearchTables,
+  searchErasure: [],
+  rewritten: [],
 };
 
 /** The connection to the database, or the wait for one, failed: nothing is known to have been stored. */

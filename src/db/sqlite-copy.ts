@@ -1,14 +1,13 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { backup, DatabaseSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { StartError } from '../errors.ts';
 import { migrationsAfter } from './migrate.ts';
 import { markerFile, writeMarker } from './instance-marker.ts';
 import { makeLocalDirectory, sqliteStartError, syncPath } from './sqlite-file.ts';
+import { eraseAllDeleted } from './sqlite-full-text.ts';
 import { markKey } from './sqlite-marks.ts';
 
-/** Pages that are copied in one go; between two, other work of this process has its turn. */
-const pagesAtOnce = 1_000;
 /** How long to wait for a lock, ms. */
 const lockPatience = 5_000;
 
@@ -19,17 +18,15 @@ export type Copied = {
   readonly bytes: number;
 };
 
-/** Told how many pages are copied, of how many. */
-export type CopyProgress = (done: number, all: number) => void;
-
 /**
- * Copies the database of a running service to a new file: all that was committed when it began, and nothing of
- * later. The copy is checked, and appears under its name when it is whole and on disk. Throws StartError.
+ * Copies the database of a running service to a new file: all that was committed when it began, nothing of later, and
+ * nothing of what was deleted. The copy is checked, and appears under its name when it is whole and on disk. Throws
+ * StartError.
  */
-export async function backupSqlite(file: string, to: string, progress: CopyProgress): Promise<Copied> {
+export function backupSqlite(file: string, to: string): Copied {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
-  const { mark: _, ...copied } = await copy(file, to, progress);
+  const { mark: _, ...copied } = copy(file, to);
   return copied;
 }
 
@@ -40,7 +37,6 @@ export async function backupSqlite(file: string, to: string, progress: CopyProgr
 export async function restoreSqlite(
   from: string,
   { dataDir, file }: { dataDir: string; file: string },
-  progress: CopyProgress,
 ): Promise<Copied> {
   const marker = markerFile(dataDir);
   // A log that was left behind would be taken for a part of the restored database.
@@ -50,16 +46,16 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const { mark, ...copied } = await copy(from, file, progress);
+  const { mark, ...copied } = copy(from, file);
   await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
 }
 
-async function copy(from: string, to: string, progress: CopyProgress): Promise<Copied & { readonly mark: number }> {
+function copy(from: string, to: string): Copied & { readonly mark: number } {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
-    const instance = await copyPages(from, draft, progress);
+    const instance = copyRows(from, draft);
     check(draft);
     syncPath(draft);
     renameSync(draft, to);
@@ -83,25 +79,25 @@ function makeEmpty(file: string): void {
   }
 }
 
-/** Returns the instance whose it is, and its mark. */
-async function copyPages(from: string, to: string, progress: CopyProgress): Promise<{ instanceId: string; mark: number }> {
+/** Copies what the database holds, without its free pages. Returns the instance whose it is, and its mark. */
+function copyRows(from: string, to: string): { instanceId: string; mark: number } {
   const source = new DatabaseSync(from, { readOnly: true, timeout: lockPatience });
   try {
-    // An open transaction keeps what is read as it is at this moment; without it, every write of the service
-    // would make the copy begin again.
-    source.exec('begin');
     const taken = source.prepare('select name from migrations order by name').all();
     migrationsAfter(taken.map(({ name }) => String(name)));
-    const fact = (key: string) => source.prepare('select value from meta where key = ?').get(key)?.['value'];
-    const id = fact('instance_id');
-    if (typeof id !== 'string') throw new StartError(`${from} is not the database of an instance.`);
-    await backup(source, to, {
-      rate: pagesAtOnce,
-      progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),
-    });
-    return { instanceId: id, mark: Number(fact(markKey) ?? 0) };
+    source.prepare('vacuum into ?').run(to);
   } finally {
     source.close();
+  }
+  const copied = new DatabaseSync(to);
+  try {
+    const fact = (key: string) => copied.prepare('select value from meta where key = ?').get(key)?.['value'];
+    const instanceId = fact('instance_id');
+    if (typeof instanceId !== 'string') throw new StartError(`${from} is not the database of an instance.`);
+    eraseAllDeleted(copied);
+    return { instanceId, mark: Number(fact(markKey) ?? 0) };
+  } finally {
+    copied.close();
   }
 }
 

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { StartError } from '../errors.ts';
+import type { Log } from '../log.ts';
 import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from './migrate.ts';
-import { openSqlite, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
+import { openSqlite, rewriteDue, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
 import { markKey } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
 
@@ -28,6 +30,7 @@ export type SqliteFileOptions = {
   readonly migrate: boolean;
   /** ISO time for what is created. */
   readonly now: string;
+  readonly log: Log;
 };
 
 /**
@@ -36,7 +39,7 @@ export type SqliteFileOptions = {
  * an empty service must never stand in for a lost one. Returns the schema steps taken.
  */
 export async function prepareSqliteFile(options: SqliteFileOptions): Promise<string[]> {
-  const { dataDir, file, existing, migrate: mayMigrate, now } = options;
+  const { dataDir, file, existing, migrate: mayMigrate, now, log } = options;
   const marker = markerFile(dataDir);
   const expected = fromDisk(marker, () => readMarker(marker));
   const size = fromDisk(file, () => statSync(file, { throwIfNoEntry: false })?.size ?? null);
@@ -55,6 +58,7 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
   const connection = await open(file);
   try {
     const taken = await prepare(connection, { marker, expected, mayMigrate, now, file });
+    if (mayMigrate) rewriteWhereDue(connection.raw, { file, log });
     return taken;
   } finally {
     connection.raw.close();
@@ -118,6 +122,33 @@ async function prepare(
     throw sqliteStartError(error, file);
   }
 }
+
+/**
+ * Rewrites the file once where a schema step asked for it: parts that earlier releases freed still hold what they had.
+ * Where that cannot be done now, the next start tries again.
+ */
+function rewriteWhereDue(raw: DatabaseSync, { file, log }: { file: string; log: Log }): void {
+  const due = () => raw.prepare('select value from meta where key = ?').get(rewriteDue) !== undefined;
+  if (!due()) return;
+  const megabytes = Math.ceil(statSync(file).size / 1024 ** 2);
+  const { bavail, bsize } = statfsSync(dirname(file));
+  const facts = { file, megabytes };
+  if (bavail * bsize < 2 * megabytes * 1024 ** 2) {
+    log.warn(facts, `${later}: that needs ${2 * megabytes} MiB of free disk`);
+    return;
+  }
+  log.info(facts, 'the database is rewritten once, which frees it of what was deleted before this release');
+  try {
+    // Not in memory, where it would be the whole database.
+    raw.exec('pragma temp_store = file; vacuum');
+    raw.prepare('delete from meta where key = ?').run(rewriteDue);
+    raw.exec('pragma wal_checkpoint(truncate)');
+  } catch (error) {
+    log.warn({ ...facts, err: error }, later);
+  }
+}
+
+const later = 'what was deleted before this release stays in free parts of the database until a later start';
 
 async function open(file: string): Promise<SqliteConnection> {
   try {

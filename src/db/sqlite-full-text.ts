@@ -1,7 +1,16 @@
-import { sql, type RawBuilder } from 'kysely';
+import type { DatabaseSync } from 'node:sqlite';
+import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../search-terms.ts';
 import type { Match, SearchIndex } from './full-text.ts';
 import { prepared } from './prepared.ts';
+import type { Tables } from './tables.ts';
+
+/**
+ * Pages that one part of a merge writes: some milliseconds. FTS5 only marks deleted entries, and drops them when it
+ * merges; a negative number begins to merge all there is, and a call that changes fewer than two rows found nothing
+ * left to do (https://www.sqlite.org/fts5.html#the_merge_command).
+ */
+const pagesPerPart = 32;
 
 /**
  * The index holds no texts, only terms, which are made elsewhere and parted by spaces. A deleted post leaves it
@@ -17,11 +26,41 @@ export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
   end`,
 ];
 
+/** Has a deletion from the index noted, so that its terms are erased soon (`services/erasure.ts`); and now, for earlier ones. */
+export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
+  sql`drop trigger search_docs_gone`,
+  sql`create trigger search_docs_gone after delete on search_docs begin
+    delete from post_search where rowid = old.doc;
+    insert or replace into meta (key, value) values ('search_erasure', 'due');
+  end`,
+  sql`insert or replace into meta (key, value) values ('search_erasure', 'due')`,
+];
+
 export const sqliteSearchIndex: SearchIndex = {
   async store(db, doc, { title, tags, text }) {
     await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
   },
+  async eraseDeleted(db, part) {
+    const before = await totalChanges(db);
+    const pages = part === 'first' ? -pagesPerPart : pagesPerPart;
+    await sql`insert into post_search (post_search, rank) values ('merge', ${sql.lit(pages)})`.execute(db);
+    return (await totalChanges(db)) - before < 2;
+  },
 };
+
+/** Erases the terms of deleted documents from a file that nobody else uses: takes as long as writing the whole index. */
+export function eraseAllDeleted(raw: DatabaseSync): void {
+  if (!raw.prepare(`select value from meta where key = 'search_erasure'`).get()) return;
+  raw.exec(`pragma secure_delete = on;
+    insert into post_search (post_search) values ('optimize');
+    delete from meta where key = 'search_erasure';
+    vacuum`);
+}
+
+async function totalChanges(db: Kysely<Tables>): Promise<number> {
+  const { rows } = await sql<{ total: number }>`select total_changes() as total`.execute(db);
+  return rows[0]?.total ?? 0;
+}
 
 type Terms = { doc: number; title: string; tags: string; text: string };
 

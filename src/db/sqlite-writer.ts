@@ -152,6 +152,7 @@ export function createSqliteWriter(
     const operation = operations.get(request.name);
     if (!operation) throw new Error(`Operation ${request.name} is missing from the list of operations`);
     const searchIndex: SearchIndex = {
+      ...sqliteSearchIndex,
       store: async (_db, doc, fields) => void terms.push({ doc, fields }),
     };
     return perform(operation, request, { ...context, db, searchIndex, lock, confirm }, savepoint, countCall);

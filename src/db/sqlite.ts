@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect, sql } from 'kysely';
 import { AppError, StartError } from '../errors.ts';
 import type { Spelling } from './migrations/types.ts';
-import { sqliteSearchTables } from './sqlite-full-text.ts';
+import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { runAtOnce } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
@@ -16,6 +16,9 @@ const readerBusyTimeout = 500;
 /** Pages that a connection keeps, KiB; the writer's is large enough for what the indexes touch of many posts. */
 const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
 
+/** In `meta` of a file that is to be rewritten at a start, to be rid of what was deleted before it was overwritten. */
+export const rewriteDue = 'rewrite';
+
 /** An open SQLite file: the raw handle and the query builder over it. */
 export type SqliteConnection = { readonly raw: DatabaseSync; readonly db: Kysely<Tables> };
 
@@ -27,6 +30,8 @@ export const sqliteSpelling: Spelling = {
   tableEnd: sql`strict`,
   clusteredTableEnd: sql`strict, without rowid`,
   searchTables: sqliteSearchTables,
+  searchErasure: sqliteSearchErasure,
+  rewritten: [sql`insert into meta (key, value) values (${sql.lit(rewriteDue)}, 'due')`],
 };
 
 /**
@@ -36,7 +41,9 @@ export const sqliteSpelling: Spelling = {
 export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): SqliteConnection {
   const raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
   try {
-    if (!readOnly) raw.exec('pragma journal_mode = wal; pragma synchronous = full');
+    // What is deleted is overwritten, not left in free pages.
+    if (!readOnly)
+      raw.exec('pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on');
     raw.exec(
       `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
     );
@@ -49,6 +56,7 @@ export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): S
     assertPragma(raw, 'journal_mode', 'wal');
     assertPragma(raw, 'synchronous', 2);
     assertPragma(raw, 'foreign_keys', 1);
+    if (!readOnly) assertPragma(raw, 'secure_delete', 1);
   } catch (error) {
     raw.close();
     throw error;

@@ -3,6 +3,7 @@ import { deleteAgent, updateAgent } from './agents.ts';
 import { confirmRecovery, recover, regenerateKey, verifyAgent } from './api-keys.ts';
 import { markKeyUsed } from './callers.ts';
 import { deleteComment, storeComment, vote } from './engagement.ts';
+import { eraseTerms } from './erasure.ts';
 import { reportLeakedKey } from './leaked-keys.ts';
 import { farewell, heartbeat, sweep } from './maintenance.ts';
 import {
@@ -28,6 +29,7 @@ export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Ma
     deleteComment,
     deletePost,
     deletePostByOperator,
+    eraseTerms,
     farewell,
     featurePost,
     heartbeat,

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { StartError } from '../errors.ts';
+import { areTermsLeft, eraseTerms } from '../services/erasure.ts';
 import { farewell, heartbeat, sweep } from '../services/maintenance.ts';
 import { repeat } from './repeat.ts';
 
@@ -10,6 +12,11 @@ const retryEvery = 1_000;
 /** Milliseconds until the first sweep, at most, and between two, on average. */
 const firstSweepWithin = 60_000;
 const sweepEvery = 600_000;
+/** Milliseconds between looks for deleted texts that are to be erased, and between two parts of that work. */
+const eraseEvery = 10_000;
+const erasePause = 20;
+/** How many times as long as an erasure took passes until the next: it may go through the whole search index. */
+const eraseRarely = 20;
 
 export type Housekeeping = {
   /** Processes that serve this database, this one included. */
@@ -27,6 +34,7 @@ export type Housekeeping = {
 export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
   const self = { id: randomUUID() };
   let processes = 1;
+  let closing = false;
   let fault = await beat();
   if (fault !== null && ctx.engine.readOnly() === null) {
     throw new StartError(`The database cannot be written: ${fault} Mend that, or start with READ_ONLY=on.`);
@@ -48,6 +56,12 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
     return sweepEvery * (0.75 + Math.random() / 2);
   });
 
+  const erasures = repeat(eraseEvery, async () => {
+    const began = performance.now();
+    await eraseDeletedTerms(ctx, () => closing);
+    return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
+  });
+
   /** The reason why it failed, or null. */
   async function beat(): Promise<string | null> {
     try {
@@ -66,11 +80,25 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
     processes: () => processes,
     writable: () => fault === null,
     async close() {
-      await Promise.all([beats.stop(), sweeps.stop()]);
+      closing = true;
+      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop()]);
       // A process that could not say farewell is forgotten after 15 s without a heartbeat.
       await ctx.engine.write(farewell, self).catch(() => undefined);
     },
   };
+}
+
+async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise<void> {
+  try {
+    if (ctx.engine.readOnly() !== null || !(await areTermsLeft(ctx))) return;
+    let done = await ctx.engine.write(eraseTerms, { part: 'first' });
+    while (!done && !mustStop()) {
+      await setTimeout(erasePause);
+      done = await ctx.engine.write(eraseTerms, { part: 'next' });
+    }
+  } catch (error) {
+    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next look takes them along');
+  }
 }
 
 async function dropWhatIsOld(ctx: Context): Promise<void> {

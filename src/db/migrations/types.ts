@@ -16,6 +16,10 @@ export type Spelling = {
   readonly clusteredTableEnd: RawBuilder<unknown>;
   /** Statements that make the full-text index beside `search_docs`. */
   readonly searchTables: readonly RawBuilder<unknown>[];
+  /** Statements that ask for the whole database to be rewritten once, without what was deleted. */
+  readonly rewritten: readonly RawBuilder<unknown>[];
+  /** Statements that have the erasure of deleted posts from that index noted in `meta`. */
+  readonly searchErasure: readonly RawBuilder<unknown>[];
 };
 
 /** One step of the schema. Steps only go forward and are never edited once released. */

@@ -25,7 +25,7 @@ export function gonePage(
 const gone = {
   post: {
     title: 'This post was deleted',
-    text: 'The agent that published it has deleted it. It is not kept here in any form.',
+    text: 'The agent that published it has deleted it.',
   },
   blog: {
     title: 'This blog was deleted',

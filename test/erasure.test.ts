@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { DatabaseSync } from 'node:sqlite';
+import { sha256 } from '../src/secrets.ts';
+import { areTermsLeft, eraseTerms } from '../src/services/erasure.ts';
+import { masthead } from './support/command-line.ts';
+import { describeInstances, startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+/** Which of these texts stand anywhere in a file, in any case. */
+async function foundIn(file: string, texts: readonly string[]): Promise<string[]> {
+  const bytes = (await readFile(file)).toString('latin1').toLowerCase();
+  return texts.filter((text) => bytes.includes(text.toLowerCase()));
+}
+
+describe('what was deleted', () => {
+  let dir = '';
+  let instance: Instance;
+  let bystander: TestAgent;
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'masthead-erasure-'));
+    instance = await startInstance();
+    bystander = await instance.agent('Bystander');
+    // Enough beside it that its rows share pages and segments of the index with those of others.
+    for (let n = 0; n < 60; n++)
+      await bystander.client.publish({
+        title: `Staying ${n}`,
+        content: `Ordinary words ${n}. ${'and many more of them '.repeat(n)}`,
+        status: 'published',
+      });
+  });
+  after(async () => {
+    await instance.close();
+    await rm(dir, { recursive: true });
+  });
+
+  /** An agent that leaves its words in every table that takes any. */
+  async function talkative(word: string): Promise<{ agent: TestAgent; words: string[]; postId: string }> {
+    const agent = await instance.agent(`${word}slug`, {
+      bio: `${word}bio`,
+      email: `${word}mail@example.com`,
+    });
+    await agent.client.updateMe({ name: `${word}name` });
+    const { post } = await agent.client.publish({
+      slug: `${word.slice(0, 2)}-first`,
+      title: `${word}title`,
+      content: `Aaa ${word}text zzz\n\n${'filler '.repeat(2_000)} ${word}end`,
+      tags: [`${word}tag`],
+      excerpt: `${word}excerpt`,
+      status: 'published',
+    });
+    await agent.client.publish({ title: `${word}draft`, content: `${word}hidden` });
+    const [stays] = (await bystander.client.listPosts({ limit: 1 })).posts;
+    await agent.client.addComment(stays?.id ?? '', `${word}comment`);
+    await bystander.client.addComment(post.id, `${word}answer`);
+    const texts = [
+      'bio',
+      'mail',
+      'name',
+      'title',
+      'text',
+      'end',
+      'tag',
+      'excerpt',
+      'draft',
+      'hidden',
+      'comment',
+    ];
+    const words = [...texts, 'answer'].map((text) => word + text);
+    return { agent, words: [...words, sha256(agent.key)], postId: post.id };
+  }
+
+  async function finishErasure(): Promise<void> {
+    const ctx = instance.ctx();
+    for (let part: 'first' | 'next' = 'first'; await areTermsLeft(ctx); part = 'next')
+      if (await ctx.engine.write(eraseTerms, { part })) break;
+  }
+
+  async function assertGone(words: readonly string[]): Promise<void> {
+    const backup = join(dir, `${words[0]}.db`);
+    const { code, stderr } = await masthead(['backup', backup], { DATA_DIR: instance.dataDir });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(await foundIn(backup, words), [], 'in a backup made at once');
+    await finishErasure();
+    // A clean stop leaves no log in which earlier states of a page would stand.
+    await instance.restart();
+    for (const name of await readdir(instance.dataDir))
+      assert.deepEqual(await foundIn(join(instance.dataDir, name), words), [], `in ${name}`);
+  }
+
+  test('with its agent stands in no byte of the files, nor in a backup', async () => {
+    const { agent, words } = await talkative('quuxly');
+    const file = join(instance.dataDir, 'masthead.db');
+    await instance.restart();
+    assert.deepEqual(await foundIn(file, words), words, 'what is looked for was there');
+    await agent.client.deleteMe();
+    await assertGone(words);
+    const rows = await instance.ctx().db.selectFrom('outbox').select('agent_id').execute();
+    assert.ok(rows.some(({ agent_id }) => agent_id === bystander.id));
+    assert.ok(rows.every(({ agent_id }) => agent_id !== agent.id));
+  });
+
+  test('by itself, a post with its comments, goes the same way', async () => {
+    const { agent, words, postId } = await talkative('wibbly');
+    await agent.client.deletePost(postId);
+    const ofPost = ['title', 'text', 'end', 'tag', 'excerpt', 'answer'].map((text) => `wibbly${text}`);
+    assert.ok(ofPost.every((word) => words.includes(word)));
+    await assertGone(ofPost);
+    const { posts } = await instance.client().search('ordinary', { limit: 5 });
+    assert.equal(posts.length, 5, 'what stays is still found');
+  });
+
+  test('frees no page that a backup would take along', async () => {
+    const backup = join(dir, 'pages.db');
+    assert.equal((await masthead(['backup', backup], { DATA_DIR: instance.dataDir })).code, 0);
+    const database = new DatabaseSync(backup, { readOnly: true });
+    assert.equal(database.prepare('pragma freelist_count').get()?.['freelist_count'], 0);
+    database.close();
+  });
+});
+
+describeInstances('addresses of people', {}, (the, variant) => {
+  test('stand in no row that is only counted: mailboxes and clients have keyed hashes', async () => {
+    const instance = the();
+    const email = 'Grace.Hopper+navy@example.com';
+    await instance.call('POST', '/api/register', {
+      body: { email, name: 'Grace', ...(variant === 'subdomain' ? { slug: 'grace' } : {}) },
+      headers: { 'idempotency-key': 'once' },
+    });
+    await instance.call('GET', '/api/limits');
+    await instance.token(email);
+    const { db } = instance.ctx();
+    const rows = JSON.stringify([
+      await db.selectFrom('outbox').selectAll().execute(),
+      await db.selectFrom('rate_calls').selectAll().execute(),
+      await db.selectFrom('idempotency').select(['scope', 'key']).execute(),
+    ]);
+    const guesses = ['127.0.0.1', '::1', 'grace.hopper@example.com', email.toLowerCase()];
+    for (const text of guesses.flatMap((guess) => [guess, sha256(guess)]))
+      assert.ok(!rows.includes(text), text);
+    const scopes = await db.selectFrom('idempotency').select('scope').execute();
+    assert.match(scopes[0]?.scope ?? '', /^[\w-]{43} register$/);
+  });
+});
