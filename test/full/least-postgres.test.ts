@@ -26,6 +26,7 @@ describe('the least version of PostgreSQL', () => {
     await passOnPostgres(cluster.url(), [
       'test/postgres.test.ts',
       'test/schema-steps.test.ts',
+      'test/upgrade.test.ts',
       'test/life-*.test.ts',
       'test/api-p*.test.ts',
       'test/api-engagement.test.ts',

@@ -30,8 +30,13 @@ export type InstanceOptions = {
   /** `subdomain` unless told. */
   readonly variant?: VariantName;
   readonly engine?: EngineName;
-  /** Settings beside those that the instance needs. Registrations are not limited unless told. */
+  /**
+   * Settings beside those that the instance needs. Registrations are not limited unless told. A DATA_DIR is an
+   * existing folder, which is removed in the end like one of its own.
+   */
   readonly env?: Readonly<Record<string, string>>;
+  /** Where its clock begins, epoch ms: at the present unless told. */
+  readonly now?: number;
 };
 
 /** The clock of a server. It runs until it is frozen. */
@@ -116,9 +121,9 @@ export function describeInstances(
 /** Starts a server in this process. */
 export async function startInstance(options: InstanceOptions = {}): Promise<Instance> {
   const { variant = 'subdomain', engine = 'sqlite' } = options;
-  const dataDir = await mkdtemp(join(tmpdir(), 'masthead-test-'));
+  const dataDir = options.env?.['DATA_DIR'] ?? (await mkdtemp(join(tmpdir(), 'masthead-test-')));
   const smtp = await startSmtpServer();
-  const clock = createClock();
+  const clock = createClock(options.now);
   const secrets = createSecretNotes();
   const answers = createAnswerNotes();
   let log = '';
@@ -281,8 +286,8 @@ export function assertOk(answer: Answer, status = 200): Answer {
   return answer;
 }
 
-function createClock(): Clock {
-  let offset = 0;
+function createClock(begin = Date.now()): Clock {
+  let offset = begin - Date.now();
   let frozenAt: number | null = null;
   return {
     now: () => (frozenAt ?? Date.now()) + offset,
