@@ -37,7 +37,6 @@ for (const fixture of listFixtures()) {
       );
       for (const [args, env = settings] of [
         [['migrate']],
-        [['doctor']],
         [['rerender']],
         [['admin', 'agents', 'list']],
         [['migrate-to', `sqlite:${copy}-moved`]],
@@ -52,6 +51,10 @@ for (const fixture of listFixtures()) {
         assert.equal(lines.length, 1, stderr);
         assert.match(lines[0] ?? '', refusal, args[0]);
       }
+      const examined = await masthead(['doctor', '--json'], settings);
+      const findings: { state: string; detail: string }[] = JSON.parse(examined.stdout);
+      assert.equal(examined.code, 1);
+      assert.ok(findings.some(({ state, detail }) => state === 'wrong' && refusal.test(detail)));
       assert.deepEqual(await onFixture(settings, 'select * from migrations order by name'), untouched);
     });
   });
