@@ -1,13 +1,11 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { Config, DatabaseConfig } from './config.ts';
 import { timestamp, type Context } from './context.ts';
 import type { Engine } from './db/database.ts';
 import { createSqliteEngine } from './db/sqlite-engine.ts';
 import { prepareSqliteFile } from './db/sqlite-file.ts';
 import { StartError } from './errors.ts';
+import { checkSecret, findSecret, type FoundSecret, type SecretPolicy } from './instance-secret.ts';
 import type { Log } from './log.ts';
 import { createRenderer } from './markdown/renderer.ts';
 import { keyFromSecret } from './secrets.ts';
@@ -17,6 +15,8 @@ import { countCall } from './services/rate-limits.ts';
 export type OpenContext = Context & {
   /** Names of the schema steps that opening took. */
   readonly migrated: readonly string[];
+  /** Why the secret is not this database's, where that was to be examined; else null. */
+  readonly secretFault: string | null;
   /** Finishes the writes it was given, then closes the database and all threads. */
   close(): Promise<void>;
 };
@@ -26,6 +26,8 @@ export type OpenOptions = {
   readonly existing: boolean;
   /** Bring the schema up to date where settings allow (the default); else refuse one that is not. */
   readonly migrate?: boolean;
+  /** `required` by default. */
+  readonly secret?: SecretPolicy;
   readonly log: Log;
   /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
@@ -36,12 +38,16 @@ export type OpenOptions = {
  * with one line for whatever cannot be opened.
  */
 export async function openContext(config: Config, options: OpenOptions): Promise<OpenContext> {
-  const { log, migrate = true, now = Date.now } = options;
-  const { engine, secretKey, migrated } = await openEngine(config.database, config, {
-    ...options,
-    migrate: migrate && !config.readOnly,
-    now,
-  });
+  const { log, secret = 'required', now = Date.now } = options;
+  const migrate = (options.migrate ?? true) && !config.readOnly;
+  const opened = await openEngine(config.database, config, { ...options, migrate, secret, now });
+  const { engine, secretKey, migrated } = opened;
+  const secretFault = await secretFaultOf(opened, config, { secret, mayRecord: migrate }).catch(
+    async (error: unknown) => {
+      await engine.close();
+      throw error;
+    },
+  );
   const renderer = createRenderer({
     threads: Math.max(1, Math.ceil(Math.min(4, availableParallelism() - 1) / config.workers)),
     onCrash: (error) => log.error({ err: error }, 'a rendering thread stopped'),
@@ -55,6 +61,7 @@ export async function openContext(config: Config, options: OpenOptions): Promise
     log,
     secretKey,
     migrated,
+    secretFault,
     async close() {
       await renderer.close();
       await engine.close();
@@ -62,9 +69,18 @@ export async function openContext(config: Config, options: OpenOptions): Promise
   };
 }
 
-type Opened = {
+async function secretFaultOf(
+  { engine, secretKey, secretFault }: Opened,
+  config: Config,
+  options: Parameters<typeof checkSecret>[3],
+): Promise<string | null> {
+  const fault = secretFault ?? (await checkSecret(engine, secretKey, config, options));
+  if (fault !== null && options.secret === 'required') throw new StartError(fault);
+  return fault;
+}
+
+type Opened = FoundSecret & {
   readonly engine: Engine;
-  readonly secretKey: Buffer;
   readonly migrated: readonly string[];
 };
 type Databases = { [Database in DatabaseConfig as Database['engine']]: Database };
@@ -76,7 +92,7 @@ type Opener<Database> = (
 
 /** How each kind of database is opened. */
 const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } = {
-  async sqlite({ file }, config, { existing, migrate, log, now }) {
+  async sqlite({ file }, config, { existing, migrate, secret, log, now }) {
     const { dataDir } = config;
     const migrated = await prepareSqliteFile({
       dataDir,
@@ -86,8 +102,9 @@ const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } =
       now: timestamp(now()),
       log,
     });
-    const secretKey = keyFromSecret(config.secret ?? ownSecret(dataDir));
-    return { engine: await createSqliteEngine(file, { config, secretKey, log, now }), secretKey, migrated };
+    const found = await findSecret(config, file, { existing, secret });
+    const engine = await createSqliteEngine(file, { config, secretKey: found.secretKey, log, now });
+    return { engine, ...found, migrated };
   },
   async postgres(database, config, { existing, migrate, log, now }) {
     const { secret, readOnly } = config;
@@ -102,7 +119,7 @@ const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } =
     const { servers, description, migrated } = await startPostgres(database, start);
     const secretKey = keyFromSecret(secret);
     const engine = createPostgresEngine({ servers, description, config, secretKey, log, now, countCall });
-    return { engine, secretKey, migrated };
+    return { engine, secretKey, secretFault: null, migrated };
   },
 };
 
@@ -112,54 +129,4 @@ function openEngine<Name extends keyof Databases>(
   options: Required<OpenOptions>,
 ): Promise<Opened> {
   return engines[database.engine](database, config, options);
-}
-
-/**
- * The secret in `dataDir`/secret, made at the first start. It appears under its name whole and on disk, and of
- * several processes that make one at once all take the same.
- */
-function ownSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  try {
-    return readSecret(file) ?? makeSecret(file);
-  } catch (error) {
-    if (error instanceof StartError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(
-      `The secret ${file} cannot be read or made (${reason}): check its owner, or set SECRET.`,
-    );
-  }
-}
-
-function makeSecret(file: string): string {
-  const draft = `${file}.${randomUUID()}`;
-  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true });
-  try {
-    linkSync(draft, file);
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft);
-  }
-  const directory = openSync(dirname(file), 'r');
-  fsyncSync(directory);
-  closeSync(directory);
-  return readSecret(file) ?? makeSecret(file);
-}
-
-function readSecret(file: string): string | null {
-  try {
-    const secret = readFileSync(file, 'utf8').trim();
-    if (secret.length >= 32) return secret;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
-    throw error;
-  }
-  throw new StartError(
-    `The secret in ${file} is shorter than 32 characters: restore it from a backup, or remove the file to have one made (mail that still waits is lost).`,
-  );
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -128,6 +128,11 @@ function hyphenated(uuid: Buffer): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/** What a key is known again by, and what tells nothing of it: 16 hex digits. */
+export function fingerprintOf(secretKey: Buffer): string {
+  return createHmac('sha256', secretKey).update('masthead secret fingerprint v1').digest('hex').slice(0, 16);
+}
+
 /** `length` characters of `a-z 0-9`, each as likely as any other. */
 export function shortRandom(length: number): string {
   const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';

@@ -249,7 +249,7 @@ describe('backup and restore refuse', () => {
     assert.equal(existsSync(join(target.DATA_DIR, 'instance')), false);
     const { code, stderr } = await masthead(['restore', file], target);
     assert.equal(code, 0);
-    assert.match(stderr, /^There is no secret: mail that waited/);
+    assert.match(stderr, /^There is no secret: put it back before a start/);
   });
 });
 

@@ -38,6 +38,7 @@ describe('the command line', () => {
       'migrate',
       'backup',
       'restore',
+      'adopt-secret',
       'migrate-to',
       'rerender',
       ...['list', 'show', 'suspend', 'restore', 'verify'].map((verb) => `admin agents ${verb}`),
@@ -72,7 +73,7 @@ describe('the command line', () => {
   const misunderstood: [args: string, message: RegExp][] = [
     [
       '',
-      /^masthead: say what to do: serve, config, doctor, mail, migrate, backup, restore, migrate-to, rerender, admin, register, .*, conform\nTry: masthead --help\n$/,
+      /^masthead: say what to do: serve, config, doctor, mail, migrate, backup, restore, adopt-secret, migrate-to, rerender, admin, register, .*, conform\nTry: masthead --help\n$/,
     ],
     ['serv', /unknown command 'serv'; did you mean 'serve'\?\nTry: masthead --help/],
     ['admin agent list', /unknown command 'admin agent'; did you mean 'admin agents'\?/],

@@ -12,6 +12,7 @@ import { openContext, type OpenContext } from '../src/open-context.ts';
 import { sha256 } from '../src/secrets.ts';
 import { regenerateKey } from '../src/services/api-keys.ts';
 import { register } from '../src/services/registration.ts';
+import { sweep } from '../src/services/maintenance.ts';
 import { verifyByOperator } from '../src/services/moderation.ts';
 import { claimMail } from '../src/services/outbox.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
@@ -116,13 +117,35 @@ describe('the outbox worker', () => {
     await until(async () => lines('error').length === 1);
   });
 
-  test('gives up a text that another secret sealed', async (t) => {
-    const { ctx, startWorker, row, lines } = await setUp(t);
+  test('lets a text that another secret sealed wait for that one, says so once, and then delivers it', async (t) => {
+    const { ctx, clock, smtp, startWorker, row, lines } = await setUp(t);
+    await registered(ctx, 'ada');
+    const worker = startWorker({ ...ctx, secretKey: Buffer.alloc(32) });
+    for (let attempts = 1; attempts <= 3; attempts++) {
+      const waiting = await row((found) => found.attempts === attempts);
+      assert.notEqual(waiting.sealed, null);
+      assert.match(waiting.last_error ?? '', /sealed with another secret/);
+      clock.now = Date.parse(waiting.due_at ?? '');
+      if (attempts < 3) worker.nudge();
+    }
+    await worker.close();
+    const [warning = '', ...more] = lines('warn');
+    assert.match(warning, /mail is not going out: it was sealed with another secret: .*; 1 messages wait/);
+    assert.deepEqual([...more, ...lines('error')], []);
+
+    startWorker();
+    await smtp.waitFor(() => true);
+    await row((found) => found.delivered_at !== null && found.sealed === null);
+  });
+
+  test('gives up a text that another secret sealed when it is 7 days old', async (t) => {
+    const { ctx, clock, startWorker, row } = await setUp(t);
     await registered(ctx, 'ada');
     startWorker({ ...ctx, secretKey: Buffer.alloc(32) });
-    assert.equal((await row((found) => found.dead_at !== null)).sealed, null);
-    await until(async () => lines('error').length === 1);
-    assert.match(lines('error')[0] ?? '', /cannot be unsealed/);
+    await row((found) => found.attempts === 1);
+    clock.now += 7 * day + 1;
+    assert.deepEqual(await ctx.engine.write(sweep, null), { mailGivenUp: 1 });
+    assert.deepEqual((await row((found) => found.dead_at !== null)).sealed, null);
   });
 
   test('sends what a crashed process had claimed when its lease has run out, and not before', async (t) => {

@@ -129,6 +129,23 @@ describe('a start that cannot work ends with exit code 1 and one line', { concur
         return {};
       },
     ],
+    [
+      'the secret is lost',
+      /^There is no secret at .*\/secret, and SECRET is not set: put that one back from your backup/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        await rm(join(dataDir, 'secret'));
+        return { args: ['serve', '--existing'] };
+      },
+    ],
+    [
+      'the secret is another, for the first of several workers',
+      /^SECRET is not the one that this database was served with: put that one back from your backup/,
+      async (dataDir) => {
+        await madeDatabase(dataDir);
+        return { env: { SECRET: 'w'.repeat(32), WORKERS: '2' } };
+      },
+    ],
   ];
   for (const [what, message, prepare] of cases) {
     test(`because ${what}`, async () => {

@@ -167,7 +167,7 @@ describe('migrate-to', () => {
     await target.close();
     assert.ok(tables.includes('posts'));
 
-    const unfinished = { ...env, DATABASE_URL: url, SECRET: 's'.repeat(32) };
+    const unfinished = { ...env, DATABASE_URL: url, SECRET_FILE: join(env.DATA_DIR, 'secret') };
     const served = await masthead(['migrate'], unfinished);
     assert.match(served.stderr, /The database is an unfinished copy of the instance \S+: repeat the/);
     const again = await masthead(['migrate-to', url], env);

@@ -30,10 +30,15 @@ export const doctor: Command = {
       ...notes,
       ...(await examineFiles(config)),
       ...(await examined('database', () =>
-        withContext(call, async (ctx) => [
-          { what: 'database', state: 'ok', detail: ctx.engine.description } as const,
-          ...(await examined('database', () => examine(ctx))),
-        ]),
+        withContext(
+          call,
+          async (ctx) => [
+            { what: 'database', state: 'ok', detail: ctx.engine.description } as const,
+            secretFinding(ctx.secretFault),
+            ...(await examined('database', () => examine(ctx))),
+          ],
+          'examined',
+        ),
       )),
     ];
     if (call.has('json')) call.outJson(findings);
@@ -57,6 +62,12 @@ async function examined(
     const mend = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     return [{ what, state: 'wrong', detail: `cannot be examined: ${reason}${mend}` }];
   }
+}
+
+function secretFinding(fault: string | null): Finding {
+  return fault === null
+    ? { what: 'secret', state: 'ok', detail: 'is the one that this database was served with' }
+    : { what: 'secret', state: 'wrong', detail: fault };
 }
 
 async function examineFiles(config: Config): Promise<readonly Finding[]> {

@@ -3,6 +3,7 @@ import { nearest } from '../suggest.ts';
 import { programVersion } from '../version.ts';
 import { adminAgents } from './admin-agents.ts';
 import { adminPosts } from './admin-posts.ts';
+import { adoptSecret } from './adopt-secret.ts';
 import { accountCommands } from './agent/account.ts';
 import { postCommands } from './agent/posts.ts';
 import { publish } from './agent/publish.ts';
@@ -24,7 +25,7 @@ import { showConfig } from './show-config.ts';
 /** By what a person is about to do. */
 const groups: Readonly<Record<string, readonly Command[]>> = {
   'Run a service': [serve, showConfig, doctor, mail, migrate],
-  'Operate it': [backup, restore, migrateTo, rerender, ...adminAgents, ...adminPosts],
+  'Operate it': [backup, restore, adoptSecret, migrateTo, rerender, ...adminAgents, ...adminPosts],
   'Use a service as an agent': [...accountCommands, publish, ...postCommands, ...readerCommands, conform],
 };
 

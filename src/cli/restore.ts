@@ -7,8 +7,9 @@ export const restore: Command = {
   name: 'restore',
   summary: 'Put a backup into a DATA_DIR that has no database.',
   details: [
-    'Put the secret back first, as DATA_DIR/secret or SECRET: without it, mail that waited when the backup was',
-    'made is given up. API keys that were replaced since then work again, and later ones do not.',
+    'Put the secret back first, as DATA_DIR/secret or SECRET: the service does not start without it, and mail that',
+    'waited when the backup was made opens with it alone. If it is lost: masthead adopt-secret. API keys that were',
+    'replaced since then work again, and later ones do not.',
   ],
   operands: ['file'],
   options: jsonOption,
@@ -27,6 +28,8 @@ export const restore: Command = {
     if (call.has('json')) return call.outJson({ file, ...copied, hasSecret });
     call.out(`Restored the database of instance ${copied.instanceId} to ${file}.`);
     if (!hasSecret)
-      call.err('There is no secret: mail that waited when the backup was made will be given up.');
+      call.err(
+        "There is no secret: put it back before a start, or, if it is lost for good, run 'masthead adopt-secret'.",
+      );
   },
 };

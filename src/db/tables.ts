@@ -24,7 +24,7 @@ export type Tables = {
   processes: ProcessesTable;
 };
 
-/** Single facts about the instance: `instance_id`, and `copy_of` while it is being copied. */
+/** Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. */
 type MetaTable = { key: string; value: string };
 
 /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */

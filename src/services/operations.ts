@@ -18,6 +18,7 @@ import { deletePost, savePost } from './post-store.ts';
 import { countOnly, settleCalls } from './rate-limits.ts';
 import { registerAgent } from './registration.ts';
 import { storeRendered } from './rerender.ts';
+import { recordSecret } from './secret-check.ts';
 
 /** Every write of the service, by name: what a thread that is handed a name can run. */
 export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Map(
@@ -35,6 +36,7 @@ export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Ma
     heartbeat,
     markKeyUsed,
     recordAttempt,
+    recordSecret,
     recover,
     regenerateKey,
     registerAgent,

@@ -3,7 +3,6 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { MailError, type Mailer, type OutgoingMail } from '../mail/mailer.ts';
-import { unseal } from '../secrets.ts';
 import {
   agentOfMail,
   claimMail,
@@ -13,6 +12,7 @@ import {
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
+import { countUnreadableMail, openMail } from '../services/waiting-mail.ts';
 import { repeat } from './repeat.ts';
 
 /** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */
@@ -53,6 +53,7 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   let warnedAt: number | null = null;
+  let warnedOfSecretAt: number | null = null;
 
   function nudge(): void {
     lookAgain = true;
@@ -95,9 +96,8 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   }
 
   async function attempt(message: Claimed): Promise<void> {
-    const mail = open(message);
-    if (mail === null)
-      return giveUp(message, 'it cannot be unsealed: was SECRET, or DATA_DIR/secret, replaced?');
+    const mail = openMail(ctx.secretKey, message);
+    if (mail === null) return keepSealed(message);
     try {
       await mailer.send(mail);
     } catch (error) {
@@ -108,11 +108,22 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
     warnedAt = null;
   }
 
-  function open({ id, sealed }: Claimed): OutgoingMail | null {
-    const text = unseal(ctx.secretKey, sealed, `outbox:${id}`);
-    if (text === null) return null;
-    const mail: OutgoingMail = JSON.parse(text);
-    return mail;
+  /** Its secret may come back. Else its text ends, as all do, when it is 7 days old. */
+  async function keepSealed(message: Claimed): Promise<void> {
+    const reason = 'it was sealed with another secret: put the former SECRET, or DATA_DIR/secret, back';
+    if (warnedOfSecretAt === null || ctx.now() - warnedOfSecretAt >= warnEvery) {
+      warnedOfSecretAt = ctx.now();
+      const waiting = await countUnreadableMail(ctx).catch(() => null);
+      ctx.log.warn(
+        { reason, waiting },
+        `mail is not going out: ${reason}; ${waiting ?? 'some'} messages wait`,
+      );
+    }
+    await store({
+      id: message.id,
+      retryAt: ctx.now() + retryDelay(message.attempts, random()),
+      error: reason,
+    });
   }
 
   async function failed(message: Claimed, mail: OutgoingMail, error: unknown): Promise<void> {
