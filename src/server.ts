@@ -3,6 +3,7 @@ import type { Health } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { createDrain } from './drain.ts';
+import { isLoopback } from './hosts.ts';
 import { createLog, type Log } from './log.ts';
 import { createFolderMailer } from './mail/folder.ts';
 import type { Mailer } from './mail/mailer.ts';
@@ -60,7 +61,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       health: { state: () => state, writable: () => housekeeping.writable() },
     });
     const drain = createDrain(app.server, log);
-    const outbox = startOutboxWorker(ctx, mailer);
+    const outbox = startOutboxWorker(ctx, mailer, { folderOnly: leavesSmtpMail(config, existing) });
     opened.push(() =>
       Promise.all([
         state === 'starting'
@@ -99,6 +100,13 @@ async function closeAll(opened: Closer[]): Promise<void> {
   const errors: unknown[] = [];
   for (const close of opened.toReversed()) await close().catch((error: unknown) => errors.push(error));
   if (errors.length > 0) throw new AggregateError(errors, 'not everything could be closed');
+}
+
+/** Without SMTP_URL, mail for a server becomes files on one's own machine only: elsewhere the setting was forgotten. */
+function leavesSmtpMail({ mail, site }: Config, existing: boolean): boolean {
+  const { protocol, hostname } = new URL(site.baseUrl);
+  const isForOthers = existing || protocol === 'https:' || !isLoopback(hostname);
+  return mail.smtpUrl === null && isForOthers;
 }
 
 function createMailer({ mail }: Config): Mailer {

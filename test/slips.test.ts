@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test, type TestContext } from 'node:test';
@@ -11,7 +11,7 @@ import { loadConfig } from '../src/config.ts';
 import { StartError } from '../src/errors.ts';
 import { createLog } from '../src/log.ts';
 import { openContext } from '../src/open-context.ts';
-import { startServer } from '../src/server.ts';
+import { startServer, type RunningServer } from '../src/server.ts';
 import { register } from '../src/services/registration.ts';
 import { masthead } from './support/command-line.ts';
 import { engines, type EngineName } from './support/instance.ts';
@@ -118,6 +118,15 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
+async function filesIn({ server }: { server: RunningServer }): Promise<string[]> {
+  const { dir: folder } = server.config.mail;
+  const names = await readdir(folder).catch(() => []);
+  const eml = names.filter((name) => name.endsWith('.eml') && !name.startsWith('.'));
+  return Promise.all(
+    eml.map(async (name) => /^To: <?(.*?)>?\r$/m.exec(await readFile(join(folder, name), 'utf8'))?.[1] ?? ''),
+  );
+}
+
 for (const engine of engines) {
   describe(`another secret (${engine})`, () => {
     test('is refused by every start and command, in one line, and the mail goes out with the right one', async (t) => {
@@ -209,6 +218,66 @@ for (const engine of engines) {
       const { server } = await serve(t, { ...env, READ_ONLY: 'on' });
       await server.close();
       assert.deepEqual(await sql(env, "select value from meta where key = 'secret_fingerprint'"), []);
+    });
+  });
+
+  describe(`a start without SMTP_URL (${engine})`, () => {
+    const others: Readonly<Record<string, { existing: boolean; env: Env; earlier?: true }>> = {
+      'with --existing': { existing: true, env: {} },
+      'with --existing, of what an older release has queued': { existing: true, env: {}, earlier: true },
+      'with an https address': { existing: false, env: { BASE_URL: 'https://masthead.example' } },
+      'with an address of another machine': { existing: false, env: { BASE_URL: 'http://masthead.example' } },
+    };
+    for (const [how, { existing, env: more, earlier }] of Object.entries(others)) {
+      test(`${how} leaves mail for the server, says so, and it goes out once that is set again`, async (t) => {
+        const env = { ...(await newPlace(engine)), ...more };
+        await queueMail({ ...env, ...bySmtp() }, 'ada');
+        if (earlier) await sql(env, 'update outbox set route = null returning id');
+
+        const started = await serve(t, env, { existing });
+        await register(started.server.ctx, { email: 'bob@example.com', name: 'Bob', slug: 'bob' });
+        await until(async () => (await filesIn(started)).length > 0);
+        assert.deepEqual(await filesIn(started), ['bob@example.com']);
+        const [row] = await sql(env, 'select * from outbox order by id');
+        assert.deepEqual(
+          [typeof row?.['sealed'], Number(row?.['attempts']), row?.['delivered_at']],
+          ['string', 0, null],
+        );
+        await until(async () =>
+          started.warnings().some((line) => line.includes('1 messages queued for SMTP wait: set SMTP_URL')),
+        );
+        const mail = (await doctor(env)).about('mail');
+        assert.equal(mail?.state, 'look');
+        assert.match(mail.detail, /^1 messages wait, 1 queued for SMTP: set SMTP_URL to send them;/);
+        await started.server.close();
+
+        const { warnings } = await serve(t, { ...env, ...bySmtp() }, { existing });
+        await mailTo('ada');
+        assert.deepEqual(
+          smtp.messages.flatMap(({ to }) => to),
+          ['ada@example.com'],
+        );
+        assert.deepEqual(warnings(), []);
+      });
+    }
+
+    test("on one's own machine puts it into files, as all mail there", async (t) => {
+      const env = await newPlace(engine);
+      await queueMail({ ...env, ...bySmtp() }, 'ada');
+      const started = await serve(t, env, { existing: false });
+      await until(async () => (await filesIn(started)).length > 0);
+      assert.deepEqual(await filesIn(started), ['ada@example.com']);
+      assert.deepEqual(started.warnings(), []);
+    });
+
+    test('beside a process that has it leaves that one its mail', async (t) => {
+      const env = await newPlace(engine);
+      await queueMail({ ...env, ...bySmtp() }, 'ada');
+      const without = await serve(t, env);
+      const having = await serve(t, { ...env, ...bySmtp() });
+      await register(having.server.ctx, { email: 'bob@example.com', name: 'Bob', slug: 'bob' });
+      await Promise.all([mailTo('ada'), mailTo('bob')]);
+      assert.deepEqual(await filesIn(without), []);
     });
   });
 }

@@ -166,6 +166,8 @@ type OutboxTable = {
   cancelled_at: Timestamp | null;
   dead_at: Timestamp | null;
   last_error: string | null;
+  /** How mail went out when it was queued; null: by a release that did not note it. */
+  route: 'smtp' | 'folder' | null;
 };
 
 /** Counted calls: `n` runs on per subject, so that a difference of two rows is a count. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { timestamp, type ReadContext } from '../context.ts';
 import { findWronglyKept } from './kept-counts.ts';
 import { countWaitingMail } from './outbox.ts';
+import { countMailForSmtp } from './waiting-mail.ts';
 
 /** One thing that was examined: in order, worth a look, or wrong. */
 export type Finding = {
@@ -54,6 +55,8 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .executeTakeFirstOrThrow();
   const oldest = late?.oldest ?? null;
   const since = oldest === null ? '' : `, the oldest since ${oldest}: see the log`;
-  const detail = `${waiting} messages wait${since}; ${given.count} of the last 30 days were given up`;
-  return { what: 'mail', state: oldest === null ? 'ok' : 'look', detail };
+  const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
+  const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
+  const detail = `${waiting} messages wait${since}${queued}; ${given.count} of the last 30 days were given up`;
+  return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
 }

@@ -53,6 +53,7 @@ export async function enqueueMail(
       sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
       created_at: createdAt,
       due_at: createdAt,
+      route: tx.config.mail.smtpUrl === null ? 'folder' : 'smtp',
     })
     .execute();
   tx.mailQueued();
@@ -136,7 +137,14 @@ export async function agentOfMail(ctx: ReadContext, id: string): Promise<string 
   return row?.agent_id ?? null;
 }
 
-export type Lease = { readonly owner: string; readonly limit: number; /** ms */ readonly duration: number };
+export type Lease = {
+  readonly owner: string;
+  readonly limit: number;
+  /** ms */
+  readonly duration: number;
+  /** Leave what was queued for a mail server, or by a release that did not note for what. */
+  readonly folderOnly?: boolean;
+};
 
 /** A message that the caller may send until its lease ends. */
 export type Claimed = {
@@ -149,13 +157,14 @@ export type Claimed = {
 /** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
 export const claimMail = operation(
   'outbox.claim',
-  async (tx, { owner, limit, duration }: Lease): Promise<Claimed[]> => {
+  async (tx, { owner, limit, duration, folderOnly = false }: Lease): Promise<Claimed[]> => {
     await tx.lock('outbox');
     const now = timestamp(tx.now());
     const due = await tx.db
       .selectFrom('outbox')
       .select('id')
       .where('due_at', '<=', now)
+      .$if(folderOnly, (query) => query.where('route', '=', 'folder'))
       .orderBy('due_at')
       .orderBy('id')
       .limit(limit)

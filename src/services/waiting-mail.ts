@@ -32,3 +32,14 @@ function sealedMail(db: ReadContext['db']) {
     .where('sealed', 'is not', null)
     .$narrowType<{ sealed: string }>();
 }
+
+/** How many messages wait for a mail server: also those whose route nobody noted, since files wait for nothing. */
+export async function countMailForSmtp(ctx: ReadContext): Promise<number> {
+  const { count } = await ctx.db
+    .selectFrom('outbox')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('due_at', 'is not', null)
+    .where((row) => row.or([row('route', 'is', null), row('route', '<>', 'folder')]))
+    .executeTakeFirstOrThrow();
+  return count;
+}

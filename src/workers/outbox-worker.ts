@@ -12,7 +12,7 @@ import {
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
-import { countUnreadableMail, openMail } from '../services/waiting-mail.ts';
+import { countMailForSmtp, countUnreadableMail, openMail } from '../services/waiting-mail.ts';
 import { repeat } from './repeat.ts';
 
 /** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */
@@ -41,11 +41,13 @@ export type OutboxOptions = {
   readonly random?: () => number;
   /** Milliseconds that closing waits for sends under way. */
   readonly patience?: number;
+  /** Leave what was queued for a mail server, and say at once how much that is. */
+  readonly folderOnly?: boolean;
 };
 
 /** Sends the messages in the outbox, retries those that failed temporarily, and logs an error when it gives up. */
 export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxOptions = {}): OutboxWorker {
-  const { random = Math.random, patience = 5_000 } = options;
+  const { random = Math.random, patience = 5_000, folderOnly = false } = options;
   const owner = randomUUID();
   const underWay = new Map<string, Promise<void>>();
   let closing = false;
@@ -77,7 +79,7 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
 
   async function claim(limit: number): Promise<Claimed[]> {
     try {
-      return await ctx.engine.write(claimMail, { owner, limit, duration: leaseDuration });
+      return await ctx.engine.write(claimMail, { owner, limit, duration: leaseDuration, folderOnly });
     } catch (error) {
       // A database that cannot be written is reported by the housekeeping.
       if (!(error instanceof AppError)) ctx.log.error({ err: error }, 'the outbox could not be read');
@@ -173,6 +175,16 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
     }
   }
 
+  async function warnOfHeld(): Promise<void> {
+    const waiting = await countMailForSmtp(ctx).catch(() => 0);
+    if (waiting === 0) return;
+    ctx.log.warn(
+      { waiting },
+      `mail is not going out: ${waiting} messages queued for SMTP wait: set SMTP_URL to send them`,
+    );
+  }
+
+  if (folderOnly) void warnOfHeld();
   ctx.engine.onCommit(({ mailQueued }) => {
     if (mailQueued) nudge();
   });
