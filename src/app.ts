@@ -96,7 +96,6 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    if (parts.health.state() === 'draining') reply.header('connection', 'close');
     // First, so that a page can read why it is refused.
     const preflight = openToAll(request, reply);
     if (preflight) return preflight;

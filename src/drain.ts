@@ -1,18 +1,21 @@
 import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Socket, Server as Listener } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Log } from './log.ts';
 
 /** Milliseconds in which requests in progress may finish; slower ones are cut off. */
 const patience = 6_000;
 const lookEvery = 250;
+/** Turns of the event loop to wait for one that brings nothing. */
+const mostTurns = 1_000;
 
-/** How long to go on serving while every answer asks its client to disconnect. */
+/** How long to go on serving as before, and how long then to wait for clients to leave kept connections. */
 export type Linger = { readonly ms: number; /** Also when nobody is connected. */ readonly always: boolean };
 
 /**
- * Prepares a server to be stopped without cutting an answer. The returned function lingers, then calls `close`,
- * which has to make the server close and resolve when it has.
+ * Prepares a server to be stopped without cutting an answer. The returned function lingers, stops listening, lets
+ * clients use the connections that they have once more, then calls `close`, which has to make the server close and
+ * resolve when it has.
  */
 export function createDrain(
   server: Server,
@@ -25,16 +28,22 @@ export function createDrain(
   });
 
   return async (linger, close) => {
-    // Closing a kept connection just as its client sends the next request would lose an answer.
+    // Connections are kept meanwhile: a proxy that has them opens hardly any that the next step could cut.
+    if (linger.always || sockets.size > 0) await delay(linger.ms);
+    await turnWithout(server, 'connection');
+    // Not as an HTTP server closes, which would also end what is idle, just as its client sends the next request.
+    Listener.prototype.close.call(server);
     server.prependListener('request', (_request, response: ServerResponse) =>
       response.setHeader('connection', 'close'),
     );
-    if (linger.always || sockets.size > 0) await delay(linger.ms);
 
     const deadline = setTimeout(() => {
       log.warn({}, 'requests that were not finished in time are cut off');
       server.closeAllConnections();
     }, patience);
+    const left = AbortSignal.timeout(linger.ms);
+    while (sockets.size > 0 && !left.aborted) await delay(10);
+    await turnWithout(server, 'request');
     const silent = setInterval(() => {
       server.closeIdleConnections();
       // Browsers open connections in advance, which Node counts as busy.
@@ -45,4 +54,19 @@ export function createDrain(
       clearInterval(silent);
     });
   };
+}
+
+/**
+ * Resolves in a turn of the event loop in which nothing of the kind arrived. Node accepts one connection a turn, and
+ * the kernel resets those that wait when nobody listens any more, although their requests may have been sent.
+ */
+async function turnWithout(server: Server, event: 'connection' | 'request'): Promise<void> {
+  let arrived = true;
+  const note = () => (arrived = true);
+  server.on(event, note);
+  for (let turn = 0; arrived && turn < mostTurns; turn++) {
+    arrived = false;
+    await nextTurn();
+  }
+  server.off(event, note);
 }

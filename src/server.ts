@@ -14,7 +14,7 @@ import { createCallCounter } from './services/call-counter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
-/** How long to serve after the readiness probe starts to fail, so that clients move on and a proxy notices. */
+/** How long to serve after the readiness probe starts to fail, so that a proxy notices, and so long again what is kept. */
 const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, always: true } };
 
 export type ServerOptions = {

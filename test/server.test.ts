@@ -270,8 +270,19 @@ describe('SIGTERM', () => {
     await until(() => server.output().includes('"stopping"'));
     const probe = await request(server.baseUrl, { path: '/readyz' });
     assert.deepEqual([probe.status, probe.at('state')], [503, 'draining']);
-    const list = await request(server.baseUrl, { path: '/api/posts' });
-    assert.deepEqual([list.status, list.headers.connection], [200, 'close']);
+    const kept = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const list = () => request(server.baseUrl, { path: '/api/posts', agent: kept });
+    const first = await list();
+    assert.deepEqual([first.status, first.headers.connection], [200, 'keep-alive']);
+    // Whoever has a connection is served on it after new ones are refused, once.
+    await assert.rejects(
+      async () => {
+        for (;;) await request(server.baseUrl, { path: '/healthz' });
+      },
+      { code: 'ECONNREFUSED' },
+    );
+    const last = await list();
+    assert.deepEqual([last.status, last.headers.connection], [200, 'close']);
     assert.equal(await server.exited, 0);
   });
 

@@ -23,6 +23,10 @@ export type NginxOptions = {
   readonly port: number;
   /** Where Masthead listens. */
   readonly upstreamPort: number;
+  /** Where a second process of it does: the line for it is a comment otherwise. */
+  readonly secondPort?: number;
+  /** The file to use in place of the one that is shipped with this source. */
+  readonly configuration?: string;
   /** Serves the folder `www` of `folder` as files. */
   readonly staticPort?: number;
   /** Runs before the program and its arguments, e.g. `taskset -c 0`. */
@@ -59,9 +63,13 @@ export async function startNginx(options: NginxOptions): Promise<Nginx> {
   return { pid: child.pid ?? 0, stop };
 }
 
-function configuration({ folder, port, upstreamPort, staticPort }: NginxOptions): string {
-  const site = replaceAll(readFileSync(shipped, 'utf8'), [
-    ['server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`],
+function configuration(options: NginxOptions): string {
+  const { folder, port, upstreamPort, secondPort, staticPort, configuration: file = shipped } = options;
+  const site = replaceAll(readFileSync(file, 'utf8'), [
+    ['server 127.0.0.1:3000', `server 127.0.0.1:${upstreamPort}`],
+    ...(secondPort === undefined
+      ? []
+      : ([['# server 127.0.0.1:3001', `server 127.0.0.1:${secondPort}`]] as const)),
     ['listen 80 default_server;', `listen 127.0.0.1:${port} default_server;`],
     ['listen [::]:80 default_server;', ''],
     ['/var/lib/nginx/masthead', join(folder, 'cache')],
