@@ -21,27 +21,45 @@ export type Comparison = {
   readonly cpuRatio: number;
 };
 
-/**
- * Loads two servers in turn, A B A B, so that what else the machine does falls on both; the medians of each,
- * and the medians of the rounds' ratios.
- */
+/** Loads two servers in turn; the medians of each, and the medians of the rounds' ratios. */
 export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Comparison> {
-  const { seconds, rounds, warmUp = 3 } = plan;
-  for (const side of [ours, theirs]) await load(side.server, side.shots, warmUp);
-  const mine: Load[] = [];
-  const other: Load[] = [];
-  for (let round = 0; round < rounds; round++) {
-    mine.push(await load(ours.server, ours.shots, seconds));
-    other.push(await load(theirs.server, theirs.shots, seconds));
-  }
+  const loads = await loadInTurn(ours, theirs, plan);
   const ratioOf = (figure: (load: Load) => number) =>
-    median(mine.map((one, i) => figure(one) / figure(other[i] ?? one)));
+    median(loads.map(([mine, other]) => figure(mine) / figure(other)));
   return {
-    ours: medianLoad(mine),
-    theirs: medianLoad(other),
+    ours: medianLoad(loads.map(([mine]) => mine)),
+    theirs: medianLoad(loads.map(([, other]) => other)),
     ratio: ratioOf(({ perSecond }) => perSecond),
     cpuRatio: ratioOf(({ cpu }) => cpu),
   };
+}
+
+/** Warms two servers up, then loads them in turn; the loads of each round. */
+export async function loadInTurn(one: Side, other: Side, plan: Plan): Promise<(readonly [Load, Load])[]> {
+  const { seconds, rounds, warmUp = 3 } = plan;
+  for (const { server, shots } of [one, other]) await load(server, shots, warmUp);
+  return inTurn(
+    rounds,
+    () => load(one.server, one.shots, seconds),
+    () => load(other.server, other.shots, seconds),
+  );
+}
+
+/** Does two things in turn, A B B A, so that what else the machine does, and what drifts, falls on both. */
+export async function inTurn<T>(
+  rounds: number,
+  one: () => Promise<T>,
+  other: () => Promise<T>,
+): Promise<(readonly [T, T])[]> {
+  const done: (readonly [T, T])[] = [];
+  for (let round = 0; round < rounds; round++) {
+    if (round % 2 === 0) done.push([await one(), await other()]);
+    else {
+      const last = await other();
+      done.push([await one(), last]);
+    }
+  }
+  return done;
 }
 
 /** One server by itself: the median of its loads. */
@@ -58,6 +76,25 @@ function medianLoad(loads: readonly Load[]): Load {
     perSecond: median(loads.map(({ perSecond }) => perSecond)),
     cpu: median(loads.map(({ cpu }) => cpu)),
   };
+}
+
+/**
+ * Between which of the values the median of all that could be measured lies, with 95 % confidence or more: for ten,
+ * the second and the ninth, with 97.9 % (Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2). Fewer
+ * than six cannot say so much: all of them.
+ */
+export function medianInterval(values: readonly number[]): readonly [number, number] {
+  const sorted = values.toSorted((a, b) => a - b);
+  const last = sorted.length - 1;
+  let left = 0;
+  // The chance that so few of the values lie below the median: a sum of binomial terms.
+  let term = 0.5 ** sorted.length;
+  for (let below = term; ; left++) {
+    term *= (sorted.length - left) / (left + 1);
+    below += term;
+    if (below > 0.025) break;
+  }
+  return [sorted[left] ?? NaN, sorted[last - left] ?? NaN];
 }
 
 export function median(values: readonly number[]): number {

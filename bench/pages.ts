@@ -1,61 +1,44 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compare, measure, type Comparison } from './compare.ts';
-import { startRival, type Measured, type Rival } from './machine.ts';
+import { startRival, type Measured } from './machine.ts';
 import { micros, perSecond, type Finding, type Section } from './report.ts';
 import { record } from './record.ts';
-import type { Recorded } from './rivals/bare-server.ts';
-import { startService, type Service } from './service.ts';
+import { cachedPages, uncachedPages, type Row, type Target } from './rows.ts';
 import type { World } from './world.ts';
-
-/** Every kind of page, in the form it is asked for. */
-const kinds = [
-  { what: 'post, br', path: '/post-0', blog: true, encoding: 'br' },
-  { what: 'post, gzip', path: '/post-0', blog: true, encoding: 'gzip' },
-  { what: 'post, identity', path: '/post-0', blog: true, encoding: 'identity' },
-  { what: 'post, 304', path: '/post-0', blog: true, encoding: 'br', unchanged: true },
-  { what: 'post as markdown', path: '/post-0.md', blog: true, encoding: 'br' },
-  { what: 'blog, br', path: '/', blog: true, encoding: 'br' },
-  { what: 'feed, gzip', path: '/feed.xml', blog: true, encoding: 'gzip' },
-  { what: 'home, br', path: '/', blog: false, encoding: 'br' },
-];
 
 /** Cached pages against a bare server that sends the same bytes with the same headers, and pages made anew. */
 export async function measurePages(world: World): Promise<Section[]> {
-  const service = await startService(world.packageFolder, world.seed.dataDir);
+  const target = await cachedPages.open(world);
   try {
     const cached: Finding[] = [];
-    for (const kind of kinds) cached.push(await againstBareServer(world, service, kind));
+    for (const row of cachedPages.rows) cached.push(await againstBareServer(world, target, row));
     const rivals: Finding[] = [];
-    for (const rival of world.rivals) rivals.push(await againstRival(world, service, rival));
+    for (const rival of world.rivals) rivals.push(await againstRival(world, target, rival));
     return [
-      { title: 'Cached pages', findings: cached },
+      { title: cachedPages.title, findings: cached },
       ...(rivals.length > 0 ? [{ title: 'A post, by other programs', findings: rivals }] : []),
-      { title: 'Pages that are not in the cache', findings: await uncached(world) },
+      { title: uncachedPages.title, findings: await uncached(world) },
     ];
   } finally {
-    await service.stop();
+    await target.stop();
   }
 }
 
-type Kind = (typeof kinds)[number];
-
-async function againstBareServer(world: World, service: Service, kind: Kind): Promise<Finding> {
-  const host = kind.blog ? `${world.seed.slug}.localhost:${service.port}` : `localhost:${service.port}`;
-  const plain = { Host: host, 'Accept-Encoding': kind.encoding };
-  const url = service.origin + kind.path;
-  await record(url, plain);
-  const whole = await record(url, plain);
-  const etag = whole.headers[whole.headers.findIndex((name) => name.toLowerCase() === 'etag') + 1] ?? '';
-  const headers = kind.unchanged ? { ...plain, 'If-None-Match': etag } : plain;
-  const recorded = kind.unchanged ? await record(url, headers) : whole;
-  if (recorded.status !== (kind.unchanged ? 304 : 200)) throw new Error(`${url}: ${recorded.status}`);
-
-  const bare = await startBareServer(world.folder, recorded);
+async function againstBareServer({ folder, plan }: World, target: Target, row: Row): Promise<Finding> {
+  const shots = await row.shots(target);
+  // The first answer may still be made without a cache.
+  await record(shots.url, shots.headers);
+  const recorded = await record(shots.url, shots.headers);
+  if (recorded.status !== (shots.headers?.['If-None-Match'] === undefined ? 200 : 304))
+    throw new Error(`${shots.url}: ${recorded.status}`);
+  const file = join(folder, 'answer.json');
+  writeFileSync(file, JSON.stringify(recorded));
+  const bare = await startRival('bare-server.ts', { ANSWER: file }, recorded.status);
   try {
-    const ours = { server: service, shots: { url, headers } };
-    const theirs = { server: bare, shots: { url: bare.origin + kind.path, headers } };
-    return finding(kind.what, `node:http ${process.versions.node}`, await compare(ours, theirs, world.plan));
+    const theirs = { ...shots, url: bare.origin + new URL(shots.url).pathname };
+    const comparison = await compare({ server: target.server, shots }, { server: bare, shots: theirs }, plan);
+    return finding(row.what, `node:http ${process.versions.node}`, comparison);
   } finally {
     await bare.stop();
   }
@@ -75,14 +58,13 @@ function finding(what: string, rival: string, { ours, theirs, ratio }: Compariso
 /** A server of somebody else, on its own core or not: what it runs on is not ours to choose. */
 async function againstRival(
   world: World,
-  service: Service,
+  { server, origin, blog }: Target,
   { name, url }: World['rivals'][number],
 ): Promise<Finding> {
   const headers = { 'Accept-Encoding': 'gzip' };
-  const host = `${world.seed.slug}.localhost:${service.port}`;
   const ours = {
-    server: service,
-    shots: { url: `${service.origin}/${world.seed.post}`, headers: { ...headers, Host: host } },
+    server,
+    shots: { url: `${origin}/${world.seed.post}`, headers: { ...headers, Host: blog } },
   };
   const unknown: Pick<Measured, 'cpu'> = { cpu: () => NaN };
   const comparison = await compare(ours, { server: unknown, shots: { url, headers } }, world.plan);
@@ -96,17 +78,15 @@ async function againstRival(
   };
 }
 
-/** With a cache too small to keep anything, every request makes its page and compresses it. */
-async function uncached({ packageFolder, seed, plan }: World): Promise<Finding[]> {
-  const service = await startService(packageFolder, seed.dataDir, { PAGE_CACHE_MB: '0' });
+async function uncached(world: World): Promise<Finding[]> {
+  const target = await uncachedPages.open(world);
   try {
     const findings: Finding[] = [];
-    for (const encoding of ['br', 'gzip', 'zstd']) {
-      const headers = { Host: `${seed.slug}.localhost:${service.port}`, 'Accept-Encoding': encoding };
-      const shots = { url: `${service.origin}/${seed.post}`, headers };
-      const { perSecond: rate, cpu } = await measure({ server: service, shots }, plan);
+    for (const { what, shots } of uncachedPages.rows) {
+      const side = { server: target.server, shots: await shots(target) };
+      const { perSecond: rate, cpu } = await measure(side, world.plan);
       findings.push({
-        what: `post of 5 KB, ${encoding}`,
+        what,
         ours: `${perSecond(rate)}, ${micros(cpu)}`,
         rival: null,
         ratio: null,
@@ -116,12 +96,6 @@ async function uncached({ packageFolder, seed, plan }: World): Promise<Finding[]
     }
     return findings;
   } finally {
-    await service.stop();
+    await target.stop();
   }
-}
-
-function startBareServer(folder: string, recorded: Recorded): Promise<Rival> {
-  const file = join(folder, 'answer.json');
-  writeFileSync(file, JSON.stringify(recorded));
-  return startRival('bare-server.ts', { ANSWER: file }, recorded.status);
 }

@@ -5,7 +5,7 @@ import type { Recorded } from './rivals/bare-server.ts';
 const added = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 /** One answer as it comes over the wire, still compressed; `headers` may hold a `Host`. */
-export function record(url: string, headers: Readonly<Record<string, string>>): Promise<Recorded> {
+export function record(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Recorded> {
   return new Promise((resolve, reject) => {
     request(url, { headers }, (answer) => {
       const chunks: Buffer[] = [];

@@ -1,6 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -8,10 +5,10 @@ import { layOutPackage } from '../scripts/build.ts';
 import { measureLists, measurePublishing } from './api.ts';
 import { measureInstall, measureMemory, measureStart } from './footprint.ts';
 import { loader } from './load.ts';
-import { describeMachine } from './machine.ts';
+import { describeMachine, temporaryFolder } from './machine.ts';
 import { measurePages } from './pages.ts';
 import { measureProxy } from './proxy.ts';
-import { report, type Section } from './report.ts';
+import { report, writeReport, type Section } from './report.ts';
 import { seed } from './service.ts';
 import { measureWorkers } from './workers.ts';
 import type { World } from './world.ts';
@@ -54,14 +51,11 @@ const rivals = values.rival.map((text) => {
   return { name, url };
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'masthead-bench-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-
+const folder = temporaryFolder('bench');
 const packageFolder = await layOutPackage(folder);
 const world: World = {
   folder,
-  packageFolder,
+  release: { root: fileURLToPath(new URL('..', import.meta.url)), packageFolder },
   seed: await seed(packageFolder, join(folder, 'seed'), Number(values.posts)),
   plan: { seconds: Number(values.seconds), rounds: Number(values.rounds) },
   rivals,
@@ -75,10 +69,6 @@ const machine = [
 ];
 const text = report(machine, sections);
 process.stdout.write(`${text}\n`);
-if (values.out !== '') {
-  writeFileSync(values.out, text);
-  // As `npm run check` wants it.
-  spawnSync(fileURLToPath(new URL('../node_modules/.bin/oxfmt', import.meta.url)), [values.out]);
-}
+writeReport(values.out, text);
 const missed = sections.flatMap(({ findings }) => findings.filter(({ met }) => !met));
 process.exit(missed.length > 0 ? 1 : 0);

@@ -3,8 +3,6 @@
 // with the resident memory and the heap that is in use after a collection, then the verdict.
 import { once } from 'node:events';
 import { Agent } from 'node:http';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -12,7 +10,7 @@ import { layOutPackage } from '../scripts/build.ts';
 import { request, type Answer } from '../test/support/http.ts';
 import { article } from './article.ts';
 import { median } from './compare.ts';
-import { freePort } from './machine.ts';
+import { freePort, temporaryFolder } from './machine.ts';
 import { seed, startService, type Service } from './service.ts';
 
 const { values } = parseArgs({
@@ -31,10 +29,7 @@ const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 /** MiB that the second half of the run may lie above the first: caches fill, and figures waver. */
 const mayGrow = { resident: 8, heap: 3 };
 
-const folder = mkdtempSync(join(tmpdir(), 'masthead-soak-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-
+const folder = temporaryFolder('soak');
 const packageFolder = await layOutPackage(folder);
 const { dataDir, apiKey } = await seed(packageFolder, join(folder, 'data'), posts);
 const inspectorPort = await freePort();
