@@ -33,7 +33,7 @@ export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
     delete from post_search where rowid = old.doc;
     insert or replace into meta (key, value) values ('search_erasure', 'due');
   end`,
-  sql`insert or replace into meta (key, value) values ('search_erasure', 'due')`,
+  sql`insert into meta (key, value) select 'search_erasure', 'due' from meta where key = 'instance_id'`,
 ];
 
 export const sqliteSearchIndex: SearchIndex = {

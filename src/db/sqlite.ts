@@ -31,7 +31,11 @@ export const sqliteSpelling: Spelling = {
   clusteredTableEnd: sql`strict, without rowid`,
   searchTables: sqliteSearchTables,
   searchErasure: sqliteSearchErasure,
-  rewritten: [sql`insert into meta (key, value) values (${sql.lit(rewriteDue)}, 'due')`],
+  rewritten: [
+    // A new database has no id yet, and nothing that was deleted.
+    sql`insert into meta (key, value)
+      select ${sql.lit(rewriteDue)}, 'due' from meta where key = 'instance_id'`,
+  ],
 };
 
 /**

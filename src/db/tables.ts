@@ -24,7 +24,10 @@ export type Tables = {
   processes: ProcessesTable;
 };
 
-/** Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. */
+/**
+ * Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. With
+ * SQLite also `mark` (`db/sqlite-marks.ts`), `search_erasure` (`services/erasure.ts`) and `rewrite` (`db/sqlite.ts`).
+ */
 type MetaTable = { key: string; value: string };
 
 /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */
