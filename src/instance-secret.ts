@@ -57,11 +57,11 @@ export async function checkSecret(
       : state === 'other';
   if (!isOther) return null;
   const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
-  return `${place} is not the one that this database was served with: ${mend}.`;
+  return `${place} is not the one that this database was served with: put that one ${mend}`;
 }
 
 const mend =
-  "put that one back from your backup, since mail that waits opens with it alone; if it is lost for good, run 'masthead adopt-secret'";
+  "back from your backup, since waiting mail opens with it alone; if it is lost for good, run 'masthead adopt-secret'.";
 
 function secretFile({ dataDir }: Config): string {
   return join(dataDir, 'secret');
@@ -82,7 +82,7 @@ async function ownSecret(file: string, databaseFile: string, options: SearchOpti
       `The secret ${file} cannot be read or made (${reason}): check its owner, or set SECRET.`,
     );
   }
-  throw new StartError(`There is no secret at ${file}, and SECRET is not set: ${mend}.`);
+  throw new StartError(`There is no secret at ${file}, and SECRET is not set: put it ${mend}`);
 }
 
 async function hasHadOne(databaseFile: string): Promise<boolean> {

@@ -131,7 +131,7 @@ describe('a start that cannot work ends with exit code 1 and one line', { concur
     ],
     [
       'the secret is lost',
-      /^There is no secret at .*\/secret, and SECRET is not set: put that one back from your backup/,
+      /^There is no secret at .*\/secret, and SECRET is not set: put it back from your backup/,
       async (dataDir) => {
         await madeDatabase(dataDir);
         await rm(join(dataDir, 'secret'));

@@ -24,8 +24,7 @@ type Env = Readonly<Record<string, string>>;
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
 const hour = 3_600_000;
 const notTheOne = /is not the one that this database was served with: put that one back.*adopt-secret'\.$/;
-const missing =
-  /^There is no secret at .*\/secret, and SECRET is not set: put that one back.*adopt-secret'\.$/;
+const missing = /^There is no secret at .*\/secret, and SECRET is not set: put it back.*adopt-secret'\.$/;
 
 let dir = '';
 let last = 0;
@@ -284,7 +283,9 @@ for (const engine of engines) {
 
 describe('a lost DATA_DIR/secret', () => {
   test('is named by every start and command, none makes another, and put back it opens the mail', async (t) => {
-    const env: Env = { ...(await newPlace('sqlite')), ...bySmtp() };
+    // Long, so that nothing that says what to do is cut.
+    const place = join(dir, 'a'.repeat(200));
+    const env: Env = { ...(await newPlace('sqlite')), DATA_DIR: place, ...bySmtp() };
     await queueMail(env, 'ada');
     const file = join(env['DATA_DIR'] ?? '', 'secret');
     await rename(file, `${file}-lost`);
@@ -300,6 +301,7 @@ describe('a lost DATA_DIR/secret', () => {
     assert.equal(examined.code, 1);
     assert.match(examined.about('secret')?.detail ?? '', missing);
     assert.equal(examined.about('counts')?.state, 'ok');
+    assert.match((await masthead(['doctor'], env)).stdout, /^wrong +secret .*'masthead adopt-secret'\.$/m);
     await writeFile(file, 'cut short');
     assert.match((await doctor(env)).about('secret')?.detail ?? '', /is shorter than 32 characters/);
     await rm(file);

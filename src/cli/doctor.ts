@@ -9,6 +9,8 @@ import { table } from './table.ts';
 
 /** Free space below which somebody should look, bytes. */
 const littleSpace = 1024 ** 3;
+/** What to do stands at the end of a detail, which may name several paths, characters. */
+const longestDetail = 10_000;
 
 export const doctor: Command = {
   name: 'doctor',
@@ -42,7 +44,13 @@ export const doctor: Command = {
       )),
     ];
     if (call.has('json')) call.outJson(findings);
-    else call.out(table(findings.map(({ state, what, detail }) => [state, what, detail])));
+    else
+      call.out(
+        table(
+          findings.map(({ state, what, detail }) => [state, what, detail]),
+          longestDetail,
+        ),
+      );
     return findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   },
 };
