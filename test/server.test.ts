@@ -281,8 +281,8 @@ describe('SIGTERM', () => {
       },
       { code: 'ECONNREFUSED' },
     );
-    const last = await list();
-    assert.deepEqual([last.status, last.headers.connection], [200, 'close']);
+    const final = await list();
+    assert.deepEqual([final.status, final.headers.connection], [200, 'close']);
     assert.equal(await server.exited, 0);
   });
 

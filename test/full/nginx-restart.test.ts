@@ -109,7 +109,7 @@ async function startPair(t: TestContext, engine: EngineName) {
         .selectFrom(table)
         .select((row) => row.fn.countAll<number>().as('total'))
         .executeTakeFirstOrThrow();
-    return { posts: Number((await count('posts')).total), comments: Number((await count('comments')).total) };
+    return { posts: (await count('posts')).total, comments: (await count('comments')).total };
   };
   return {
     baseUrl,
