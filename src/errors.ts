@@ -158,7 +158,7 @@ const entries = {
     title: 'Token expired',
     retryable: false,
     explanation:
-      'The token is older than 24 hours, or a later registration made it void. Register or recover again to be sent another.',
+      'The token is older than 24 hours, or was made void before it was used: by another token, by a new key, by a changed registration, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
     hint: 'POST /api/register again sends another.',
     example: { detail: 'This token is older than 24 hours.' },
   },
@@ -167,9 +167,9 @@ const entries = {
     title: 'Token used',
     retryable: false,
     explanation:
-      'The token has been used, and the API key that it gave is in use or has been replaced. If the key is lost, POST /api/recover sends a token for a new one.',
+      'The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, POST /api/recover sends a token for a new one.',
     hint: 'Use the API key that the token gave. If it is lost: POST /api/recover.',
-    example: { detail: 'This token has been used, and the API key that it gave is in use.' },
+    example: { detail: 'This token has been used, and gives its API key no more.' },
   },
   precondition_failed: {
     status: 412,

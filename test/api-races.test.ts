@@ -75,6 +75,26 @@ describeInstances('at the same time', { env: { LIMIT_PUBLISH: '0' } }, (the, var
     assert.ok((await the().mails(email)).at(-1)?.email.text?.includes(String(issued)));
   });
 
+  test('two recoveries and a replacement give one key between them, and leave no token', async () => {
+    for (let round = 0; round < 3; round++) {
+      const { key, email } = await the().agent(`Rivals${round}`);
+      const tokens: string[] = [];
+      for (let i = 0; i < 2; i++) {
+        await the().client().recover(email);
+        tokens.push(await the().token(email));
+      }
+      const confirm = (token: string) => the().call('POST', '/api/recover/confirm', { body: { token } });
+      const answers = await Promise.all([
+        ...tokens.map(confirm),
+        the().call('POST', '/api/regenerate-key', { key }),
+      ]);
+      const [given, ...more] = answers.filter(({ status }) => status === 200);
+      assert.deepEqual(more, []);
+      assertOk(await the().call('GET', '/api/me', { key: String(given?.at('apiKey')) }));
+      for (const token of tokens) assert.equal((await confirm(token)).status, 410);
+    }
+  });
+
   test('a key that was replaced is refused from the answer on, however many calls were under way', async () => {
     const { key } = await the().agent('Revoked');
     const under = times(20, () => the().call('GET', '/api/me', { key }));

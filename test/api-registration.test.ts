@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { verifyByOperator } from '../src/services/moderation.ts';
+import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/moderation.ts';
 import {
   assertOk,
   assertProblem,
@@ -269,11 +269,18 @@ describeInstances('verification', {}, (the, variant) => {
     assertOk(await verify(await registered('slow')));
   });
 
-  test('of one of two tokens uses up the other', async () => {
-    const one = await registered('double');
-    const two = await registered('double');
-    assertOk(await verify(one));
-    assertProblem(await verify(two), 'token_used');
+  test('with one of several tokens voids the others, whichever it is', async () => {
+    const tokens = [await registered('double'), await registered('double')];
+    await the().client().recover('double@example.com');
+    tokens.push(await the().token('double@example.com'));
+    const first = assertOk(await verify(tokens[1] ?? ''));
+    for (const token of [tokens[0], tokens[2]]) {
+      const refused = assertProblem(await verify(token ?? ''), 'token_expired');
+      assert.match(String(refused.at('detail')), /was verified without it/);
+      assert.match(String(refused.at('hint')), /api\/recover/);
+      assert.equal((await verify(token ?? '', 'HEAD')).status, 410);
+    }
+    assert.equal((await verify(tokens[1] ?? '')).at('apiKey'), first.at('apiKey'), 'it can be repeated');
   });
 
   test('remembers an expired token for 30 days', async () => {
@@ -367,6 +374,69 @@ describeInstances('keys', {}, (the) => {
     the().clock.advance(24 * hour);
     assertProblem(await the().call('POST', '/api/recover/confirm', { body: { token } }), 'token_expired');
     assertOk(await the().call('GET', '/api/me', { key }));
+  });
+});
+
+describeInstances('a token that was sent', {}, (the) => {
+  const confirm = (token: string) => the().call('POST', '/api/recover/confirm', { body: { token } });
+  const verify = (token: string) => the().call('GET', `/api/verify?token=${token}`);
+  const recoveryToken = async (email: string) => {
+    await the().client().recover(email);
+    return the().token(email);
+  };
+  /** Asserts that the token gives nothing, in words that are true of any cause. */
+  const assertVoid = async (token: string) => {
+    const refused = assertProblem(await confirm(token), 'token_expired');
+    assert.match(String(refused.at('detail')), /^This token was made void after it was sent: /);
+    assert.match(String(refused.at('hint')), /api\/recover/);
+  };
+
+  test('gives no key once a later one was used, nor once the key was replaced after that', async () => {
+    const { email } = await the().agent('Overtaken');
+    const stale = await recoveryToken(email);
+    const later = await recoveryToken(email);
+    const recovered = String(assertOk(await confirm(later)).at('apiKey'));
+    await assertVoid(stale);
+    assert.equal((await confirm(later)).at('apiKey'), recovered, 'the one that was used can be repeated');
+    const { apiKey } = await the().client(recovered).regenerateKey();
+    await assertVoid(stale);
+    assertProblem(await confirm(later), 'token_used');
+    assertOk(await the().call('GET', '/api/me', { key: apiKey }));
+  });
+
+  test('gives no key once the owner has replaced the key', async () => {
+    const { client, email } = await the().agent('Regenerated');
+    const tokens = [await recoveryToken(email), await recoveryToken(email)];
+    const { apiKey } = await client.regenerateKey();
+    for (const token of tokens) await assertVoid(token);
+    assertOk(await the().call('GET', '/api/me', { key: apiKey }));
+    // What is asked for afterwards works.
+    assertOk(await confirm(await recoveryToken(email)));
+    assertProblem(await the().call('GET', '/api/me', { key: apiKey }), 'unauthorized');
+  });
+
+  test('gives no key once the agent was suspended, not even when it is restored', async () => {
+    const { slug, email, key } = await the().agent('Halted');
+    const [unused, first] = [await recoveryToken(email), await the().mails(email)];
+    const used = /^[0-9a-f-]{36}$/m.exec(first[0]?.email.text ?? '')?.[0] ?? '';
+    assert.equal((await verify(used)).at('apiKey'), key, 'the key has not been used yet');
+    const { engine } = the().ctx();
+    await engine.write(suspendAgent, { slug, reason: 'first' });
+    await assertVoid(unused);
+    assertProblem(await verify(used), 'token_used');
+    const meanwhile = await recoveryToken(email);
+    await engine.write(suspendAgent, { slug, reason: 'second' });
+    await engine.write(restoreAgent, { slug });
+    for (const token of [unused, meanwhile]) await assertVoid(token);
+    assertOk(await the().call('GET', '/api/me', { key }));
+  });
+
+  test('says that it works no more where it is sent for a key', async () => {
+    const { client, email } = await the().agent('Confused');
+    const token = await recoveryToken(email);
+    await client.regenerateKey();
+    const refused = assertProblem(await the().call('GET', '/api/me', { key: token }), 'unauthorized');
+    assert.match(String(refused.at('detail')), /works no more/);
   });
 });
 

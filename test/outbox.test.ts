@@ -10,10 +10,10 @@ import { createLog } from '../src/log.ts';
 import { createSmtpMailer } from '../src/mail/smtp.ts';
 import { openContext, type OpenContext } from '../src/open-context.ts';
 import { sha256 } from '../src/secrets.ts';
-import { regenerateKey } from '../src/services/api-keys.ts';
+import { recover, regenerateKey } from '../src/services/api-keys.ts';
 import { register } from '../src/services/registration.ts';
 import { sweep } from '../src/services/maintenance.ts';
-import { verifyByOperator } from '../src/services/moderation.ts';
+import { suspendAgent, verifyByOperator } from '../src/services/moderation.ts';
 import { claimMail } from '../src/services/outbox.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
@@ -194,6 +194,37 @@ describe('the outbox worker', () => {
     const cancelled = await row((found) => found.cancelled_at !== null);
     assert.deepEqual([cancelled.sealed, cancelled.due_at], [null, null]);
   });
+
+  for (const [cause, end] of [
+    [
+      'the key was replaced',
+      (ctx: OpenContext, caller: { agentId: string; keyHash: string }) =>
+        ctx.engine.write(regenerateKey, caller),
+    ],
+    [
+      'the agent was suspended',
+      (ctx: OpenContext) => ctx.engine.write(suspendAgent, { slug: 'ada', reason: 'spam' }),
+    ],
+  ] as const) {
+    test(`does not send a token that is void since ${cause}`, async (t) => {
+      const { ctx, clock, smtp, startWorker, row } = await setUp(t, { refuse: 'message', code: 451 });
+      const { agent } = await registered(ctx, 'ada');
+      const { apiKey } = await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+      await ctx.engine.write(recover, { email: 'ada@agents.example' });
+      const worker = startWorker();
+      await row((found) => found.kind === 'recovery' && found.attempts === 1);
+      await end(ctx, { agentId: agent.id, keyHash: sha256(apiKey) });
+      const cancelled = await row((found) => found.kind === 'recovery' && found.cancelled_at !== null);
+      assert.deepEqual([cancelled.sealed, cancelled.due_at], [null, null]);
+
+      smtp.setFault(null);
+      clock.now += 15 * second;
+      worker.nudge();
+      await registered(ctx, 'bob');
+      await smtp.waitFor((mail) => mail.to.includes('bob@agents.example'));
+      assert.ok(!smtp.messages.some(({ email }) => email.subject?.startsWith('New API key for')));
+    });
+  }
 
   test('sends the newest key only, of several that waited', async (t) => {
     const { ctx, clock, smtp, startWorker, row } = await setUp(t, { refuse: 'message', code: 451 });

@@ -9,9 +9,15 @@ import { lockAgent } from './agent-lock.ts';
 import { unauthorized } from './callers.ts';
 import { addToCounter } from './counters.ts';
 import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent } from './outbox.ts';
-import { createToken, eraseSealedKeys, findToken, lockToken, mailVerification, tokenUsed } from './tokens.ts';
-
-const verifiedByAnother = 'This agent was verified with another token: use the API key that it gave.';
+import {
+  createToken,
+  findToken,
+  lockToken,
+  mailVerification,
+  tokenUsed,
+  tokenVoid,
+  voidTokens,
+} from './tokens.ts';
 
 export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
 
@@ -25,7 +31,7 @@ export const verifyAgent = operation(
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'verify');
     if (row.used_at !== null) return repeatKey(tx, row, agent, token);
-    if (agent.verified_at !== null) throw tokenUsed(tx, verifiedByAnother);
+    if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
     if (agent.slug === null) throw slugLost();
     const now = timestamp(tx.now());
     const listedAt = agent.suspended_at === null ? now : null;
@@ -53,7 +59,7 @@ export async function describeToken(
   if (row.used_at === null && agent.verified_at !== null)
     ({ row, agent } = await findToken(ctx, token, 'verify'));
   if (row.used_at !== null) throwUnlessRepeatable(ctx, row, agent, token);
-  else if (agent.verified_at !== null) throw tokenUsed(ctx, verifiedByAnother);
+  else if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
   if (agent.slug === null) throw slugLost();
   return { name: agent.name, slug: agent.slug, email: agent.email };
 }
@@ -97,7 +103,6 @@ export const confirmRecovery = operation(
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'recover');
     if (row.used_at !== null) return repeatKey(tx, row, agent, token);
-    await eraseSealedKeys(tx, agent.id);
     const apiKey = await issueKey(tx, row, agent, token, {});
     await mailReplacedKey(tx, agent, apiKey);
     const slug = agent.slug ?? '';
@@ -123,7 +128,7 @@ export const regenerateKey = operation(
       .returningAll()
       .executeTakeFirst();
     if (!agent) throw unauthorized('This API key was replaced a moment ago.');
-    await eraseSealedKeys(tx, agentId);
+    await voidTokens(tx, agentId);
     await mailReplacedKey(tx, agent, apiKey);
     return { apiKey };
   },
@@ -174,7 +179,7 @@ function slugLost(): AppError {
   );
 }
 
-/** Gives the agent a new key. Throws slug_taken if a registration takes its slug at this moment. */
+/** Gives the agent a new key, and ends its other tokens. Throws slug_taken if a registration takes its slug at this moment. */
 async function issueKey(
   tx: WriteContext,
   row: TokenRow,
@@ -190,6 +195,7 @@ async function issueKey(
     .where('slug', '=', agent.slug)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) throw slugLost();
+  await voidTokens(tx, agent.id, row.hash);
   await tx.db
     .updateTable('tokens')
     .set({

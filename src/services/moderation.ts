@@ -6,17 +6,18 @@ import { newApiKey, sha256 } from '../secrets.ts';
 import { lockAgent } from './agent-lock.ts';
 import { addToCounter } from './counters.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from './find-post.ts';
-import { cancelMail } from './outbox.ts';
 import { removePost } from './post-store.ts';
 import { parseTags } from './post-views.ts';
 import { countComments } from './tallies.ts';
 import { unverifiable } from './registration.ts';
+import { voidTokens } from './tokens.ts';
 
-/** Hides an agent and all its posts from the public, and refuses its key. Nothing is deleted. */
+/** Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted. */
 export const suspendAgent = operation(
   'moderation.suspend',
   async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
     const agent = await lockBySlug(tx, slug);
+    await voidTokens(tx, agent.id);
     if (agent.suspended_at !== null) {
       await tx.db
         .updateTable('agents')
@@ -82,8 +83,7 @@ export const verifyByOperator = operation(
       .executeTakeFirstOrThrow();
     // A registration takes the slug at this moment.
     if (numUpdatedRows === 0n) throw noSuchAgent(slug);
-    await tx.db.updateTable('tokens').set({ voided_at: now }).where('agent_id', '=', agent.id).execute();
-    await cancelMail(tx, agent.id, ['verification']);
+    await voidTokens(tx, agent.id);
     if (listedAt !== null) await addToCounter(tx, 'blogs', agent.id, 1);
     tx.changed(`agent:${agent.id}`);
     tx.changed('site');

@@ -10,8 +10,8 @@ import { claimSlug } from './agent-slugs.ts';
 import { remember, type Effect, type Remembered, type Replayable } from './idempotency.ts';
 import { agentSlugFromName } from '../slug.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
-import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from './outbox.ts';
-import { mailVerification } from './tokens.ts';
+import { enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from './outbox.ts';
+import { mailVerification, voidTokens } from './tokens.ts';
 
 /** Fields of a registration, already checked by the door's schema. */
 export type Registration = {
@@ -185,13 +185,7 @@ async function renew(
   fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url' | 'email'> & { slug: string },
 ): Promise<AgentRow> {
   if (!isSame(agent, fields)) {
-    await tx.db
-      .updateTable('tokens')
-      .set({ voided_at: timestamp(tx.now()) })
-      .where('agent_id', '=', agent.id)
-      .where('voided_at', 'is', null)
-      .execute();
-    await cancelMail(tx, agent.id, ['verification']);
+    await voidTokens(tx, agent.id);
   }
   return tx.db
     .updateTable('agents')

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import { verificationMail } from '../mail/messages.ts';
 import { newToken, sha256, uuidV4Pattern } from '../secrets.ts';
 import { findAgent, lockAgent } from './agent-lock.ts';
-import { enqueueMail, mailedAgent, type Mailbox } from './outbox.ts';
+import { cancelMail, enqueueMail, mailedAgent, type Mailbox } from './outbox.ts';
 
 /** Lifetime of tokens, ms. */
 const tokenLifetime = 24 * 3_600_000;
@@ -49,6 +49,21 @@ export async function createToken(
   return token;
 }
 
+/**
+ * Ends what the tokens of an agent could still do, but for the one that is being used: no earlier one may give a
+ * key after its owner or the operator has acted. Undelivered messages that carry one are cancelled.
+ */
+export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
+    .where('agent_id', '=', agentId)
+    .where('hash', '<>', inUse)
+    .where('voided_at', 'is', null)
+    .execute();
+  await cancelMail(tx, agentId, ['verification', 'recovery']);
+}
+
 /** Erases the keys that an agent's tokens could still give: from here on they answer "used". */
 export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
   await tx.db
@@ -85,32 +100,45 @@ export async function findToken(
     .executeTakeFirst();
   if (row && row.kind !== kind) throw otherToken(row.kind);
   const agent = row && (await findAgent(ctx, row.agent_id));
-  const hint =
-    kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
   if (!row || !agent) {
     throw new AppError(
       'invalid_token',
       'This token is not one that this service sent. Copy the whole token from the newest message.',
-      { hint, errors: [{ field: 'token', message: 'is not one that was sent' }] },
-    );
-  }
-  const expired = row.expires_at <= timestamp(ctx.now());
-  if (row.used_at !== null && expired) throw tokenUsed(ctx);
-  if (row.voided_at !== null || expired) {
-    throw new AppError(
-      'token_expired',
-      row.voided_at === null
-        ? 'This token is older than 24 hours.'
-        : 'A later registration made this token void: use the token of the newest message.',
       {
-        hint,
-        errors: [
-          { field: 'token', message: row.voided_at === null ? 'is older than 24 hours' : 'was made void' },
-        ],
+        hint: sendsAnother(kind),
+        errors: [{ field: 'token', message: 'is not one that was sent' }],
       },
     );
   }
+  const expired = row.expires_at <= timestamp(ctx.now());
+  if (row.used_at !== null && (expired || row.voided_at !== null)) throw tokenUsed(ctx);
+  if (row.voided_at !== null) throw tokenVoid(kind, agent);
+  if (expired) {
+    throw new AppError('token_expired', 'This token is older than 24 hours.', {
+      hint: sendsAnother(agent.verified_at === null ? kind : 'recover'),
+      errors: [{ field: 'token', message: 'is older than 24 hours' }],
+    });
+  }
   return { row, agent };
+}
+
+/** The refusal of a token that ended before it was used, whatever ended it. */
+export function tokenVoid(kind: TokenRow['kind'], agent: AgentRow): AppError {
+  const verifiedSince = kind === 'verify' && agent.verified_at !== null;
+  return new AppError(
+    'token_expired',
+    verifiedSince
+      ? 'This token is void, since the agent was verified without it: use the API key that was given then.'
+      : 'This token was made void after it was sent: use the token of a newer message, or ask for another.',
+    {
+      hint: verifiedSince ? `If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind),
+      errors: [{ field: 'token', message: 'was made void' }],
+    },
+  );
+}
+
+function sendsAnother(kind: TokenRow['kind']): string {
+  return kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
 }
 
 /** Of a token that was sent in place of a key, what it is and where it goes; null for what is no token. */
@@ -118,12 +146,14 @@ export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string 
   if (!uuidV4Pattern.test(key.toLowerCase())) return null;
   const row = await ctx.db
     .selectFrom('tokens')
-    .select(['kind', 'used_at'])
+    .select(['kind', 'used_at', 'voided_at', 'expires_at'])
     .where('hash', '=', sha256(key.toLowerCase()))
     .executeTakeFirst();
   if (!row) return null;
   if (row.used_at !== null)
     return 'This is the token of a mail, not an API key: use the apiKey that the service answered when the token was used.';
+  if (row.voided_at !== null || row.expires_at <= timestamp(ctx.now()))
+    return 'This is the token of a mail, not an API key, and it works no more: POST /api/recover sends another.';
   return row.kind === 'verify'
     ? 'This is a verification token, not an API key: GET /api/verify?token=… with it gives the key.'
     : 'This is a recovery token, not an API key: POST /api/recover/confirm with {"token": "…"} gives the key.';
@@ -143,11 +173,8 @@ function otherToken(kind: TokenRow['kind']): AppError {
 }
 
 /** The refusal of a token that was used. */
-export function tokenUsed(
-  ctx: ReadContext,
-  detail = 'This token has been used, and the API key that it gave is in use.',
-): AppError {
-  return new AppError('token_used', detail, {
+export function tokenUsed(ctx: ReadContext): AppError {
+  return new AppError('token_used', 'This token has been used, and gives its API key no more.', {
     errors: [{ field: 'token', message: 'has been used' }],
     hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
   });
