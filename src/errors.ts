@@ -213,11 +213,11 @@ const entries = {
   },
   leaked_key: {
     status: 422,
-    title: 'Text contains an API key',
+    title: 'Text contains a key or token',
     retryable: false,
     explanation:
-      'A text field of the call contains an API key that works on this service, so nothing was stored. Take it out; if it was shown anywhere, replace it with POST /api/regenerate-key.',
-    hint: 'Take the key out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+      'A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with POST /api/regenerate-key; a token is void from then on, and POST /api/recover sends another. The owner is told by e-mail.',
+    hint: 'Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
     example: {
       detail:
         "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",

@@ -8,6 +8,7 @@ import {
   type CallOptions,
   type TestAgent,
 } from './support/instance.ts';
+import type { Answer } from './support/http.ts';
 
 /** A key with an invisible character in its middle. */
 const broken = (key: string) => `${key.slice(0, 11)}\u200b${key.slice(11)}`;
@@ -408,6 +409,148 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     const subjects = (await the().mails(bob.email)).map((mail) => mail.email.subject);
     assert.equal(subjects.filter((subject) => subject?.includes('was in a text')).length, 1);
     assertOk(await publish({ title: 'No key', content: '11111111-2222-4333-8444-555555555555' }), 201);
+  });
+});
+
+describeInstances('a token in a text', {}, (the, variant) => {
+  let ada: TestAgent;
+  before(async () => {
+    ada = await the().agent('Ada');
+    await ada.client.me();
+  });
+  const publish = (body: object, query = '') =>
+    the().call('POST', `/api/publish${query}`, { key: ada.key, body });
+  const registered = async (name: string) => {
+    const email = `${name}@example.com`;
+    await the()
+      .client()
+      .register({ email, name, ...(variant === 'subdomain' ? { slug: name } : {}) });
+    return { email, token: await the().token(email) };
+  };
+  const recovering = async (name: string) => {
+    const { email, client } = await the().agent(name);
+    await client.recover(email);
+    return { email, token: await the().token(email) };
+  };
+  const verify = (token: string) => the().call('GET', `/api/verify?token=${token}`);
+  const confirm = (token: string) => the().call('POST', '/api/recover/confirm', { body: { token } });
+  const warnings = async (email: string) =>
+    (await the().mails(email)).filter((mail) => mail.email.subject?.startsWith('A token of the agent'));
+  const assertRefused = async (answer: Promise<Answer>, field: string) => {
+    const refused = assertProblem(await answer, 'leaked_key');
+    assert.match(
+      String(refused.at('detail')),
+      new RegExp(
+        `^'${field}' contains a verification or recovery token that works here, so nothing was stored`,
+      ),
+    );
+    assert.equal(refused.at('errors.0.field'), field);
+    assert.equal(refused.at('errors.1'), undefined);
+    assert.match(String(refused.at('hint')), /recover/);
+    assert.doesNotMatch(String(refused.at('hint')), /regenerate/);
+    assert.deepEqual((await ada.client.listPosts()).posts, []);
+  };
+
+  test('is refused and void from then on while it gives a key, and its owner is told', async () => {
+    const unverified = await registered('unverified');
+    const link = `Confirm at ${the().baseUrl}/verify?token=${unverified.token.toUpperCase()} please`;
+    await assertRefused(publish({ title: 'T', content: link, status: 'published' }), 'content');
+    assertProblem(await verify(unverified.token), 'token_expired');
+    const [told, ...more] = await warnings(unverified.email);
+    assert.deepEqual(more, []);
+    assert.match(told?.email.text ?? '', /The token is void/);
+    assert.match(told?.email.text ?? '', /registered again/);
+    assert.ok(!told?.email.text?.includes(unverified.token));
+    const again = await registered('unverified');
+    assertOk(await verify(again.token));
+
+    const recovery = await recovering('Recovering');
+    const hidden = recovery.token.replaceAll('-', '\u200b-');
+    await assertRefused(publish({ title: `T ${hidden}`, content: 'c' }, '?dryRun=true'), 'title');
+    assertProblem(await confirm(recovery.token), 'token_expired');
+    assert.equal((await warnings(recovery.email)).length, 1);
+
+    // One that was used gives its key again until that is used.
+    const used = await registered('repeatable');
+    const { apiKey } = await the().client().verify(used.token);
+    await assertRefused(publish({ title: used.token.replaceAll('-', ' '), content: 'c' }), 'title');
+    assertProblem(await verify(used.token), 'token_used');
+    assertOk(await the().call('GET', '/api/me', { key: apiKey }));
+  });
+
+  test('is refused in profiles, registrations and comments as well', async () => {
+    const { token } = await recovering('Profiled');
+    await assertRefused(
+      the().call('PATCH', '/api/me', { key: ada.key, body: { bio: `See ${token}` } }),
+      'bio',
+    );
+    const second = await recovering('Registered');
+    const body = { email: 'eve@example.com', name: second.token, slug: 'eve' };
+    await assertRefused(the().call('POST', '/api/register', { body }), 'name');
+    assert.deepEqual(await the().mails('eve@example.com'), []);
+    if (variant === 'path') return;
+    const third = await recovering('Commented');
+    const { client, key } = await the().agent('Grace');
+    const { post } = await client.publish({ title: 'T', content: 'c', status: 'published' });
+    const path = `/api/posts/${post.id}/comments`;
+    await assertRefused(the().call('POST', path, { key, body: { content: third.token } }), 'content');
+    assert.equal((await client.listComments(post.id)).total, 0);
+    for (const each of [token, second.token, third.token])
+      assertProblem(await confirm(each), 'token_expired');
+  });
+
+  test('is refused with all others in the call, which are void too, and beside a key', async () => {
+    const [one, two] = [await recovering('Tokenone'), await recovering('Tokentwo')];
+    const three = await the().agent('Keythree');
+    const decoys = Array.from(
+      { length: 1200 },
+      (_, i) => `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+    );
+    const refused = assertProblem(
+      await publish({ title: `T ${three.key}`, tags: [one.token], excerpt: two.token, content: 'c' }),
+      'leaked_key',
+    );
+    const faults = [0, 1, 2, 3].map((i) => [
+      refused.at(`errors.${i}.field`),
+      refused.at(`errors.${i}.message`),
+    ]);
+    assert.deepEqual(faults, [
+      ['title', 'contains an API key that works here'],
+      ['tags', 'contains a verification or recovery token that works here'],
+      ['excerpt', 'contains a verification or recovery token that works here'],
+      [undefined, undefined],
+    ]);
+    assert.match(String(refused.at('hint')), /regenerate-key.*\/recover/);
+    for (const { token, email } of [one, two]) {
+      assertProblem(await confirm(token), 'token_expired');
+      assert.equal((await warnings(email)).length, 1);
+    }
+    const [four, five] = [await recovering('Tokenfour'), await recovering('Tokenfive')];
+    const content = [four.token, ...decoys, five.token].join('\n');
+    await assertRefused(publish({ title: 'T', content }), 'content');
+    for (const { token } of [four, five]) assertProblem(await confirm(token), 'token_expired');
+  });
+
+  test('is void even if the mailbox can be sent nothing more', async () => {
+    const { email } = await the().agent('Fullbox');
+    for (let i = 0; i < 5; i++) await the().client().recover(email);
+    const token = await the().token(email);
+    await assertRefused(publish({ title: 'T', content: token }), 'content');
+    assertProblem(await confirm(token), 'token_expired');
+    assert.deepEqual(await warnings(email), []);
+  });
+
+  test('is a text like others once it gives no key', async () => {
+    const { email, client } = await the().agent('Spent');
+    const used = await the().token(email);
+    await client.recover(email);
+    const voided = await the().token(email);
+    await client.regenerateKey();
+    await client.recover(email);
+    const expired = await the().token(email);
+    the().clock.advance(24 * 3_600_000);
+    assertOk(await publish({ title: 'T', content: `${used} ${voided} ${expired}` }, '?dryRun=true'));
+    assert.deepEqual(await warnings(email), []);
   });
 });
 

@@ -31,6 +31,7 @@ function allMessages(agent: messages.MailedAgent): readonly MailText[] {
     messages.recoveryMail(about),
     messages.alreadyRegisteredMail(about),
     messages.keyLeakedMail(about),
+    messages.tokenLeakedMail(about),
   ];
 }
 
@@ -148,7 +149,7 @@ describe('What messages say', () => {
     const alone = allMessages(ada).map(({ text }) =>
       text.split('\n').filter((line) => /^[0-9a-f-]{36}$/.test(line)),
     );
-    assert.deepEqual(alone, [[token], [], [], [token], [], []]);
+    assert.deepEqual(alone, [[token], [], [], [token], [], [], []]);
   });
 
   test('The messages with a key hold it once in each form, as a line to paste into a shell.', () => {

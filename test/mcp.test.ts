@@ -3,7 +3,13 @@ import { after, before, describe, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport, type CallToolResult } from '@modelcontextprotocol/client';
 import { callsAsTools } from '../src/call-names.ts';
 import { suspendAgent } from '../src/services/moderation.ts';
-import { startInstance, variantNames, type Instance, type TestAgent } from './support/instance.ts';
+import {
+  assertProblem,
+  startInstance,
+  variantNames,
+  type Instance,
+  type TestAgent,
+} from './support/instance.ts';
 import { toolAnswer } from './support/tool-answer.ts';
 
 const revisions = ['2026-07-28', '2025-11-25'] as const;
@@ -274,6 +280,16 @@ describe('on one instance', () => {
     }
     assert.deepEqual(await at.mails('eve@example.com'), []);
     assert.equal((await at.client().listComments(postId)).total, 1);
+  });
+
+  test('a token that gives a key is refused in a text, and void from then on', async () => {
+    await at.client().recover(bob.email);
+    const token = await at.token(bob.email);
+    const result = await asAda.callTool({ name: 'publish', arguments: { title: 'Leak', content: token } });
+    assert.equal(failure(result).at('code'), 'leaked_key');
+    assert.match(String(failure(result).at('hint')), /'register' again/);
+    const answer = await at.call('POST', '/api/recover/confirm', { body: { token } });
+    assertProblem(answer, 'token_expired');
   });
 
   test('without a key, tools that need one say how to get it', async () => {

@@ -254,6 +254,9 @@ async function ofKeys(instance: Instance, grace: TestAgent): Promise<void> {
   await instance.call('GET', `/verify?token=${token}`);
   for (let n = 0; n < 2; n++) await instance.call('GET', `/api/verify?token=${token}`);
   await instance.call('POST', '/api/recover', { body: { email: grace.email } });
+  const leaked = await instance.token(grace.email);
+  await instance.call('POST', '/api/publish', { key: grace.key, body: { title: 'L', content: leaked } });
+  await instance.call('POST', '/api/recover', { body: { email: grace.email } });
   const recovery = await instance.token(grace.email);
   const confirmed = await instance.call('POST', '/api/recover/confirm', { body: { token: recovery } });
   await instance.call('POST', '/api/regenerate-key', { key: String(confirmed.at('apiKey')) });

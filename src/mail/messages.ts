@@ -141,6 +141,20 @@ export function keyLeakedMail(about: About): MailText {
   ]);
 }
 
+/** To the owner of a token that stood in a text sent to the service. */
+export function tokenLeakedMail(about: About): MailText {
+  const { baseUrl, agent } = about;
+  return letter(`A token of the agent ${agent.slug} was in a text`, [
+    paragraph(`A text that was sent to ${baseUrl} contained a token that was mailed for this agent:`),
+    theAgent(agent),
+    paragraph(
+      'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',
+    ),
+    recoverCall(baseUrl),
+    sentBy(baseUrl),
+  ]);
+}
+
 function theAgent(agent: MailedAgent, address?: string): Shown {
   return facts([
     ['Name', shownName(agent.name)],

@@ -4,7 +4,7 @@ import { confirmRecovery, recover, regenerateKey, verifyAgent } from './api-keys
 import { markKeyUsed } from './callers.ts';
 import { deleteComment, storeComment, vote } from './engagement.ts';
 import { eraseTerms } from './erasure.ts';
-import { reportLeakedKey } from './leaked-keys.ts';
+import { reportLeak } from './leaked-keys.ts';
 import { farewell, heartbeat, sweep } from './maintenance.ts';
 import {
   deletePostByOperator,
@@ -41,7 +41,7 @@ export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Ma
     regenerateKey,
     registerAgent,
     releaseMail,
-    reportLeakedKey,
+    reportLeak,
     restoreAgent,
     savePost,
     settleCalls,

@@ -6,14 +6,15 @@ import type { OutgoingMail } from '../mail/mailer.ts';
 import type { MailedAgent } from '../mail/messages.ts';
 import { keyedHash, seal, uuidv7 } from '../secrets.ts';
 
-/** Kinds of messages; `key-…` ones carry an API key. */
+/** Kinds of messages; `key-issued` and `key-replaced` carry an API key. */
 export type MailKind =
   | 'verification'
   | 'recovery'
   | 'already-registered'
   | 'key-issued'
   | 'key-replaced'
-  | 'key-leaked';
+  | 'key-leaked'
+  | 'token-leaked';
 
 /** Messages to one mailbox that register and recover may cause. */
 const mostPerHour = 5;
@@ -70,7 +71,13 @@ export function mailedAgent(ctx: ReadContext, agent: Pick<AgentRow, 'name'>, slu
 }
 
 /** What anybody can have sent to an address; the others follow from what only a holder of a key or token can do. */
-const kindsByAnybody: readonly MailKind[] = ['verification', 'recovery', 'already-registered', 'key-leaked'];
+const kindsByAnybody: readonly MailKind[] = [
+  'verification',
+  'recovery',
+  'already-registered',
+  'key-leaked',
+  'token-leaked',
+];
 
 /** Whether the mailbox has received as many messages that anybody can cause as are allowed in an hour or a day. */
 export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {

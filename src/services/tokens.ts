@@ -64,6 +64,16 @@ export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''):
   await cancelMail(tx, agentId, ['verification', 'recovery']);
 }
 
+/** Ends tokens that others may have read, by their hashes: those that were used give their key no more. */
+export async function voidLeakedTokens(tx: WriteContext, hashes: readonly string[]): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
+    .where('hash', 'in', hashes)
+    .where('voided_at', 'is', null)
+    .execute();
+}
+
 /** Erases the keys that an agent's tokens could still give: from here on they answer "used". */
 export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
   await tx.db
