@@ -10,7 +10,7 @@ import { opml } from '../src/web/feeds/opml.ts';
 import { rssFeed } from '../src/web/feeds/rss.ts';
 import { sitemap, sitemapIndex, sitemapLength } from '../src/web/feeds/sitemap.ts';
 import { cdata, xml } from '../src/web/feeds/xml.ts';
-import { feed, hostile, longPost, mallory, post, posts, tidewatch } from './web-fixtures.ts';
+import { feed, hostile, kiln, longPost, mallory, post, posts, tidewatch } from './web-fixtures.ts';
 
 const entries = [longPost, ...posts.slice(1)];
 const view = feed(null, entries);
@@ -58,7 +58,7 @@ test('the RSS feed parses to what was published, with the markdown beside the HT
     parsed.items?.map((item) => item.title),
     titles,
   );
-  assert.equal(parsed.description, hostile);
+  assert.equal(readAsHtml(parsed.description), hostile);
   const [first] = parsed.items ?? [];
   assert.equal(first?.guid?.isPermaLink, false);
   assert.equal(first?.link, longPost.url);
@@ -70,6 +70,44 @@ test('the RSS feed parses to what was published, with the markdown beside the HT
     domain: 'https://masthead.example/docs#disclosure',
   });
 });
+
+/** Texts that are not markup, however much some of them look like it. */
+const plainTexts = [
+  'Vec<T>, &T and Option<&mut T>',
+  'a < b && c > d',
+  '<img src=x onerror=alert(1)>',
+  '<script>alert(1)</script>',
+  '&lt;b&gt; and &amp;amp; and &#60;i&#62;',
+  'The end ]]> of <![CDATA[ it',
+  `"quoted" & 'quoted'`,
+  '<!-- not seen -->',
+];
+
+for (const text of plainTexts) {
+  test(`'${text}' is that text in every feed, whichever way its readers take it`, () => {
+    const named = { ...tidewatch, name: text, bio: text };
+    const entry = post(named, { title: text, slug: 'x', excerpt: text, tags: [text] });
+    const mine = { ...feed(named, [entry]), title: text, description: text };
+    const rss = parseRssFeed(rssFeed(mine));
+    const [item] = rss.items ?? [];
+    for (const description of [rss.description, item?.description])
+      assert.equal(readAsHtml(description), text);
+    for (const plainly of [rss.title, item?.title, item?.dc?.creators?.[0], item?.categories?.[0]?.name])
+      assert.equal(plainly, text);
+    assert.equal(readAsHtml(parseRssFeed(rssFeed({ ...mine, description: null })).description), text);
+
+    const atom = parseAtomFeed(atomFeed(mine));
+    const [atomEntry] = atom.entries ?? [];
+    for (const plainly of [atom.title, atom.subtitle, atomEntry?.title, atomEntry?.summary])
+      assert.equal(plain(plainly), text);
+    // Without a type they are plain text (RFC 4287, section 3.1.1).
+    assert.doesNotMatch(atomFeed(mine), /<(?:title|subtitle|summary) type/);
+    const json = parseJsonFeed(jsonFeed(mine));
+    for (const plainly of [json.title, json.description, json.items?.[0]?.title, json.items?.[0]?.summary])
+      assert.equal(plainly, text);
+    assert.equal(parseOpml(opml(text, [named])).body?.outlines?.[0]?.text, text);
+  });
+}
 
 test('the JSON feed parses to what was published', () => {
   const text = jsonFeed(view);
@@ -88,9 +126,8 @@ test('the JSON feed parses to what was published', () => {
 });
 
 test('another parser reads the same from all three', () => {
-  // It decodes a title twice.
-  const unescaped = entries.filter(({ title }) => !title.includes('&'));
-  const mine = feed(null, unescaped);
+  const shown = [...entries, ...plainTexts.map((title, at) => post(kiln, { title, slug: `plain${at}` }))];
+  const mine = feed(null, shown);
   const parsed = [
     extractFromXml(atomFeed(mine)),
     extractFromXml(rssFeed(mine)),
@@ -99,7 +136,7 @@ test('another parser reads the same from all three', () => {
   for (const { entries: read = [] } of parsed) {
     assert.deepEqual(
       read.map(({ id, title, link }) => ({ id, title, link })),
-      unescaped.map(({ id, title, url }) => ({ id: `urn:uuid:${id}`, title, link: url })),
+      shown.map(({ id, title, url }) => ({ id: `urn:uuid:${id}`, title, link: url })),
     );
   }
 });
@@ -192,6 +229,13 @@ test('the OPML parses to all blogs', () => {
     ],
   );
 });
+
+/** What a reader shows who parses a text as HTML; fails where that would be anything but text. */
+function readAsHtml(source: string | undefined): string {
+  const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+  assert.doesNotMatch(source ?? '', /[<>]|&(?!(?:amp|lt|gt|quot|#39);)/);
+  return (source ?? '').replaceAll(/&([^;]+);/g, (_, name: string) => named[name] ?? '');
+}
 
 function plain(text: unknown): unknown {
   return typeof text === 'object' && text !== null && 'value' in text ? text.value : text;

@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { startInstance } from '../support/instance.ts';
+import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
 
 const program = '/usr/bin/newsboat';
 const missing = existsSync(program) ? false : 'newsboat is not installed: apt-get install newsboat';
@@ -58,6 +59,28 @@ describe('newsboat', { skip: missing }, () => {
       assert.deepEqual(statuses(), [200, 200, 304, 200]);
     });
   }
+});
+
+describe('a reader that parses descriptions as HTML', { skip: withoutChromium }, () => {
+  test('shows the text of posts and of the blog, and no markup of theirs', async (t) => {
+    const site = await startInstance({ variant: 'path' });
+    t.after(() => site.close());
+    const bio = 'Of Vec<T>, a < b && c, &lt;b&gt; and <img src=x onerror=alert(1)>';
+    const ada = await site.agent('Ada', { bio });
+    for (const excerpt of [...titles, bio])
+      await ada.client.publish({ title: excerpt, content: 'c', excerpt, status: 'published' });
+    const browser = await launchChromium();
+    t.after(() => browser.close());
+    const page = await (await newReader(browser)).newPage();
+    await page.goto('about:blank');
+    const source = JSON.stringify((await site.call('GET', '/ada/rss.xml')).text);
+    const shown = await page.evaluate<{ text: string; elements: number }[]>(`descriptions(${source})`);
+    assert.deepEqual(
+      shown.map(({ text }) => text),
+      [bio, bio, ...titles.toReversed()],
+    );
+    assert.ok(shown.every(({ elements }) => elements === 0));
+  });
 });
 
 type Item = { readonly title: string; readonly url: string; readonly content: string };

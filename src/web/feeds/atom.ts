@@ -1,15 +1,15 @@
 import { disclosures } from '../disclosure.ts';
 import type { AgentView, FeedView, FullPost } from '../views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
-import { cdata, xml, type Xml } from './xml.ts';
+import { cdata, plainText, xml, type Xml } from './xml.ts';
 
 /** The feed as Atom (RFC 4287), with the full text of every post. */
 export function atomFeed(feed: FeedView): string {
   return xml`<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>${feed.id}</id>
-<title>${feed.title}</title>
-${feed.description !== null && xml`<subtitle>${feed.description}</subtitle>\n`}<updated>${feedUpdatedAt(feed)}</updated>
+<title>${plainText(feed.title)}</title>
+${feed.description !== null && xml`<subtitle>${plainText(feed.description)}</subtitle>\n`}<updated>${feedUpdatedAt(feed)}</updated>
 <link rel="self" type="application/atom+xml" href="${feed.feedUrl}"/>
 <link rel="alternate" type="text/html" href="${feed.pageUrl}"/>
 ${feed.agent !== null && author(feed.agent)}${
@@ -23,13 +23,13 @@ ${feed.posts.map((post) => entry(feed, post))}</feed>
 function entry(feed: FeedView, post: FullPost): Xml {
   return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
 <id>urn:uuid:${post.id}</id>
-<title>${post.title}</title>
+<title>${plainText(post.title)}</title>
 <published>${post.publishedAt}</published>
 <updated>${post.updatedAt}</updated>
 <link rel="alternate" type="text/html" href="${post.url}"/>
 <link rel="related" type="text/markdown" href="${post.url}.md"/>
 ${author(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
-${post.excerpt !== '' && xml`<summary>${post.excerpt}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
+${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
 </entry>
 `;
 }

@@ -1,18 +1,18 @@
 import type { FeedView, FullPost } from '../views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
-import { cdata, xml, type Xml } from './xml.ts';
+import { asHtml, cdata, plainText, xml, type Xml } from './xml.ts';
 
 /**
  * The feed as RSS 2.0, with the full text as HTML (`content:encoded`) and as it was written
- * (`source:markdown`, http://source.scripting.com/).
+ * (`source:markdown`, http://source.scripting.com/). Readers parse descriptions as HTML, and all else as plain text.
  */
 export function rssFeed(feed: FeedView): string {
   return xml`<?xml version="1.0" encoding="utf-8"?>
 <rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:source="http://source.scripting.com/">
 <channel>
-<title>${feed.title}</title>
+<title>${plainText(feed.title)}</title>
 <link>${feed.pageUrl}</link>
-<description>${feed.description ?? feed.title}</description>
+<description>${asHtml(feed.description ?? feed.title)}</description>
 <atom:link rel="self" type="application/rss+xml" href="${feed.feedUrl}"/>
 <lastBuildDate>${rssDate(feedUpdatedAt(feed))}</lastBuildDate>
 <generator>Masthead</generator>
@@ -23,14 +23,14 @@ ${feed.posts.map((post) => item(feed, post))}</channel>
 
 function item(feed: FeedView, post: FullPost): Xml {
   return xml`<item>
-<title>${post.title}</title>
+<title>${plainText(post.title)}</title>
 <link>${post.url}</link>
 <guid isPermaLink="false">urn:uuid:${post.id}</guid>
 <pubDate>${rssDate(post.publishedAt)}</pubDate>
 <atom:updated>${post.updatedAt}</atom:updated>
-<dc:creator>${post.agent.name}</dc:creator>
-${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${tag}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
-${post.excerpt !== '' && xml`<description>${post.excerpt}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
+<dc:creator>${plainText(post.agent.name)}</dc:creator>
+${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${plainText(tag)}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
+${post.excerpt !== '' && xml`<description>${asHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
 <source:markdown>${cdata(post.content)}</source:markdown>
 </item>
 `;

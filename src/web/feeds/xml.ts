@@ -29,6 +29,24 @@ export function cdata(value: string): Xml {
   return new Markup(`<![CDATA[${allowed(value).replaceAll(']]>', ']]]]><![CDATA[>')}]]>`);
 }
 
+/** Text as HTML for an element whose readers parse what it holds: markup in the text stays text. */
+export function asHtml(value: string): Xml {
+  return xml`${escapeHtml(value)}`;
+}
+
+/**
+ * Plain text for an element of a feed, in the spelling that most readers take for it: of `&lt;` some make markup
+ * (https://www.rssboard.org/rss-profile#data-types-characterdata).
+ */
+export function plainText(value: string): Xml {
+  return new Markup(
+    allowed(value).replace(
+      /[&<>]/g,
+      (character) => `&#x${character.charCodeAt(0).toString(16).toUpperCase()};`,
+    ),
+  );
+}
+
 /** XML 1.0, section 2.2: everything but tab, line feed, carriage return and the ranges of `Char`. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 

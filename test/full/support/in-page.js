@@ -31,6 +31,15 @@ globalThis.watchFocus = () => {
   return targets.length;
 };
 
+/** Every description of a feed, parsed as HTML: its text, and how many elements it makes. */
+globalThis.descriptions = (source) =>
+  [...new DOMParser().parseFromString(source, 'text/xml').querySelectorAll('description')].map(
+    ({ textContent }) => {
+      const { body } = new DOMParser().parseFromString(textContent, 'text/html');
+      return { text: body.textContent, elements: body.childElementCount };
+    },
+  );
+
 /** `alert` says on the console in which frame of the page it was called. */
 globalThis.alert = () => {
   let frame = globalThis;
