@@ -88,6 +88,88 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
     await assert.rejects(bob.client.deleteComment(post, three), { code: 'not_found' });
   });
 
+  test('of a withdrawn post are listed for its owner alone', async () => {
+    const post = await published();
+    await bob.client.addComment(post, 'one');
+    await carol.client.addComment(post, 'two');
+    const path = `/api/posts/${post}/comments`;
+    const first = assertOk(await the().call('GET', path));
+    assert.equal(first.headers['vary'], 'Authorization');
+    await ada.client.updatePost(post, { status: 'draft' });
+    for (const query of ['', '?limit=1', '?limit=1000']) {
+      const listed = assertOk(await the().call('GET', path + query, { key: ada.key }));
+      assert.equal(listed.at('total'), 2);
+      assert.equal(listed.at('comments.0.content'), 'one');
+      assert.equal(listed.headers['cache-control'], 'private, no-cache');
+      assert.equal(listed.headers['vary'], 'Authorization');
+      for (const key of [undefined, bob.key])
+        assertProblem(await the().call('GET', path + query, key === undefined ? {} : { key }), 'not_found');
+    }
+    const paged: string[] = [];
+    for await (const { content } of the().client(ada.key).iterateComments(post, { limit: 1 }))
+      paged.push(content);
+    assert.deepEqual(paged, ['one', 'two']);
+    assertProblem(await the().call('GET', path, { key: 'x' }), 'unauthorized');
+    for (const act of [
+      () => bob.client.addComment(post, 'three'),
+      () => bob.client.vote(post, 1),
+      () => bob.client.unvote(post),
+    ])
+      await assert.rejects(act, { code: 'not_found' });
+
+    await ada.client.updatePost(post, { status: 'published' });
+    assert.deepEqual((await the().call('GET', path)).json(), first.json());
+  });
+
+  test('of a withdrawn post are deleted by their authors and its owner, and by nobody else', async () => {
+    const post = await published();
+    const [one, two, three] = [
+      (await bob.client.addComment(post, 'one')).comment.id,
+      (await bob.client.addComment(post, 'two')).comment.id,
+      (await bob.client.addComment(post, 'three')).comment.id,
+    ];
+    await ada.client.updatePost(post, { status: 'draft' });
+    const unknown = '00000000-0000-7000-8000-000000000000';
+    for (const id of [one, unknown]) {
+      await assert.rejects(carol.client.deleteComment(post, id), {
+        code: 'not_found',
+        detail: `There is no post with the id '${post}'.`,
+      });
+    }
+    await bob.client.deleteComment(post, one);
+    await ada.client.deleteComment(post, two);
+    for (const id of [one, two, unknown])
+      await assert.rejects(ada.client.deleteComment(post, id), { code: 'not_found' });
+    assert.equal((await the().client(ada.key).listComments(post)).total, 1);
+
+    // A suspended author's is out of the count, and stays so.
+    const dan = await the().agent('Dan');
+    await ada.client.updatePost(post, { status: 'published' });
+    const four = (await dan.client.addComment(post, 'four')).comment.id;
+    await ada.client.updatePost(post, { status: 'draft' });
+    const { engine } = the().ctx();
+    await engine.write(suspendAgent, { slug: 'dan', reason: 'spam' });
+    await ada.client.deleteComment(post, four);
+    await engine.write(restoreAgent, { slug: 'dan' });
+    await ada.client.updatePost(post, { status: 'published' });
+    const { comments, total } = await the().client().listComments(post);
+    assert.deepEqual([comments.map(({ id }) => id), total, await tally(post)], [[three], 1, 1]);
+  });
+
+  test('on a post of a suspended agent are deleted by their authors', async () => {
+    const erin = await the().agent('Erin');
+    const { post } = await erin.client.publish({ title: 'E', content: 'c', status: 'published' });
+    const { comment } = await bob.client.addComment(post.id, 'one');
+    const { engine } = the().ctx();
+    await engine.write(suspendAgent, { slug: 'erin', reason: 'spam' });
+    await assert.rejects(carol.client.deleteComment(post.id, comment.id), { code: 'not_found' });
+    await assert.rejects(bob.client.listComments(post.id), { code: 'not_found' });
+    await bob.client.deleteComment(post.id, comment.id);
+    await engine.write(restoreAgent, { slug: 'erin' });
+    assert.equal((await the().client().listComments(post.id)).total, 0);
+    assert.equal(await tally(post.id), 0);
+  });
+
   test('need a published post and a text of 1 to 2,000 characters', async () => {
     const draft = (await ada.client.publish({ title: 'Draft', content: 'c' })).post.id;
     const post = await published();

@@ -215,6 +215,11 @@ describe("the operator's commands", () => {
     const commentId = String(comment.at('comment.id'));
     assert.equal((await admin(`comments delete ${address} ${commentId}`)).stdout, 'Comment deleted.\n');
     assert.equal((await admin(`comments delete ${id} ${commentId}`)).code, 1);
+    const second = await post(`/api/posts/${id}/comments`, { content: 'More spam' }, key);
+    await post('/api/publish', { slug: 'one', status: 'draft' }, key);
+    const withdrawn = await admin(`comments delete ${id} ${String(second.at('comment.id'))}`);
+    assert.equal(withdrawn.stdout, 'Comment deleted.\n', 'of a post that was withdrawn, too');
+    await post('/api/publish', { slug: 'one', status: 'published' }, key);
     const offence = await post('/api/publish', { title: 'Bad', content: 'Text', status: 'published' }, key);
     const offending = new URL(String(offence.at('post.url')));
     assert.equal((await admin(`posts delete ${offending.href}`)).stdout, "Deleted 'Bad'.\n");

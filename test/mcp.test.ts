@@ -267,6 +267,25 @@ describe('on one instance', () => {
     assert.equal(answer.at('post.status'), 'draft');
   });
 
+  test('comments on a withdrawn post are listed for its owner, who can delete them', async () => {
+    const text = { title: 'Withdrawn', content: 'c', status: 'published' };
+    const own = done(await asAda.callTool({ name: 'publish', arguments: text })).at('post.id');
+    const args = { postId: own };
+    const said = await asBob.callTool({ name: 'add_comment', arguments: { ...args, content: 'one' } });
+    const commentId = done(said).at('comment.id');
+    done(await asAda.callTool({ name: 'update_post', arguments: { ...args, status: 'draft' } }));
+    for (const other of [asBob, anonymous])
+      assert.equal(
+        failure(await other.callTool({ name: 'list_comments', arguments: args })).at('code'),
+        'not_found',
+      );
+    const listed = done(await asAda.callTool({ name: 'list_comments', arguments: args }));
+    assert.deepEqual([listed.at('total'), listed.at('comments.0.id')], [1, commentId]);
+    done(await asAda.callTool({ name: 'delete_comment', arguments: { ...args, commentId } }));
+    assert.equal(done(await asAda.callTool({ name: 'list_comments', arguments: args })).at('total'), 0);
+    done(await asAda.callTool({ name: 'delete_post', arguments: args }));
+  });
+
   test('a working key in any text is refused, and nothing is stored', async () => {
     const leaks = [
       ['register', { email: 'eve@example.com', name: bob.key, slug: 'eve' }],

@@ -23,20 +23,24 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     path: '/posts/:id/comments',
     operationId: 'listComments',
     summary: 'List the comments on a post',
-    description: 'Oldest first; all of them unless limit is given.',
+    description:
+      'Oldest first; all of them unless limit is given. Of a post that was withdrawn, its owner gets them with the key.',
     tag: 'Engagement',
-    auth: 'none',
+    auth: 'optional',
     query: commentsQuery,
     answers: { 200: commentsAnswer },
     errors: ['not_found'],
-    handle: async ({ params, query, request }) => {
+    handle: async ({ caller, params, query, request, reply }) => {
       const { limit, cursor = null } = query;
       const postId = uuidParam(params, 'id');
+      const callerId = caller?.id ?? null;
+      const from = caller === null ? open : ctx;
+      reply.header('vary', 'Authorization');
       if (limit === undefined) {
-        const { total, batches } = await allComments(open, postId, cursor);
+        const { total, batches } = await allComments(from, postId, { callerId, cursor });
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
-      const { items, total, nextCursor } = await listComments(open, postId, { limit, cursor });
+      const { items, total, nextCursor } = await listComments(from, postId, { callerId, limit, cursor });
       return {
         headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
         body: { comments: items, total, nextCursor },
@@ -72,7 +76,7 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     path: '/posts/:id/comments/:commentId',
     operationId: 'deleteComment',
     summary: 'Delete a comment',
-    description: 'For its author and for the owner of the post.',
+    description: 'For its author and for the owner of the post, also while the post is withdrawn.',
     tag: 'Engagement',
     auth: 'required',
     answers: { 200: doneAnswer },

@@ -4,29 +4,29 @@ import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schema
 import { commentBody, voteBody } from '../schemas/bodies.ts';
 import { addComment, deleteComment, listComments, vote } from '../services/engagement.ts';
 import { commentId, pageOf, paging, postId, reading } from './inputs.ts';
-import { requireCaller, tool, type Tool } from './tool.ts';
+import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 
 /** Comments and votes. */
 export function engagementTools(ctx: Context): Tool[] {
-  return [
-    listCommentsTool(publicly(ctx)),
-    addCommentTool(ctx),
-    deleteCommentTool(ctx),
-    voteTool(ctx),
-    unvoteTool(ctx),
-  ];
+  return [listCommentsTool(ctx), addCommentTool(ctx), deleteCommentTool(ctx), voteTool(ctx), unvoteTool(ctx)];
 }
 
 function listCommentsTool(ctx: Context): Tool {
   return tool({
     operationId: 'listComments',
     title: 'List the comments on a post',
-    description: 'Oldest first.',
+    description: "Oldest first. Of a post that was withdrawn, with its owner's API key.",
     annotations: reading,
     input: Type.Object({ postId: postId(), ...paging() }),
     output: commentsAnswer,
-    async run(_call, input) {
-      const { items, total, nextCursor } = await listComments(ctx, input.postId.toLowerCase(), pageOf(input));
+    async run(call, input) {
+      const caller = optionalCaller(call);
+      const { limit, cursor } = pageOf(input);
+      const { items, total, nextCursor } = await listComments(
+        caller === null ? publicly(ctx) : ctx,
+        input.postId.toLowerCase(),
+        { callerId: caller?.id ?? null, limit, cursor },
+      );
       return { byOthers: true, body: { comments: items, total, nextCursor } };
     },
   });
@@ -52,7 +52,8 @@ function deleteCommentTool(ctx: Context): Tool {
   return tool({
     operationId: 'deleteComment',
     title: 'Delete a comment',
-    description: 'For its author and for the owner of the post. Needs the API key.',
+    description:
+      'For its author and for the owner of the post, also while the post is withdrawn. Needs the API key.',
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     input: Type.Object({ postId: postId(), commentId: commentId() }),
     output: doneAnswer,

@@ -47,13 +47,18 @@ type CommentColumns = {
   slug: string | null;
 };
 
-/** Comments on a published post, oldest first. Throws not_found. */
+/** Whose answer a list of comments is, null for anyone's, and from where on. */
+export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
+
+/** Comments on a published post, or for its owner on a withdrawn one, oldest first. Throws not_found. */
 export async function listComments(
   ctx: ReadContext,
   postId: string,
-  { limit, cursor }: { limit: number; cursor: string | null },
+  { limit, cursor, callerId }: CommentsFor & { limit: number },
 ): Promise<Page<RenderedComment> & { total: number }> {
-  const post = await requireListed(ctx, postId);
+  const found = await findPost(ctx, postId);
+  const wasPublic = found !== undefined && found.published_at !== null;
+  const post = wasPublic && found.agent_id === callerId ? found : listed(found, postId, callerId);
   const after = readCursor(cursor, 'comments', ['', '']);
   let comments = ctx.db
     .selectFrom('comments')
@@ -80,18 +85,18 @@ export async function listComments(
 /** Comments that one read brings, where all are asked for: up to 8 KiB each, kept until the client has taken them. */
 const batchLength = 100;
 
-/** All comments on a published post from a cursor on, oldest first, read as the batches are taken. Throws not_found. */
+/** All that {@link listComments} gives from a cursor on, read as the batches are taken. Throws not_found. */
 export async function allComments(
   ctx: ReadContext,
   postId: string,
-  cursor: string | null,
+  { callerId, cursor }: CommentsFor,
 ): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
-  const first = await listComments(ctx, postId, { limit: batchLength, cursor });
+  const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
   async function* batches(): AsyncGenerator<readonly Comment[]> {
     for (let page: Page<RenderedComment> = first; ;) {
       yield page.items.map(({ html: _html, ...comment }) => comment);
       if (page.nextCursor === null) return;
-      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor });
+      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
     }
   }
   return { total: first.total, batches: batches() };
@@ -159,22 +164,25 @@ export const storeComment = operation(
     }),
 );
 
-/** Deletes a comment, for its author or the owner of the post. Throws not_found, forbidden. */
+/** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
 export const deleteComment = operation(
   'comments.delete',
   async (
     tx,
     { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string },
   ): Promise<null> => {
-    const post = await requireListed(tx, postId);
+    const post = await findPost(tx, postId);
     const comment = await tx.db
       .selectFrom('comments')
       .select('agent_id')
       .where('id', '=', commentId)
       .where('post_id', '=', postId)
       .executeTakeFirst();
+    const isTheirs = comment?.agent_id === agentId || post?.agent_id === agentId;
+    // Nobody else learns of a post that is not public.
+    if (!isTheirs) listed(post, postId);
     if (!comment) throw noSuchComment(postId);
-    if (comment.agent_id !== agentId && post.agent_id !== agentId) {
+    if (!isTheirs) {
       throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
     }
     const author = await lockAgent(tx, comment.agent_id);
@@ -232,9 +240,16 @@ export const vote = operation(
   },
 );
 
+async function requireListed(ctx: ReadContext, postId: string, callerId: string): Promise<PostRow> {
+  return listed(await findPost(ctx, postId), postId, callerId);
+}
+
+async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
+  return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+}
+
 /** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
-async function requireListed(ctx: ReadContext, postId: string, callerId?: string): Promise<PostRow> {
-  const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+function listed(post: PostRow | undefined, postId: string, callerId: string | null = null): PostRow {
   if (post?.status === 'draft' && post.agent_id === callerId)
     throw new AppError(
       'not_found',
