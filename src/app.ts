@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, Server } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
@@ -10,12 +10,13 @@ import { createReference } from './api/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './api/problem.ts';
 import { allowCors } from './api/cors.ts';
-import type { Config } from './config.ts';
+import { answerBrokenRequest, unreadable } from './broken-request.ts';
+import { createAddressReader } from './client-address.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpDoor } from './mcp/door.ts';
 import { answerOtherMethods, collectMethods } from './methods.ts';
-import { problemBody } from './problem.ts';
+import { smallBody } from './read-body.ts';
 import { addBodyParsers } from './request-body.ts';
 import { newRequestId } from './request-id.ts';
 import type { CallCounter } from './services/call-counter.ts';
@@ -46,11 +47,6 @@ const keepAliveTimeout = 65_000;
 /** Milliseconds between looks for connections that have more to send, and without progress until Node looks again. */
 const lookEvery = 2_000;
 const stallTimeout = 4_000;
-/** Milliseconds for the answer to a request that could not be read. */
-const brokenTimeout = 2_000;
-
-/** Largest body where nothing larger is stated, bytes. */
-const bodyLimit = 64 * 1024;
 
 /** The whole HTTP side: the instance that the server listens with. */
 export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
@@ -60,7 +56,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     logger: false,
     genReqId: newRequestId,
     requestIdHeader: false,
-    bodyLimit,
+    bodyLimit: smallBody,
     requestTimeout,
     keepAliveTimeout,
     return503OnClosing: false,
@@ -81,7 +77,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
-  addBodyParsers(app);
+  addBodyParsers(app, createAddressReader(ctx.config.trustProxy));
   app.setErrorHandler((error: FastifyError, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
     (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
@@ -120,7 +116,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   await app.register(mcpDoor(ctx, parts.counter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
-  answerFromCache(app, web);
+  answerRequests(app, web);
   return app;
 }
 
@@ -156,10 +152,17 @@ function endStalled(socket: Socket): void {
 }
 
 /** A kept page is sent before anything is routed, which costs about as much as a bare server. */
-function answerFromCache(app: FastifyInstance, web: WebDoor): void {
+function answerRequests(app: FastifyInstance, web: WebDoor): void {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    if (web.answerKept(request, response)) return;
+    app.routing(request, response);
+  };
   app.server.removeAllListeners('request');
-  app.server.on('request', (request, response) => {
-    if (!web.answerKept(request, response)) app.routing(request, response);
+  app.server.on('request', answer);
+  // Else Node tells every client to go on, also one that is to be refused.
+  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    request.tellToGoOn = () => response.writeContinue();
+    answer(request, response);
   });
 }
 
@@ -211,18 +214,9 @@ function explain(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new AppError(
-        'too_large',
-        'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
-      );
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new AppError('unsupported_media_type', 'This content type is not accepted.', {
         hint: "Send JSON with the header 'Content-Type: application/json'.",
-      });
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new AppError('invalid_input', 'The body is not as long as Content-Length says.', {
-        errors: [{ field: 'Content-Length', message: 'must be the length of the body' }],
       });
     case 'FST_ERR_BAD_URL':
       return brokenEscape();
@@ -234,38 +228,4 @@ function explain(error: unknown): AppError {
         return unreadable('The request could not be read: its method, headers or body are broken.');
       return internalError();
   }
-}
-
-/** The answer to a request that Node could not read, after which the connection ends. */
-function answerBrokenRequest({ site }: Config, { code }: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, title] =
-    code === 'HPE_HEADER_OVERFLOW'
-      ? ([431, 'Request Header Fields Too Large'] as const)
-      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ([408, 'Request Timeout'] as const)
-        : ([400, 'Bad Request'] as const);
-  const requestId = newRequestId();
-  const problem = problemBody(
-    site.baseUrl,
-    unreadable(`The request could not be read (${title}).`),
-    requestId,
-  );
-  const body = JSON.stringify({ ...problem, title, status });
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
-    // One that keeps its side open would hold it for ever.
-    () => socket.destroy(),
-  );
-  setTimeout(() => socket.destroy(), brokenTimeout).unref();
-}
-
-function unreadable(detail: string): AppError {
-  return new AppError('invalid_input', detail, {
-    errors: [{ field: 'request', message: 'is not complete and well-formed HTTP/1.1' }],
-    hint: 'Check its method, its headers and the length of its body, and send it without pauses.',
-  });
 }

@@ -274,7 +274,7 @@ const entries = {
     title: 'Unavailable',
     retryable: true,
     explanation:
-      'The service cannot serve the call at this moment. Repeat it after as many seconds as Retry-After says.',
+      'The service cannot serve the call at this moment, or too much of this key or client address is under way at once: bodies over 64 KiB are read up to 16 MiB of one. Repeat it after as many seconds as Retry-After says.',
     hint: 'Repeat the call after as many seconds as Retry-After says.',
     example: { detail: 'Too many writes are waiting. Repeat the call in a moment.' },
   },
@@ -323,6 +323,8 @@ export type ErrorExtra = {
   readonly hint?: string;
   /** Seconds until a repeat can succeed, for `Retry-After`. */
   readonly retryAfter?: number;
+  /** Whether the call does not count against a limit: too much is under way at this moment. */
+  readonly uncounted?: true;
   /** Further response headers, e.g. `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
 };

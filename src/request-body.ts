@@ -1,5 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from './errors.ts';
+import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
 import { printable } from './text.ts';
 
 /** Deepest nesting of a JSON body. */
@@ -17,32 +19,79 @@ export class MarkdownBody {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Replaces Fastify's parsers by strict ones: JSON of bounded depth, markdown, or nothing. */
-export function addBodyParsers(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  const parser =
-    (parse: (body: Buffer, request: FastifyRequest) => unknown) =>
-    (request: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void): void => {
+type Parse = (body: Buffer, request: FastifyRequest) => unknown;
+type Done = (error: Error | null, body?: unknown) => void;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** A parser of bodies that are read from the one budget. */
+    bodyParser: (parse: Parse) => FastifyContentTypeParser;
+  }
+  interface FastifyRequest {
+    /** Whose memory the body takes: agent id or client address; empty for the latter. */
+    bodyOwner: string;
+    /** Why the body may not be larger than {@link smallBody}, where the call takes larger ones of others. */
+    onlySmallBody: AppError | null;
+    /** Gives back the memory of a large body. */
+    releaseBody: (() => void) | null;
+  }
+}
+
+/**
+ * Replaces Fastify's parsers by strict ones: JSON of bounded depth, markdown, or nothing. `addressOf` names the client
+ * of a request whose route does not say whose body it is.
+ */
+export function addBodyParsers(app: FastifyInstance, addressOf: (request: IncomingMessage) => string): void {
+  const read = createBodyReader();
+  app.decorateRequest('bodyOwner', '');
+  app.decorateRequest('onlySmallBody', null);
+  app.decorateRequest('releaseBody', null);
+  app.decorate('bodyParser', (parse) => (request: FastifyRequest, _payload: unknown, done: Done) => {
+    read(request.raw, termsOf(request, addressOf), (error, whole) => {
+      if (!whole) return done(error);
+      request.releaseBody = whole.release;
+      if (whole.body.length === 0) return done(null);
       try {
-        if (body.length === 0) return done(null);
         refuseEncoding(request);
-        done(null, parse(body, request));
-      } catch (error) {
-        done(error instanceof Error ? error : new Error(String(error)));
+        done(null, parse(whole.body, request));
+      } catch (failure) {
+        done(failure instanceof Error ? failure : new Error(String(failure)));
       }
-    };
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser(parseJson));
+    });
+  });
+  // Until a call is answered there are texts made from its body, whether or not its client still waits.
+  app.addHook('onSend', (request, { raw: response }, _payload, done) => {
+    if (request.releaseBody) {
+      if (response.destroyed) request.releaseBody();
+      else response.once('close', request.releaseBody);
+    }
+    done();
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', app.bodyParser(parseJson));
   app.addContentTypeParser(
     'text/markdown',
-    { parseAs: 'buffer' },
-    parser((body) => new MarkdownBody(decode(body))),
+    app.bodyParser((body) => new MarkdownBody(decode(body))),
   );
   app.addContentTypeParser(
     '*',
-    { parseAs: 'buffer' },
-    parser((_body, request) => {
+    app.bodyParser((_body, request) => {
       throw unsupportedType(request);
     }),
+  );
+}
+
+function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) => string): BodyTerms {
+  const owner = request.bodyOwner || addressOf(request.raw);
+  return request.onlySmallBody
+    ? { owner, limit: smallBody, tooLarge: request.onlySmallBody }
+    : { owner, limit: request.routeOptions.bodyLimit, tooLarge: tooLarge() };
+}
+
+function tooLarge(): AppError {
+  return new AppError(
+    'too_large',
+    'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
   );
 }
 

@@ -9,6 +9,8 @@ import type { Credential } from './credential.ts';
 /** How a call is counted: a ticket where the count is exact and rides in the call's own write. */
 export type Counting = {
   readonly policy: Policy;
+  /** Agent id or client address. */
+  readonly subject: string;
   /** Calls an hour; 0 is unlimited. */
   readonly quota: number;
   readonly ticket: Ticket | null;
@@ -38,10 +40,26 @@ export async function beginCount(
   const quota = ctx.config.limits[policy];
   if (!exactPolicies.has(policy)) {
     const rate = await counter.count(policy, subject, quota);
-    return { policy, quota, ticket: null, rate };
+    return { policy, subject, quota, ticket: null, rate };
   }
   const rate = await standingNow(ctx, counter, policy, subject);
-  return { policy, quota, ticket: rate.allowed ? { policy, subject, quota, rate: null } : null, rate };
+  return {
+    policy,
+    subject,
+    quota,
+    ticket: rate.allowed ? { policy, subject, quota, rate: null } : null,
+    rate,
+  };
+}
+
+/** Takes a call out of the count again, one that is refused as `uncounted`; what its headers then say. */
+export async function uncount(
+  ctx: Context,
+  counter: CallCounter,
+  { policy, subject, quota, ticket, rate }: Counting,
+): Promise<Counting> {
+  if (ticket === null && rate.allowed) counter.takeBack(policy, subject);
+  return { policy, subject, quota, ticket: null, rate: await standingNow(ctx, counter, policy, subject) };
 }
 
 /** Where a subject stands against a limit, without counting a call. */

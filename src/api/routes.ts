@@ -5,10 +5,12 @@ import {
   finishCount,
   rateHeaders,
   requireWithinLimit,
+  uncount,
 } from '../admission/counting.ts';
 import { createCredentialReader } from '../admission/credential.ts';
 import { createAddressReader } from '../client-address.ts';
 import { publicly, type Context } from '../context.ts';
+import { AppError } from '../errors.ts';
 import { allMethods, answerOtherMethods, collectMethods } from '../methods.ts';
 import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
@@ -51,11 +53,18 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       request.credential = await readCredential(request.headers.authorization);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
       const counted = countedAs(ownPolicy(request), request.credential, request.clientAddress);
+      request.bodyOwner = counted[1];
       request.counting = await beginCount(ctx, counter, ...counted);
       requireWithinLimit(request.counting);
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
+    });
+
+    app.setErrorHandler(async (error, request) => {
+      const isUncounted = error instanceof AppError && error.extra.uncounted;
+      if (isUncounted && request.counting) request.counting = await uncount(ctx, counter, request.counting);
+      throw error;
     });
 
     app.addHook('onSend', async (request, reply) => {

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
 import {
   beginCount,
@@ -7,6 +6,7 @@ import {
   rateHeaders,
   refusalOf,
   standingNow,
+  uncount,
   type Counting,
 } from '../admission/counting.ts';
 import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
@@ -21,9 +21,6 @@ import type { McpService } from './service.ts';
 
 /** Largest message, bytes: as for publishing by JSON. */
 const bodyLimit = 4 * 1024 * 1024;
-
-/** Largest message, bytes, without a key, or when there are no calls left but of tools with limits of their own. */
-const smallBodyLimit = 64 * 1024;
 
 /** One request of this door on its way. */
 type Visit = {
@@ -70,23 +67,29 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       if (visit.credential.kind === 'refused') throw refusedKey(ctx, visit.credential.error);
     });
 
-    app.addHook('preParsing', async ({ mcpVisit: visit, headers }, _reply, body) => {
-      if (visit === null) return body;
+    // Without a key, or when there are no calls left but of tools with limits of their own, only small ones are read.
+    app.addHook('preParsing', async (request) => {
+      const { mcpVisit: visit } = request;
+      if (visit === null) return;
       const [policy, subject] = countedAs(null, visit.credential, visit.address);
+      request.bodyOwner = subject;
       const standing = await standingNow(ctx, counter, policy, subject);
-      if (standing.allowed && visit.credential.kind === 'caller') return body;
-      const tooLarge = standing.allowed
-        ? new AppError('too_large', 'Without an API key a message is at most 64 KiB.', closing)
-        : rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
-      if (Number(headers['content-length']) > smallBodyLimit) throw tooLarge;
-      return Readable.from(atMost(smallBodyLimit, body, tooLarge), { objectMode: false });
+      if (!standing.allowed)
+        request.onlySmallBody = rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
+      else if (visit.credential.kind !== 'caller')
+        request.onlySmallBody = new AppError('too_large', 'Without an API key a message is at most 64 KiB.');
     });
 
     // What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
-    // that, and no more.
+    // that, and no more. But for what is refused since too much is under way: that does not count.
     app.setErrorHandler(async (error, { mcpVisit: visit }) => {
       if (visit === null || visit.counting !== null) throw error;
-      visit.counting = await beginCount(ctx, counter, ...countedAs(null, visit.credential, visit.address));
+      const counted = countedAs(null, visit.credential, visit.address);
+      visit.counting = await beginCount(ctx, counter, ...counted);
+      if (error instanceof AppError && error.extra.uncounted) {
+        visit.counting = await uncount(ctx, counter, visit.counting);
+        throw error;
+      }
       throw refusalOf(visit.counting) ?? error;
     });
 
@@ -145,21 +148,6 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
 function refusedKey({ config }: Context, { message, extra }: AppError): AppError {
   const detail = `${message} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register' and 'verify' need none.`;
   return new AppError('unauthorized', detail, { ...extra, hint: mcpKeyHint(config.site.baseUrl) });
-}
-
-/** What is left of a body that is refused is not waited for. */
-const closing = { headers: { connection: 'close' } };
-
-/** The body as it comes, up to a number of bytes; the error in place of the rest. */
-async function* atMost(limit: number, body: Readable, error: AppError): AsyncGenerator<Buffer> {
-  let received = 0;
-  // The connection is still needed for the answer.
-  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-    if (!Buffer.isBuffer(chunk)) throw new Error('a body that is not bytes');
-    received += chunk.length;
-    if (received > limit) throw error;
-    yield chunk;
-  }
 }
 
 /** The headers that mean something to the protocol. Keys stay out of its library. */

@@ -19,7 +19,10 @@ type Subject = {
   window: Window;
   /** When the window was read, epoch ms. */
   readAt: number;
-  /** Calls that passed but are not in the database yet, and the time of the first of them. */
+  /**
+   * Calls that passed but are not in the database yet, and the time of the first of them. Below zero where a call was
+   * taken back that is there already: the next one is not added.
+   */
   pending: number;
   pendingSince: number;
   settling: Promise<void> | null;
@@ -47,10 +50,16 @@ export function createCallCounter(ctx: Context, processes: () => number) {
       rate = standingOf(entry, quota);
       if (!rate.allowed) return rate;
     }
-    if (entry.pending === 0) entry.pendingSince = ctx.now();
+    if (entry.pending <= 0) entry.pendingSince = ctx.now();
     entry.pending += 1;
     if (entry.pending >= Math.max(1, Math.floor((quota * 0.01) / processes()))) await settle([entry]);
     return { allowed: true, remaining: Math.max(0, rate.remaining - 1), reset: rate.reset || 3600 };
+  }
+
+  /** Takes back a call that was counted a moment ago. */
+  function takeBack(policy: string, subject: string): void {
+    const entry = subjects.get(`${policy} ${subject}`);
+    if (entry) entry.pending -= 1;
   }
 
   /** Where a subject stands, without counting a call. */
@@ -72,7 +81,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
       pendingSince: 0,
       settling: null,
     };
-    if (entry.pending === 0) Object.assign(entry, { window, readAt: ctx.now() });
+    if (entry.pending <= 0) Object.assign(entry, { window, readAt: ctx.now() });
     subjects.set(key, entry);
     return entry;
   }
@@ -89,7 +98,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
 
   function isFresh({ window, readAt, pending }: Subject): boolean {
     const leaves = (window.oldest ?? 0) + rateWindow;
-    return pending === 0 && ctx.now() - readAt < freshFor && ctx.now() < leaves;
+    return pending <= 0 && ctx.now() - readAt < freshFor && ctx.now() < leaves;
   }
 
   function standingOf({ window, pending, pendingSince }: Subject, quota: number): Rate {
@@ -112,7 +121,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
   async function settleNow(entries: readonly Subject[]): Promise<void> {
     const counted = entries.filter((entry) => entry.pending > 0);
     for (const entry of entries) {
-      if (entry.pending === 0)
+      if (entry.pending <= 0)
         Object.assign(entry, {
           window: await readOrKeep(entry.policy, entry.subject, entry.window),
           readAt: ctx.now(),
@@ -145,13 +154,14 @@ export function createCallCounter(ctx: Context, processes: () => number) {
   const timer = setInterval(() => {
     const now = ctx.now();
     for (const [key, entry] of subjects)
-      if (entry.pending === 0 && now - entry.readAt > idleFor) subjects.delete(key);
+      if (entry.pending <= 0 && now - entry.readAt > idleFor) subjects.delete(key);
     void settle([...subjects.values()].filter((entry) => entry.pending > 0));
   }, freshFor);
   timer.unref();
 
   return {
     count,
+    takeBack,
     peek,
     /** Settles everything and stops. */
     async close(): Promise<void> {

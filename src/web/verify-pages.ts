@@ -23,8 +23,7 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
     // The only place that accepts a form: elsewhere that would let other sites' pages call the service.
     app.addContentTypeParser(
       'application/x-www-form-urlencoded',
-      { parseAs: 'string', bodyLimit },
-      (_request, body, done) => done(null, new URLSearchParams(String(body))),
+      app.bodyParser((body) => new URLSearchParams(body.toString())),
     );
     app.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof AppError)) throw error;

@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { runCommandLine } from '../../src/cli/main.ts';
 import { storeComment } from '../../src/services/engagement.ts';
+import { request } from '../support/http.ts';
 import { startInstance } from '../support/instance.ts';
+import { spawnServer } from '../support/processes.ts';
 
 /** Opens a connection, sends some bytes now and then, and tells when the server ended it, in milliseconds. */
 function dawdle(port: number, first: string, drop: string): Promise<number> {
@@ -96,3 +103,74 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
   assert.match(waited, /^HTTP\/1\.1 200 /);
   assert.equal(idle.match(/HTTP\/1\.1 200 /g)?.length, 2);
 });
+
+/** Memory that a process and all that it has started use by themselves, MiB; 0 once it has ended. */
+function memoryOf(pid: number): number {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
+    const own = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024;
+    return children.reduce((sum, child) => sum + memoryOf(Number(child)), own);
+  } catch {
+    return 0;
+  }
+}
+
+const mebibyte = 1024 * 1024;
+const chunk = `${mebibyte.toString(16)}\r\n${'x'.repeat(mebibyte)}\r\n`;
+
+for (const [what, count, framing, body] of [
+  ['200 bodies of 4 MiB', 200, `Content-Length: ${4 * mebibyte}`, 'x'.repeat(4 * mebibyte - 1)],
+  ['1,000 bodies of 4 MiB', 1_000, `Content-Length: ${4 * mebibyte}`, 'x'.repeat(4 * mebibyte - 1)],
+  ['200 bodies of unknown length', 200, 'Transfer-Encoding: chunked', chunk.repeat(3)],
+  ['5 bodies in chunks of a byte', 5, 'Transfer-Encoding: chunked', '1\r\nx\r\n'.repeat(400_000)],
+  ['200 bodies of 64 KiB', 200, `Content-Length: ${mebibyte / 16}`, 'x'.repeat(mebibyte / 16 - 1)],
+] as const) {
+  test(`${what} of one key that never end take no memory, nor any other call's turn`, async (t) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'masthead-slow-'));
+    t.after(() => rm(dataDir, { recursive: true }));
+    const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0', LIMIT_REGISTER: '0' };
+    const server = await spawnServer({ env });
+    t.after(() => server.stop());
+    const send = (path: string, content: object, key = '') =>
+      request(server.baseUrl, {
+        method: 'POST',
+        path,
+        headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+        body: JSON.stringify(content),
+      });
+    const keyOf = async (name: string) => {
+      await send('/api/register', { email: `${name}@agents.example`, name, slug: name });
+      let key = '';
+      await runCommandLine(['admin', 'agents', 'verify', name], {
+        out: (line) => (key = line),
+        err: assert.fail,
+        env,
+      });
+      return key;
+    };
+    const [key, otherKey] = [await keyOf('ada'), await keyOf('bob')];
+    const publish = (of: string, slug: string, bytes: number) =>
+      send('/api/publish', { slug, title: slug, content: 'word '.repeat(bytes / 5) }, of);
+
+    const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${server.port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;
+    const sockets: Socket[] = Array.from({ length: count }, () => {
+      const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+      socket.write(head + body, 'latin1');
+      return socket.resume();
+    });
+    t.after(() => sockets.forEach((socket) => socket.destroy()));
+    let most = 0;
+    const watch = setInterval(() => (most = Math.max(most, memoryOf(server.pid))), 100);
+    t.after(() => clearInterval(watch));
+
+    await delay(2_000);
+    const answers = await Promise.all([
+      ...Array.from({ length: 100 }, (_, i) => publish(key, `of-ada-${i}`, 5_000)),
+      ...Array.from({ length: 20 }, (_, i) => publish(otherKey, `of-bob-${i}`, 5_000)),
+      publish(otherKey, 'long', 500_000),
+    ]);
+    for (const answer of answers) assert.equal(answer.status, 201, answer.text);
+    await delay(1_000);
+    assert.ok(most > 0 && most <= 300, `${most} MiB`);
+  });
+}

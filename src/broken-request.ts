@@ -1,0 +1,57 @@
+import type { Socket } from 'node:net';
+import type { Config } from './config.ts';
+import { AppError } from './errors.ts';
+import { problemBody } from './problem.ts';
+import { newRequestId } from './request-id.ts';
+
+/** Milliseconds for the answer to a request that could not be read. */
+const brokenTimeout = 2_000;
+
+type Status = readonly [code: number, title: string];
+
+const statuses: ReadonlyMap<string | undefined, Status> = new Map([
+  ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
+]);
+
+/** The answer to a request that Node could not read, after which the connection ends. */
+export function answerBrokenRequest(
+  { site }: Config,
+  error: Error & { code?: string },
+  socket: Socket,
+): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, title] = statuses.get(error.code) ?? ([400, 'Bad Request'] as const);
+  const { headers, body } = problemOf(site.baseUrl, [status, title]);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`,
+    // One that keeps its side open would hold it for ever.
+    () => socket.destroy(),
+  );
+  setTimeout(() => socket.destroy(), brokenTimeout).unref();
+}
+
+/** The refusal of what is not HTTP as it should be. */
+export function unreadable(detail: string): AppError {
+  return new AppError('invalid_input', detail, {
+    errors: [{ field: 'request', message: 'is not complete and well-formed HTTP/1.1' }],
+    hint: 'Check its method, its headers and the length of its body, and send it without pauses.',
+  });
+}
+
+function problemOf(baseUrl: string, [status, title]: Status) {
+  const requestId = newRequestId();
+  const problem = problemBody(baseUrl, unreadable(`The request could not be read (${title}).`), requestId);
+  const body = JSON.stringify({ ...problem, title, status });
+  const headers = {
+    'Content-Type': 'application/problem+json',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-Id': requestId,
+    Connection: 'close',
+  };
+  return { headers, body };
+}

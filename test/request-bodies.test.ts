@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, before, test } from 'node:test';
+import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+
+const mebibyte = 1024 * 1024;
+/** What one key may have on its way in bodies of the largest size, and in small ones. */
+const mostLarge = 4;
+const mostSmall = 256;
+
+describeInstances('request bodies', { env: { LIMIT_PUBLISH: '900', LIMIT_API: '900' } }, (the) => {
+  let ada: TestAgent;
+  let bob: TestAgent;
+  const open: Socket[] = [];
+  before(async () => {
+    ada = await the().agent('Ada');
+    bob = await the().agent('Bob');
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(abort));
+  });
+
+  const publish = ({ key }: TestAgent, bytes: number, query = '') => {
+    const body = { slug: `of-${bytes}`, title: 'T', content: 'word '.repeat(bytes / 5) };
+    return the().call('POST', `/api/publish${query}`, { key, body });
+  };
+  const left = async ({ client }: TestAgent, policy: string) =>
+    (await client.limits()).limits.find((limit) => limit.policy === policy)?.remaining;
+
+  /** Begins to publish, and resolves once the service has told the client to send the body, which it does not. */
+  async function begin({ key }: TestAgent, framing: string, isAwaited = true): Promise<Socket> {
+    const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
+    open.push(socket);
+    socket.write(
+      `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`,
+    );
+    if (isAwaited) assert.match(await answerOf(socket), /^HTTP\/1\.1 100 /);
+    return socket;
+  }
+  const beginAll = (agent: TestAgent, count: number, bytes: number) =>
+    Promise.all(Array.from({ length: count }, () => begin(agent, `Content-Length: ${bytes}`)));
+
+  test('beyond 64 KiB are refused beyond 16 MiB of one key, and not counted', async () => {
+    const publishing = await left(ada, 'publish');
+    const others = await left(ada, 'api');
+    await beginAll(ada, mostLarge, 4 * mebibyte);
+    const mcp = { jsonrpc: '2.0', id: 1, method: 'ping', params: { text: 'x'.repeat(mebibyte) } };
+    const refused = [
+      await publish(ada, 100_000),
+      await publish(ada, 100_000, '?dryRun=true'),
+      await the().call('POST', '/mcp', { key: ada.key, body: mcp }),
+    ];
+    for (const answer of refused) {
+      assertProblem(answer, 'unavailable');
+      assert.equal(answer.headers['retry-after'], '1');
+      assert.ok(answer.headers['ratelimit']);
+    }
+    const chunked = await begin(ada, 'Transfer-Encoding: chunked');
+    chunked.write(`30000\r\n${'x'.repeat(0x30000)}\r\n`);
+    assert.match(await answerOf(chunked), /^HTTP\/1\.1 503 /);
+
+    const dryRun = await publish(ada, 5_000, '?dryRun=true');
+    assert.equal(dryRun.status, 200);
+    assert.equal(dryRun.headers['x-ratelimit-remaining'], String(Number(others) - 1));
+    assert.equal(await left(ada, 'publish'), publishing);
+  });
+
+  test('of one key stand in the way neither of its small ones nor of any of others', async () => {
+    await beginAll(ada, mostLarge, 4 * mebibyte);
+    await beginAll(ada, 200, 64 * 1024);
+    const answers = await Promise.all([
+      ...Array.from({ length: 100 }, () => publish(ada, 5_000, '?dryRun=true')),
+      ...Array.from({ length: 3 }, () => publish(bob, 500_000)),
+    ]);
+    for (const answer of answers) assert.ok(answer.status < 300, answer.text);
+  });
+
+  test('leave room for others also where many keys take all that they may', async () => {
+    const greedy = await Promise.all(Array.from({ length: 8 }, (_, i) => the().agent(`greedy-${i}`)));
+    for (const agent of greedy)
+      for (let i = 0; i < mostLarge; i++) await begin(agent, `Content-Length: ${4 * mebibyte}`, false);
+    assert.equal((await publish(bob, 500_000)).status < 300, true);
+  });
+
+  test('give their room back however they end', async () => {
+    const large = `{"title":"T","content":"${'x'.repeat(4 * mebibyte - 100)}"}`;
+    const send = (body: string) => the().call('POST', '/api/publish', { key: ada.key, body });
+    for (let i = 0; i <= mostLarge; i++) {
+      assertProblem(await send(large), 'too_large');
+      assertProblem(await send(large.slice(0, -2)), 'invalid_json');
+      await abort(await begin(ada, `Content-Length: ${4 * mebibyte}`));
+      const [half] = await beginAll(ada, 1, 4 * mebibyte);
+      await new Promise((resolve) => half?.write(Buffer.alloc(mebibyte), resolve));
+      if (half) await abort(half);
+      const chunked = await begin(ada, 'Transfer-Encoding: chunked');
+      chunked.write(`200000\r\n${'x'.repeat(2 * mebibyte)}\r\nno chunk\r\n`);
+      await once(chunked, 'close');
+    }
+    const whole = await Promise.all(Array.from({ length: mostLarge }, () => send(large)));
+    for (const answer of whole) assertProblem(answer, 'too_large');
+  });
+
+  test('up to 64 KiB wait for their turn', async () => {
+    const unfinished = await beginAll(ada, mostSmall, 64 * 1024);
+    const waiting = Array.from({ length: 150 }, () => publish(ada, 5_000, '?dryRun=true'));
+    const gone = await begin(ada, 'Content-Length: 60000', false);
+    assert.ok((await publish(bob, 5_000)).status < 300);
+    await abort(gone);
+    for (const socket of unfinished.slice(0, 200)) void abort(socket);
+    for (const answer of await Promise.all(waiting)) assert.ok(answer.status < 300, answer.text);
+  });
+
+  test('in the smallest of chunks are read whole', async () => {
+    const socket = await begin(bob, 'Transfer-Encoding: chunked');
+    const body = JSON.stringify({ title: 'Chunks', content: 'ä word '.repeat(12_000) });
+    const chunks = Array.from(Buffer.from(body), (byte) => `1\r\n${String.fromCharCode(byte)}\r\n`);
+    socket.write(Buffer.from(`${chunks.join('')}0\r\n\r\n`, 'latin1'));
+    assert.match(await answerOf(socket), /^HTTP\/1\.1 201 /);
+    const { posts } = await bob.client.listPosts();
+    const { post } = await bob.client.getPost(posts.find(({ title }) => title === 'Chunks')?.id ?? '');
+    assert.equal(post.content, 'ä word '.repeat(12_000));
+  });
+});
+
+async function answerOf(socket: Socket): Promise<string> {
+  const [data] = await once(socket, 'data');
+  return String(data);
+}
+
+async function abort(socket: Socket): Promise<void> {
+  if (socket.closed) return;
+  const closed = once(socket, 'close');
+  socket.destroy();
+  await closed;
+}
