@@ -28,6 +28,7 @@ import {
   requireOurHost,
   requireWellFormed,
 } from './target.ts';
+import { readOnAfterAnswer } from './unread-body.ts';
 import { prefersJson } from './web/negotiation.ts';
 import { createWebDoor, type WebDoor } from './web/door.ts';
 
@@ -155,6 +156,7 @@ function endStalled(socket: Socket): void {
 function answerRequests(app: FastifyInstance, web: WebDoor): void {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     if (web.answerKept(request, response)) return;
+    if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
     app.routing(request, response);
   };
   app.server.removeAllListeners('request');

@@ -3,6 +3,7 @@ import type { Config } from './config.ts';
 import { AppError } from './errors.ts';
 import { problemBody } from './problem.ts';
 import { newRequestId } from './request-id.ts';
+import { isReadOn } from './unread-body.ts';
 
 /** Milliseconds for the answer to a request that could not be read. */
 const brokenTimeout = 2_000;
@@ -20,7 +21,8 @@ export function answerBrokenRequest(
   error: Error & { code?: string },
   socket: Socket,
 ): void {
-  if (!socket.writable) {
+  // A second answer would be taken for that to another request.
+  if (!socket.writable || isReadOn(socket)) {
     socket.destroy();
     return;
   }

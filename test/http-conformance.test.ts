@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { rawRequest } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
@@ -99,4 +101,75 @@ describe('a request on the wire', () => {
     const answer = await rawRequest(site.port, request.replaceAll('HOST', `localhost:${site.port}`));
     assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
   });
+
+  for (const [what, path, mebibytes, headers, status] of [
+    ['is too large', '/api/recover', 48, ['Content-Type: application/json'], 413],
+    [
+      'is too large, closing',
+      '/api/recover',
+      8,
+      ['Content-Type: application/json', 'Connection: close'],
+      413,
+    ],
+    ['lacks a key, closing', '/api/publish', 8, ['Content-Type: application/json', 'Connection: close'], 401],
+    ['goes nowhere, closing', '/api/nothing', 8, ['Connection: close'], 404],
+    ['goes to what takes none, closing', '/healthz', 8, ['Connection: close'], 405],
+    ['is too large for MCP', '/mcp', 8, ['Content-Type: application/json'], 413],
+  ] as const) {
+    test(`whose body ${what}, is read on, so that a client that only sends at first sees ${status}`, async () => {
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost:${site.port}\r\n${headers.join('\r\n')}`;
+      const answer = await sendThenRead(site.port, head, mebibytes);
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `));
+      assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1);
+    });
+  }
+
+  test('is read no further than 64 MiB after its answer', async () => {
+    const head = `POST /api/recover HTTP/1.1\r\nHost: localhost:${site.port}\r\nContent-Type: application/json`;
+    await assert.rejects(sendThenRead(site.port, head, 200), { code: /^(?:ECONNRESET|EPIPE)$/ });
+  });
+
+  test('that is answered before its body, and then breaks it, gets no second answer', async () => {
+    const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${site.port}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const socket = connect(site.port, '127.0.0.1').setEncoding('latin1');
+    socket.write(head);
+    let answer = String((await once(socket, 'data'))[0]);
+    socket.on('data', (text: string) => (answer += text)).on('error', () => undefined);
+    socket.write('not a chunk\r\n');
+    await once(socket, 'close');
+    assert.match(answer, /^HTTP\/1\.1 401 /);
+    assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1);
+  });
+
+  for (const [length, status] of [
+    [4_000, 401],
+    [5_000_000, 413],
+  ] as const) {
+    test(`with 100-continue that is refused ${status} is not told to go on`, async () => {
+      const path = status === 401 ? '/api/publish' : '/api/recover';
+      const request = post(`Content-Length: ${length}\r\nExpect: 100-continue\r\n`).replace(
+        '/api/recover',
+        path,
+      );
+      const answer = await rawRequest(site.port, request.replaceAll('HOST', `localhost:${site.port}`));
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nconnection: close\r\n`, 'i'));
+    });
+  }
 });
+
+/** Sends a request with a body of spaces, and reads only when all of it is sent. */
+async function sendThenRead(port: number, head: string, mebibytes: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1').pause();
+  const broken = once(socket, 'error').then(([error]) => {
+    throw error;
+  });
+  const piece = Buffer.alloc(1024 * 1024, 0x20);
+  const sendAll = async () => {
+    socket.write(`${head}\r\nContent-Length: ${mebibytes * piece.length}\r\n\r\n`);
+    for (let sent = 0; sent < mebibytes; sent++)
+      await new Promise<void>((resolve) => socket.write(piece, () => resolve()));
+    socket.resume();
+    return String((await once(socket, 'data'))[0]);
+  };
+  return Promise.race([sendAll(), broken]).finally(() => socket.destroy());
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
+const mostUnread = 64 * 1024 * 1024;
+
+const readOn = new WeakSet<Socket>();
+
+/** Whether a connection's request is answered, and only what is left of its body is still read. */
+export function isReadOn(socket: Socket): boolean {
+  return readOn.has(socket);
+}
+
+/**
+ * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
+ * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
+ * what the client has not read. To be called with a request that has a body, before it is handled.
+ */
+export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  const close = socket.destroySoon.bind(socket);
+  let isLast = false;
+  // Before Node's own listener, which closes.
+  response.prependOnceListener('finish', () => {
+    if (request.complete) return;
+    readOn.add(socket);
+    socket.destroySoon = () => {
+      isLast = true;
+      // Ours is said, and the client can tell.
+      socket.end();
+    };
+    const most = socket.bytesRead + mostUnread;
+    request.on('data', () => {
+      if (socket.bytesRead > most) socket.destroy();
+    });
+    request.once('end', () => {
+      readOn.delete(socket);
+      socket.destroySoon = close;
+      if (isLast) close();
+    });
+    // Else Node takes what nobody has begun to read away, listeners and all.
+    request.read(0);
+    request.resume();
+  });
+}
