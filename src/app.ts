@@ -10,8 +10,9 @@ import { createReference } from './api/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './api/problem.ts';
 import { allowCors } from './api/cors.ts';
-import { answerBrokenRequest, unreadable } from './broken-request.ts';
+import { answerBrokenRequest, answerOtherVersion, unreadable } from './broken-request.ts';
 import { createAddressReader } from './client-address.ts';
+import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpDoor } from './mcp/door.ts';
@@ -117,7 +118,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   await app.register(mcpDoor(ctx, parts.counter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
-  answerRequests(app, web);
+  answerRequests(app, ctx.config, web);
   return app;
 }
 
@@ -153,8 +154,9 @@ function endStalled(socket: Socket): void {
 }
 
 /** A kept page is sent before anything is routed, which costs about as much as a bare server. */
-function answerRequests(app: FastifyInstance, web: WebDoor): void {
+function answerRequests(app: FastifyInstance, config: Config, web: WebDoor): void {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
     if (web.answerKept(request, response)) return;
     if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
     app.routing(request, response);

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from './config.ts';
 import { AppError } from './errors.ts';
@@ -10,9 +11,13 @@ const brokenTimeout = 2_000;
 
 type Status = readonly [code: number, title: string];
 
+const otherVersion: Status = [505, 'HTTP Version Not Supported'];
 const statuses: ReadonlyMap<string | undefined, Status> = new Map([
   ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
+  ['HPE_INVALID_VERSION', otherVersion],
+  // The first line of HTTP/2.
+  ['HPE_PAUSED_H2_UPGRADE', otherVersion],
 ]);
 
 /** The answer to a request that Node could not read, after which the connection ends. */
@@ -35,6 +40,13 @@ export function answerBrokenRequest(
     () => socket.destroy(),
   );
   setTimeout(() => socket.destroy(), brokenTimeout).unref();
+}
+
+/** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */
+export function answerOtherVersion({ site }: Config, response: ServerResponse): void {
+  const [status] = otherVersion;
+  const { headers, body } = problemOf(site.baseUrl, otherVersion);
+  response.writeHead(status, headers).end(body);
 }
 
 /** The refusal of what is not HTTP as it should be. */

@@ -110,7 +110,8 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 }
 
 /** Refuses malformed request targets and Host headers. Throws invalid_input. */
-export function requireWellFormed({ method, target }: IncomingMessage, url: string): void {
+export function requireWellFormed(request: IncomingMessage, url: string): void {
+  const { method, target } = request;
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
   if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
     const message = "must be a path that begins with '/', or an absolute http or https address";
@@ -118,8 +119,11 @@ export function requireWellFormed({ method, target }: IncomingMessage, url: stri
       errors: [{ field: 'url', message }],
     });
   }
-  if (isProbe(url)) return;
-  if (!target || target.kind === 'malformed') {
+  const hasNoHost = request.headers.host === undefined;
+  const isOld = request.httpVersion === '1.0';
+  // The probes answer for any host, and so need none where HTTP does not ask for one (RFC 9112, 3.2).
+  if (hasNoHost && isOld && isProbe(url)) return;
+  if (!target || target.kind === 'malformed' || (hasNoHost && !isOld)) {
     const message = 'must appear exactly once and name a host';
     throw new AppError('invalid_input', `The Host header ${message}.`, {
       errors: [{ field: 'Host', message }],

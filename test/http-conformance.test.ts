@@ -51,10 +51,22 @@ const requests: Readonly<Record<string, readonly [request: string, status: RegEx
   'headers of 64 KiB': [get(`A: ${'b'.repeat(65_536)}\r\n`), /431/],
   'an address of 64 KiB': [get('', `/${'b'.repeat(65_536)}`), /414|431/],
   // Request line and host (RFC 9112, section 3)
-  'no host': [`GET / HTTP/1.1\r\n${close}`, /400/],
-  'two hosts': [`GET / HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\n${close}`, /400/],
-  'no version': [`GET /\r\nHost: HOST\r\n${close}`, /200|400/],
-  'a version that there is not': [`GET / HTTP/9.9\r\nHost: HOST\r\n${close}`, /400|505/],
+  ...Object.fromEntries(
+    ['/', '/healthz', '/readyz?x', '/api/limits', 'http://HOST/healthz', 'http://HOST/'].flatMap((target) => [
+      [`no host for ${target}`, [`GET ${target} HTTP/1.1\r\n${close}`, /400/]],
+      [`two hosts for ${target}`, [`GET ${target} HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\n${close}`, /400/]],
+      [`a host that is none for ${target}`, [`GET ${target} HTTP/1.1\r\nHost: a b\r\n${close}`, /200|400/]],
+    ]),
+  ),
+  'no version': [`GET /\r\nHost: HOST\r\n${close}`, /400|505/],
+  ...Object.fromEntries(
+    ['0.9', '1.2', '2.0', '3.0', '9.9', '10.1'].flatMap((version) =>
+      ['/', '/healthz', '/api/limits'].map((path) => [
+        `HTTP/${version} for ${path}`,
+        [`GET ${path} HTTP/${version}\r\nHost: HOST\r\n${close}`, /505/],
+      ]),
+    ),
+  ),
   'a method in lower case': [`get /healthz HTTP/1.1\r\nHost: HOST\r\n${close}`, /400|501/],
   'a method that nobody knows': [`EVIL / HTTP/1.1\r\nHost: HOST\r\n${close}`, /400|501/],
   'two spaces in the request line': [`GET  / HTTP/1.1\r\nHost: HOST\r\n${close}`, /200|400/],
@@ -63,6 +75,9 @@ const requests: Readonly<Record<string, readonly [request: string, status: RegEx
   TRACE: [`TRACE / HTTP/1.1\r\nHost: HOST\r\nCookie: secret\r\n${close}`, /405/],
   'an address of another scheme': [get('', 'ftp://HOST/'), /400/],
   'HTTP/1.0': [`GET /healthz HTTP/1.0\r\nHost: HOST\r\n\r\n`, /200/],
+  'HTTP/1.0 and no host': [`GET /healthz HTTP/1.0\r\n\r\n`, /200/],
+  'HTTP/1.0 and no host, where one is needed': [`GET / HTTP/1.0\r\n\r\n`, /400/],
+  'HTTP/1.0 and a host for any probe': [`GET /readyz HTTP/1.0\r\nHost: elsewhere.example\r\n\r\n`, /200/],
   // What a client asks for beside (RFC 9110, sections 7.8, 10.1 and 14)
   'an upgrade': [
     get('Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n').replace('close', 'close, upgrade'),
@@ -70,7 +85,7 @@ const requests: Readonly<Record<string, readonly [request: string, status: RegEx
   ],
   'an expectation that nobody knows': [get('Expect: 200-evil\r\n'), /200|417/],
   'parts of a page': [get('Range: bytes=0-1\r\n', '/robots.txt'), /200/],
-  HTTP2: ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /400|505/],
+  HTTP2: ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /505/],
   TLS: ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'.padEnd(60, '\0'), /400/],
 };
 
