@@ -325,6 +325,8 @@ export type ErrorExtra = {
   readonly retryAfter?: number;
   /** Whether the call does not count against a limit: too much is under way at this moment. */
   readonly uncounted?: true;
+  /** Whether the database file turned out to be damaged. */
+  readonly damaged?: true;
   /** Further response headers, e.g. `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
 };

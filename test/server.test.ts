@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { connect, createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
@@ -184,6 +184,78 @@ describe('a running server', () => {
     assert.equal(server.output().split('the database is damaged').length, 2);
   });
 
+  test('answers 503 for what a damaged page holds, refuses writes, and serves all else', async () => {
+    const dataDir = freshDir();
+    const env = { DATA_DIR: dataDir };
+    const first = await spawnServer({ env, script });
+    const key = await verifiedKey(first, env, 'ada');
+    const lost = await publishLong(first.baseUrl, key, 'lost');
+    const sound = await publishLong(first.baseUrl, key, 'sound');
+    await first.stop();
+    const file = join(dataDir, 'masthead.db');
+    const database = new DatabaseSync(file);
+    database.exec('vacuum; pragma wal_checkpoint(truncate)');
+    database.close();
+    const bytes = await readFile(file);
+    const [lostPage, soundPage] = ['lost', 'sound'].map((name) => pageOf(bytes, `zz${name}zz</p>`));
+    assert.notEqual(lostPage, soundPage);
+    await overwrite(file, lostPage ?? 0);
+
+    const server = await spawnServer({ env: { ...env, PAGE_CACHE_MB: '0' }, script });
+    const auth = { authorization: `Bearer ${key}` };
+    const host = `ada.localhost:${server.port}`;
+    const page = await request(server.baseUrl, { path: '/lost', host });
+    assert.deepEqual([page.status, page.headers['retry-after']], [503, '60']);
+    assert.match(String(page.headers['content-type']), /^text\/html/);
+    const call = await request(server.baseUrl, { path: `/api/posts/${lost}`, headers: auth });
+    assert.deepEqual([call.status, call.at('code'), call.headers['retry-after']], [503, 'unavailable', '60']);
+    const params = { name: 'get_post', arguments: { postId: lost } };
+    const tool = await sendJson(server.baseUrl, '/mcp', {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params,
+    });
+    assert.match(tool.text, /unavailable/);
+    const write = await sendJson(server.baseUrl, '/api/publish', { title: 'New', content: 'c' }, auth);
+    assert.deepEqual([write.status, write.at('code')], [503, 'read_only']);
+
+    assert.equal((await request(server.baseUrl, { path: '/sound', host })).status, 200);
+    assert.equal((await request(server.baseUrl, { path: `/api/posts/${sound}` })).status, 200);
+    assert.equal(await server.stop(), 0);
+    assert.equal(server.output().split('the database is damaged').length, 2, server.output());
+    assert.doesNotMatch(server.output(), /not foreseen|"stack"/);
+  });
+
+  test('answers 503 where the search index is damaged', async () => {
+    const dataDir = freshDir();
+    const env = { DATA_DIR: dataDir };
+    const first = await spawnServer({ env, script });
+    const key = await verifiedKey(first, env, 'ada');
+    await publishLong(first.baseUrl, key, 'lost');
+    await first.stop();
+    const file = join(dataDir, 'masthead.db');
+    const database = new DatabaseSync(file);
+    database.exec('pragma wal_checkpoint(truncate)');
+    const page = Number(
+      database.prepare("select rootpage from sqlite_master where name = 'post_search_data'").get()?.[
+        'rootpage'
+      ],
+    );
+    database.close();
+    await overwrite(file, (page - 1) * pageSize);
+
+    const server = await spawnServer({ env, script });
+    for (let i = 0; i < 3; i++) {
+      const found = await request(server.baseUrl, { path: '/api/search?q=words' });
+      assert.deepEqual([found.status, found.at('code')], [503, 'unavailable']);
+    }
+    assert.equal((await request(server.baseUrl, { path: '/api/posts' })).status, 200);
+    assert.equal(await server.stop(), 0);
+    assert.equal(server.output().split('the database is damaged').length, 2, server.output());
+    assert.doesNotMatch(server.output(), /search thread stopped|not foreseen/);
+  });
+
   test('prints where it is before the first line of its log', async () => {
     const server = await spawnServer({ env: { DATA_DIR: freshDir(), BASEURL: 'x' }, script });
     assert.equal(await server.stop(), 0);
@@ -336,6 +408,25 @@ async function madeDatabase(dataDir: string): Promise<string> {
 
 async function openDatabase(dataDir: string): Promise<DatabaseSync> {
   return new DatabaseSync(await madeDatabase(dataDir));
+}
+
+const pageSize = 4096;
+
+/** Where the page begins that holds a text, bytes. */
+function pageOf(file: Buffer, text: string): number {
+  // The first may be in the root, where the row was before there were two pages.
+  const at = file.lastIndexOf(text);
+  assert.ok(at > 0, text);
+  return at - (at % pageSize);
+}
+
+/** Publishes a post that fills most of a page of the database, and no more than one; returns its id. */
+async function publishLong(baseUrl: string, key: string, slug: string): Promise<string> {
+  const content = `${'words '.repeat(160)} zz${slug}zz`;
+  const body = { title: slug, slug, content, status: 'published' };
+  const answer = await sendJson(baseUrl, '/api/publish', body, { authorization: `Bearer ${key}` });
+  assert.equal(answer.status, 201, answer.text);
+  return String(answer.at('post.id'));
 }
 
 async function overwrite(file: string, offset: number): Promise<void> {

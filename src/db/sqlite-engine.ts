@@ -18,6 +18,9 @@ const restartAfter = 1_000;
 /** Milliseconds until the file is read through, so that the first answers do not wait for it. */
 const checkAfter = 1_000;
 
+/** Milliseconds from one line about reads that fail to the next. */
+const reportEvery = 60_000;
+
 type Waiting = {
   ticket: Ticket | undefined;
   resolve: (value: unknown) => void;
@@ -36,20 +39,24 @@ export async function createSqliteEngine(
   const waiting = new Map<number, Waiting>();
   let lastId = 0;
   let closing = false;
+  let isDamaged = false;
+  let unreadableAt = -Infinity;
   let readOnlyReason: string | null = config.readOnly ? 'The operator has made the service read-only.' : null;
 
   const writerData: WriterData = { file, config: { ...config, variant: config.variant.name }, secretKey };
   /** Null while there is none: it stopped, and another is to be started. */
   let writer: Worker | null = null;
   writer = await startWriter();
-  const reader = openSqlite(file, { readOnly: true });
+  const reader = openSqlite(file, { readOnly: true, onUnreadable: noteUnreadable });
   const dataVersion = reader.raw.prepare('pragma data_version');
   // Kept by SQLite for `autoincrement`: it also grows when old changes are swept away.
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
   let checker: ChildProcess | null = null;
   const checking = setTimeout(() => (checker = startCheck()), checkAfter).unref();
-  const searcher = createSqliteSearcher(file, (error) =>
-    log.error({ err: error }, 'the search thread stopped'),
+  const searcher = createSqliteSearcher(
+    file,
+    (error) => log.error({ err: error }, 'the search thread stopped'),
+    (error) => noteUnreadable(error, 'in the search index'),
   );
 
   function startWriter(): Promise<Worker> {
@@ -94,8 +101,10 @@ export async function createSqliteEngine(
   function settleOne(call: Waiting, outcome: Outcome): void {
     if (call.ticket && outcome.rate) call.ticket.rate = outcome.rate;
     if (outcome.changed.length > 0 || outcome.mailQueued) for (const listener of listeners) listener(outcome);
-    if (outcome.error) call.reject(revive(outcome.error));
-    else call.resolve(outcome.value);
+    if (outcome.error) {
+      if (outcome.error.extra.damaged) noteDamage('met by a write');
+      call.reject(revive(outcome.error));
+    } else call.resolve(outcome.value);
   }
 
   function failAll(): void {
@@ -103,14 +112,28 @@ export async function createSqliteEngine(
     waiting.clear();
   }
 
-  /** Reads the whole file once, in the background: damage must not go on being written to. */
+  /** Damage must not go on being written to, whoever meets it first. */
+  function noteDamage(fault: string): void {
+    if (isDamaged) return;
+    isDamaged = true;
+    readOnlyReason = 'The database file is damaged.';
+    log.error({ file, fault }, 'the database is damaged: writes are refused; restore it from a backup');
+  }
+
+  /** A line now and then: a disk that fails does so at every call. */
+  function noteUnreadable(error: AppError, fault: string): void {
+    if (error.extra.damaged) return noteDamage(fault);
+    if (now() - unreadableAt < reportEvery) return;
+    unreadableAt = now();
+    log.error({ file, fault }, 'the database could not be read');
+  }
+
+  /** Reads the whole file once, in the background. */
   function startCheck(): ChildProcess {
     // Not a thread: while SQLite is at work in one, neither it nor its process can be ended.
     const child = fork(threadEntry('check'), [file], { execArgv: [], env: {}, stdio: 'ignore' });
     child.once('message', ({ fault }: { readonly fault: string | null }) => {
-      if (fault === null) return;
-      readOnlyReason = 'The database file is damaged.';
-      log.error({ file, fault }, 'the database is damaged: writes are refused; restore it from a backup');
+      if (fault !== null) noteDamage(fault);
     });
     const report = (fields: Record<string, unknown>) =>
       log.warn(fields, 'the background check of the database could not run');

@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts';
 import type { SearchQuery } from '../search-terms.ts';
 import { threadEntry, youngMemory } from '../thread-entry.ts';
 import type { Match } from './full-text.ts';
+import { revive } from './operation.ts';
 import type { SearchAnswer, SearchRequest } from './search-thread.ts';
 
 /** Searches that may wait for the thread before callers are asked to come back. */
@@ -15,9 +16,14 @@ type Waiting = {
 
 /**
  * Searches an SQLite file in a thread, started by the first search, one search at a time: a hard one delays
- * other searches and nothing else. `onCrash` is told when the thread ends by itself.
+ * other searches and nothing else. `onCrash` is told when the thread ends by itself, `onUnreadable` of what could not
+ * be read.
  */
-export function createSqliteSearcher(file: string, onCrash: (error: unknown) => void) {
+export function createSqliteSearcher(
+  file: string,
+  onCrash: (error: unknown) => void,
+  onUnreadable: (error: AppError) => void,
+) {
   const waiting = new Map<number, Waiting>();
   let lastId = 0;
   let thread: Worker | null = null;
@@ -27,8 +33,11 @@ export function createSqliteSearcher(file: string, onCrash: (error: unknown) => 
       workerData: file,
       resourceLimits: { maxYoungGenerationSizeMb: youngMemory.search },
     });
-    worker.on('message', ({ id, matches }: SearchAnswer) => {
-      waiting.get(id)?.resolve(matches);
+    worker.on('message', ({ id, matches, error }: SearchAnswer) => {
+      const failure = error && revive(error);
+      if (failure instanceof AppError) onUnreadable(failure);
+      if (failure) waiting.get(id)?.reject(failure);
+      else waiting.get(id)?.resolve(matches);
       waiting.delete(id);
       if (waiting.size === 0) worker.unref();
     });

@@ -38,11 +38,17 @@ export const sqliteSpelling: Spelling = {
   ],
 };
 
+type OpenOptions = {
+  readonly readOnly: boolean;
+  /** Told of what SQLite cannot read; its caller is answered with what {@link sqliteFailure} says. */
+  readonly onUnreadable?: (error: AppError, fault: string) => void;
+};
+
 /**
  * Opens the file with every setting that durability rests on, and asserts each.
  * Throws StartError if this SQLite is too old or a setting did not take.
  */
-export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): SqliteConnection {
+export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions): SqliteConnection {
   const raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
   try {
     // What is deleted is overwritten, not left in free pages.
@@ -65,7 +71,8 @@ export function openSqlite(file: string, { readOnly }: { readOnly: boolean }): S
     raw.close();
     throw error;
   }
-  const database = adapter(raw);
+  // What a writer's failures mean is said by who knows whether its transaction still stands.
+  const database = adapter(raw, readOnly ? explained(onUnreadable) : passedOn);
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
   runAtOnce.set(db, (text, parameters) => {
     const statement = database.prepare(text);
@@ -93,15 +100,32 @@ function compareVersions(a: string, b: string): number {
   return 0;
 }
 
+type Failing = <Result>(run: () => Result) => Result;
+
+const passedOn: Failing = (run) => run();
+
+function explained(onUnreadable: OpenOptions['onUnreadable']): Failing {
+  return (run) => {
+    try {
+      return run();
+    } catch (error) {
+      const failure = sqliteFailure(error, 'read');
+      if (failure instanceof AppError && error instanceof Error) onUnreadable?.(failure, error.message);
+      throw failure;
+    }
+  };
+}
+
 /** What Kysely's SQLite dialect expects, over node:sqlite. Statements are prepared once and kept. */
-function adapter(raw: DatabaseSync) {
+function adapter(raw: DatabaseSync, attempt: Failing) {
   const statements = new Map<string, ReturnType<typeof prepare>>();
   const prepare = (text: string) => {
     const statement = raw.prepare(text);
     return {
       // Asked once: telling the columns costs as much as running a query.
       reader: statement.columns().length > 0,
-      all: (parameters: readonly unknown[]) => statement.all(...(parameters as SQLInputValue[])),
+      all: (parameters: readonly unknown[]) =>
+        attempt(() => statement.all(...(parameters as SQLInputValue[]))),
       run: (parameters: readonly unknown[]) => statement.run(...(parameters as SQLInputValue[])),
       iterate: (parameters: readonly unknown[]) => statement.iterate(...(parameters as SQLInputValue[])),
     };
@@ -111,7 +135,7 @@ function adapter(raw: DatabaseSync) {
     prepare(text: string) {
       const known = statements.get(text);
       if (known) return known;
-      const made = prepare(text);
+      const made = attempt(() => prepare(text));
       // Generated texts are few; a runaway number would mean values pasted into SQL.
       if (statements.size >= 500) statements.clear();
       statements.set(text, made);
@@ -121,7 +145,7 @@ function adapter(raw: DatabaseSync) {
 }
 
 /** What an SQLite failure means to the caller; anything else is passed through as unforeseen. */
-export function sqliteFailure(error: unknown): unknown {
+export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write'): unknown {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
   // Extended result codes carry the primary code in the low byte: https://www.sqlite.org/rescode.html
   switch (error.errcode & 0xff) {
@@ -136,11 +160,26 @@ export function sqliteFailure(error: unknown): unknown {
       });
     case 10: // input/output error
     case 14: // cannot open
-      return new AppError('unavailable', 'The service cannot write to its disk: nothing was stored.', {
-        retryAfter: 5,
-      });
+      return new AppError(
+        'unavailable',
+        doing === 'read'
+          ? 'The service cannot read its disk at this moment.'
+          : 'The service cannot write to its disk: nothing was stored.',
+        { retryAfter: 5 },
+      );
     case 8: // read-only file
       return new AppError('read_only', 'The service is read-only at present.', { retryAfter: 60 });
+    case 11: // damaged
+    case 26: // not a database
+      return new AppError(
+        'unavailable',
+        'The part of the database that this call needs is damaged, and the operator has to restore it.',
+        {
+          retryAfter: 60,
+          damaged: true,
+          hint: 'Calls that need other parts still work. Repeat this one later.',
+        },
+      );
     default:
       return error;
   }
