@@ -79,7 +79,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
-  addBodyParsers(app, createAddressReader(ctx.config.trustProxy));
+  addBodyParsers(app, createAddressReader(ctx));
   app.setErrorHandler((error: FastifyError, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
     (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
