@@ -14,6 +14,7 @@ const small = { total: 64 * mebibyte, perOwner: 16 * mebibyte };
 const mostQueued = 512;
 /** Memory that is taken first for a body of unknown length, bytes. */
 const firstPiece = 4 * 1024;
+const nothing = Buffer.alloc(0);
 
 /** Whose memory a body takes, and how large it may be. */
 export type BodyTerms = {
@@ -74,7 +75,7 @@ export function createBodyReader() {
     function collect(budget: BodyBudget, bytes: number): void {
       request.tellToGoOn?.();
       let reserved = { budget, bytes };
-      let pieces: Buffer = Buffer.alloc(0);
+      let pieces: Buffer = nothing;
       let received = 0;
 
       request.on('data', add).once('end', end).once('error', end).once('close', end);
@@ -118,12 +119,12 @@ export function createBodyReader() {
           giveBack();
           return done(error);
         }
-        const isLarge = reserved.budget === budgets.large;
-        if (!isLarge) giveBack();
-        return done(null, {
-          body: pieces.subarray(0, received),
-          release: isLarge ? giveBack : () => undefined,
-        });
+        const body = pieces.subarray(0, received);
+        // Else it would live as long as what gives its memory back.
+        pieces = nothing;
+        if (reserved.budget === budgets.large) return done(null, { body, release: giveBack });
+        giveBack();
+        return done(null, { body, release: () => undefined });
       }
 
       function giveBack(): void {
