@@ -52,9 +52,8 @@ describe('a database file', () => {
   test('copied without its log is refused in one line, by serve and by doctor, until the operator decides', async () => {
     await marked();
     const env = await copyOf(['masthead.db', 'instance', 'secret']);
-    const lacks = new RegExp(
-      `^The database \\S+ lacks its newest changes \\(it stands at mark \\d+, and \\S+ names ${mark()}\\): .*masthead\\.db-wal.*or remove \\S+/instance`,
-    );
+    const lacks =
+      /^The database \S+ lacks its newest changes \(it has those up to \S+(?: \S+)?, and \S+ names \S+Z\): .*masthead\.db-wal.*or remove \S+\/instance/;
     await assert.rejects(start(env), ({ message }: Error) => lacks.test(message) && !message.includes('\n'));
     const { code, stdout, stderr } = await masthead(['doctor', '--json'], env);
     assert.deepEqual([code, stderr], [1, '']);
@@ -84,6 +83,8 @@ describe('a database file', () => {
   test('that is older than its marker is refused, even with a log of its own', async () => {
     const backup = join(dir, 'older.db');
     assert.equal((await masthead(['backup', backup], { DATA_DIR: instance.dataDir })).code, 0);
+    // Twice: the first may be of a mark that was set before the backup.
+    await marked();
     await marked();
     const env = await copyOf(['instance', 'secret']);
     await copyFile(backup, join(env.DATA_DIR, 'masthead.db'));

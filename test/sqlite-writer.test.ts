@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -99,6 +99,13 @@ for (const { name, inputs, stored } of [
   });
 }
 
+test('the log is emptied into the file also while others have it open', async (t) => {
+  const { file, database, run } = openWriter(t);
+  await run(note, [{ word: 'a' }]);
+  assert.equal(statSync(`${file}-wal`).size, 0);
+  assert.equal(database.prepare('select word from words').get()?.['word'], 'a');
+});
+
 /** A database of its own, and how operations that wait together are run on it. */
 function openWriter(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
@@ -113,6 +120,7 @@ function openWriter(t: TestContext) {
     create table changes (seq integer primary key, tag text, at integer);
     create virtual table found using fts5 (word)`);
   return {
+    file,
     database,
     /** What was answered, commit by commit. */
     run: async <I>(toRun: Operation<I, unknown>, inputs: readonly I[]): Promise<Answers[]> => {

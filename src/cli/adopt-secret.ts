@@ -7,7 +7,8 @@ export const adoptSecret: Command = {
   details: [
     'Takes SECRET or DATA_DIR/secret as the one of this database from now on, and makes DATA_DIR/secret if there is',
     'neither. Stop the service first. Mail that waits was sealed with the former one: it goes out if that is put back',
-    'and adopted within 7 days, and is given up else. Nothing more depends on it: posts, keys and tokens do not.',
+    'and adopted within 7 days, and is given up else. Posts, keys and tokens do not depend on it; answers remembered for',
+    'an Idempotency-Key and counted calls of client addresses are forgotten.',
   ],
   operands: [],
   options: jsonOption,

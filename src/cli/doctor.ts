@@ -74,7 +74,7 @@ async function examined(
 
 function secretFinding(fault: string | null): Finding {
   return fault === null
-    ? { what: 'secret', state: 'ok', detail: 'is the one that this database was served with' }
+    ? { what: 'secret', state: 'ok', detail: 'no other is recorded for this database' }
     : { what: 'secret', state: 'wrong', detail: fault };
 }
 

@@ -26,7 +26,8 @@ export type Copied = {
 export function backupSqlite(file: string, to: string): Copied {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
-  const { mark: _, ...copied } = copy(file, to);
+  // Opened to write, so that the log of a service that has stopped is not left behind.
+  const { mark: _, ...copied } = copy(file, to, { readOnly: false });
   return copied;
 }
 
@@ -46,26 +47,38 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const { mark, ...copied } = copy(from, file);
+  const { mark, ...copied } = copy(from, file, { readOnly: true });
   await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
 }
 
-function copy(from: string, to: string): Copied & { readonly mark: number } {
+function copy(
+  from: string,
+  to: string,
+  { readOnly }: { readOnly: boolean },
+): Copied & { readonly mark: number } {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
-    const instance = copyRows(from, draft);
+    const instance = copyRows(from, draft, { readOnly });
     check(draft);
     syncPath(draft);
     renameSync(draft, to);
     syncPath(dirname(to));
     return { ...instance, bytes: statSync(to).size };
   } catch (error) {
-    throw sqliteStartError(error, from);
+    throw sqliteStartError(error, isFull(error) ? to : from);
   } finally {
-    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${draft}${end}`, { force: true });
+    for (const end of ['', '-wal', '-shm', '-journal', second]) rmSync(`${draft}${end}`, { force: true });
   }
+}
+
+/** Ends the name of a copy of a copy. */
+const second = '-2';
+
+/** Whether SQLite found no room: it only ever writes where the copy goes. */
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 13;
 }
 
 function makeEmpty(file: string): void {
@@ -80,8 +93,12 @@ function makeEmpty(file: string): void {
 }
 
 /** Copies what the database holds, without its free pages. Returns the instance whose it is, and its mark. */
-function copyRows(from: string, to: string): { instanceId: string; mark: number } {
-  const source = new DatabaseSync(from, { readOnly: true, timeout: lockPatience });
+function copyRows(
+  from: string,
+  to: string,
+  { readOnly }: { readOnly: boolean },
+): { instanceId: string; mark: number } {
+  const source = new DatabaseSync(from, { readOnly, timeout: lockPatience });
   try {
     const taken = source.prepare('select name from migrations order by name').all();
     migrationsAfter(taken.map(({ name }) => String(name)));
@@ -94,7 +111,12 @@ function copyRows(from: string, to: string): { instanceId: string; mark: number 
     const fact = (key: string) => copied.prepare('select value from meta where key = ?').get(key)?.['value'];
     const instanceId = fact('instance_id');
     if (typeof instanceId !== 'string') throw new StartError(`${from} is not the database of an instance.`);
-    eraseAllDeleted(copied);
+    // Merging the index frees pages, which a second copy leaves out; `vacuum` alone would need a temporary file.
+    if (eraseAllDeleted(copied)) {
+      makeEmpty(`${to}${second}`);
+      copied.prepare('vacuum into ?').run(`${to}${second}`);
+      renameSync(`${to}${second}`, to);
+    }
     return { instanceId, mark: Number(fact(markKey) ?? 0) };
   } finally {
     copied.close();

@@ -7,7 +7,7 @@ import type { Log } from '../log.ts';
 import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from './migrate.ts';
 import { openSqlite, rewriteDue, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
-import { markKey } from './sqlite-marks.ts';
+import { markKey, shownMark } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
 
 /** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
@@ -20,6 +20,9 @@ const remoteFileSystems: Readonly<Record<number, string>> = {
   0x00c36400: 'Ceph',
   0x01021997: '9P',
 };
+
+/** How long a start waits for another process that rewrites the file, ms. */
+const rewritePatience = 30 * 60_000;
 
 export type SqliteFileOptions = {
   readonly dataDir: string;
@@ -90,7 +93,7 @@ async function prepare(
   try {
     if (!mayMigrate) await requireUpToDate(db, `The database ${file}`);
     // The lock is the database's own: a second process waits here and then finds nothing to do.
-    raw.exec('begin immediate');
+    beginInTurn(raw);
     const taken = mayMigrate ? await migrate(db, sqliteSpelling, now) : [];
     await refuseUnfinishedCopy(db);
     const facts = await db
@@ -109,7 +112,7 @@ async function prepare(
     }
     if (expected !== null && mark < expected.mark) {
       throw new StartError(
-        `The database ${file} lacks its newest changes (it stands at mark ${mark}, and ${marker} names ${expected.mark}): it was copied without ${basename(file)}-wal, or is older. Put the whole copy or a backup in its place, or remove ${marker} to go on without those changes.`,
+        `The database ${file} lacks its newest changes (it has those up to ${shownMark(mark)}, and ${marker} names ${shownMark(expected.mark)}): it was copied without ${basename(file)}-wal, or is older. Put the whole copy or a backup in its place, or remove ${marker} to go on without those changes.`,
       );
     }
     if (stored === undefined && mayMigrate)
@@ -123,13 +126,35 @@ async function prepare(
   }
 }
 
+/** Begins to write. While another process rewrites the file, that takes longer than any other wait. */
+function beginInTurn(raw: DatabaseSync): void {
+  const deadline = Date.now() + rewritePatience;
+  for (;;) {
+    try {
+      raw.exec('begin immediate');
+      return;
+    } catch (error) {
+      const isBusy = error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5;
+      if (!isBusy || Date.now() > deadline || !isRewriteDue(raw)) throw error;
+    }
+  }
+}
+
+function isRewriteDue(raw: DatabaseSync): boolean {
+  try {
+    return raw.prepare('select value from meta where key = ?').get(rewriteDue) !== undefined;
+  } catch {
+    // A database that is still to be made.
+    return false;
+  }
+}
+
 /**
  * Rewrites the file once where a schema step asked for it: parts that earlier releases freed still hold what they had.
  * Where that cannot be done now, the next start tries again.
  */
 function rewriteWhereDue(raw: DatabaseSync, { file, log }: { file: string; log: Log }): void {
-  const due = () => raw.prepare('select value from meta where key = ?').get(rewriteDue) !== undefined;
-  if (!due()) return;
+  if (!isRewriteDue(raw)) return;
   const megabytes = Math.ceil(statSync(file).size / 1024 ** 2);
   const { bavail, bsize } = statfsSync(dirname(file));
   const facts = { file, megabytes };
@@ -144,7 +169,8 @@ function rewriteWhereDue(raw: DatabaseSync, { file, log }: { file: string; log: 
     raw.prepare('delete from meta where key = ?').run(rewriteDue);
     raw.exec('pragma wal_checkpoint(truncate)');
   } catch (error) {
-    log.warn({ ...facts, err: error }, later);
+    // Another process that started at the same time may have done it.
+    if (isRewriteDue(raw)) log.warn({ ...facts, err: error }, later);
   }
 }
 

@@ -48,13 +48,16 @@ export const sqliteSearchIndex: SearchIndex = {
   },
 };
 
-/** Erases the terms of deleted documents from a file that nobody else uses: takes as long as writing the whole index. */
-export function eraseAllDeleted(raw: DatabaseSync): void {
-  if (!raw.prepare(`select value from meta where key = 'search_erasure'`).get()) return;
+/**
+ * Erases the terms of deleted documents from a file that nobody else uses: takes as long as writing the whole index.
+ * Returns whether there were any to erase.
+ */
+export function eraseAllDeleted(raw: DatabaseSync): boolean {
+  if (!raw.prepare(`select value from meta where key = 'search_erasure'`).get()) return false;
   raw.exec(`pragma secure_delete = on;
     insert into post_search (post_search) values ('optimize');
-    delete from meta where key = 'search_erasure';
-    vacuum`);
+    delete from meta where key = 'search_erasure'`);
+  return true;
 }
 
 async function totalChanges(db: Kysely<Tables>): Promise<number> {

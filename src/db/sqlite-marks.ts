@@ -4,14 +4,26 @@ import { markerFile, writeMarker } from './instance-marker.ts';
 /** Milliseconds from a commit until the marker says that the database has come so far. */
 const markAfter = 1_000;
 
-/** In `meta`: counts up, so that a copy of the file that lacks commits of its log can be told. */
+/** In `meta`: when it was last set, epoch ms, always higher than before. */
 export const markKey = 'mark';
+
+/** A mark as people read it. */
+export function shownMark(mark: number): string {
+  return mark === 0 ? 'its beginning' : new Date(mark).toISOString();
+}
+
+type MarkOptions = {
+  readonly dataDir: string;
+  /** Begins a transaction in its turn; `ended` gives the turn back. */
+  readonly begin: () => void;
+  readonly ended: () => void;
+};
 
 /**
  * Keeps the instance's marker at most a second behind what is committed: a database file without its `-wal`, or an
- * older copy, then stands below it, and a start refuses it. `begin` waits for the turn to write.
+ * older copy, then stands below it, and a start refuses it.
  */
-export function createMarks(raw: DatabaseSync, { dataDir, begin }: { dataDir: string; begin: () => void }) {
+export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOptions) {
   const file = markerFile(dataDir);
   let unmarked = false;
   let timer: NodeJS.Timeout | null = null;
@@ -33,26 +45,26 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin }: { dataDir: st
   async function markNow(): Promise<void> {
     if (!unmarked) return;
     if (raw.isTransaction) return schedule();
+    const reached = advance();
     unmarked = false;
-    const reached = countUp();
     const id = raw.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
     await writeMarker(file, { id: String(id), mark: reached });
   }
 
-  function countUp(): number {
+  function advance(): number {
     begin();
     try {
       const row = raw
         .prepare(
-          `insert into meta (key, value) values ('${markKey}', '1')
-          on conflict (key) do update set value = cast(cast(value as integer) + 1 as text) returning value`,
+          `insert into meta (key, value) values ('${markKey}', ?)
+          on conflict (key) do update set value = cast(max(cast(value as integer) + 1, ?) as text) returning value`,
         )
-        .get();
+        .get(String(Date.now()), Date.now());
       raw.exec('commit');
       return Number(row?.['value']);
-    } catch (error) {
+    } finally {
       if (raw.isTransaction) raw.exec('rollback');
-      throw error;
+      ended();
     }
   }
 

@@ -14,7 +14,7 @@ const reckonFor = 1_000;
  * to 100 ms at a time, and a writer that is never idle begins again before any of the sleepers wakes up. Here
  * one that reckons with others leaves them as much time as it took: what comes meanwhile shares its next commit.
  */
-export function createTurns(raw: DatabaseSync): { begin(): void; ended(): void } {
+export function createTurns(raw: DatabaseSync): { begin: () => void; ended: () => void } {
   raw.exec('pragma busy_timeout = 0');
   let waitedAt = -Infinity;
   let beganAt = -Infinity;

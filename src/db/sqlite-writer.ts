@@ -54,10 +54,9 @@ export function createSqliteWriter(
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
   const totalChanges = raw.prepare('select total_changes() as rows');
+  const changedRows = () => totalChanges.get()?.['rows'];
   // Where nothing is written, nothing is to be marked.
-  const marks = config.readOnly
-    ? null
-    : createMarks(raw, { dataDir: config.dataDir, begin: () => turns.begin() });
+  const marks = config.readOnly ? null : createMarks(raw, { dataDir: config.dataDir, ...turns });
   let logged = false;
   let changesBefore: unknown;
 
@@ -68,11 +67,11 @@ export function createSqliteWriter(
   };
   const unguarded: Savepoint = {
     begin: async () => {
-      changesBefore = totalChanges.get()?.['rows'];
+      changesBefore = changedRows();
     },
     release: async () => undefined,
     undo: async () => {
-      if (totalChanges.get()?.['rows'] !== changesBefore) throw new HalfDone();
+      if (changedRows() !== changesBefore) throw new HalfDone();
     },
     explain,
   };
@@ -92,6 +91,7 @@ export function createSqliteWriter(
       for (let other = next(); other; other = next()) batch.push(other);
       return refused(batch, error);
     }
+    const rowsBefore = changedRows();
     try {
       const start = now();
       const isFull = () => batch.length >= batchOperations || now() - start >= batchTime;
@@ -104,8 +104,7 @@ export function createSqliteWriter(
         },
       );
       raw.exec('commit');
-      logged = true;
-      if (batch.some(({ request }) => !isUpkeep(request))) marks?.committed();
+      if (changedRows() !== rowsBefore) noteCommit(batch);
       return answers;
     } catch (error) {
       if (raw.isTransaction) raw.exec('rollback');
@@ -113,6 +112,11 @@ export function createSqliteWriter(
     } finally {
       turns.ended();
     }
+  }
+
+  function noteCommit(batch: readonly Envelope[]): void {
+    logged = true;
+    if (batch.some(({ request }) => !isUpkeep(request))) marks?.committed();
   }
 
   function refused(batch: readonly Envelope[], error: unknown): Answers {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { timestamp } from '../context.ts';
 import { migrate, requireUpToDate } from '../db/migrate.ts';
+import { markKey } from '../db/sqlite-marks.ts';
 import type { Tables } from '../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../db/whole.ts';
 import { StartError } from '../errors.ts';
@@ -85,7 +86,7 @@ export async function transfer(
     await target.settle();
     const copied: CopiedRows[] = [];
     for (const table of copiedTables) copied.push(await compare(source, target, table, options));
-    await finish(source, target);
+    await finish(source, target, options.now());
     return copied;
   } finally {
     await source.rollback();
@@ -260,8 +261,10 @@ async function digest(database: WholeDatabase, table: CopiedTable): Promise<Copi
 }
 
 /** Makes the copy an instance that can be served. */
-async function finish(source: WholeDatabase, target: WholeDatabase): Promise<void> {
-  const facts = await source.db.selectFrom('meta').selectAll().execute();
+async function finish(source: WholeDatabase, target: WholeDatabase, now: number): Promise<void> {
+  const held = await source.db.selectFrom('meta').selectAll().execute();
+  // It is newer than any file of this instance that an earlier marker may speak of.
+  const facts = [...held.filter(({ key }) => key !== markKey), { key: markKey, value: String(now) }];
   await inTransaction(target, async () => {
     await target.db.deleteFrom('meta').execute();
     await target.db.insertInto('meta').values(facts).execute();
