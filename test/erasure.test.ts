@@ -131,8 +131,8 @@ for (const fixture of listFixtures().filter(({ contents }) => contents.engine ==
       ...agents.filter(({ state }) => state === 'deleted').map(({ email }) => email),
       ...posts.filter(({ state }) => state === 'deleted').map(({ shown }) => shown),
     ];
-    const before = await foundIn(file, deleted);
-    assert.ok(before.length > 0, 'what is looked for was there');
+    const standing = await foundIn(file, deleted);
+    assert.ok(standing.length > 0, 'what is looked for was there');
     const upgraded = await startInstance({ env: settings, now: Date.parse(madeAt) });
     await upgraded.restart();
     assert.deepEqual(await foundIn(file, deleted), []);
