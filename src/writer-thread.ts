@@ -50,6 +50,6 @@ function closeWhenIdle(): void {
     return;
   }
   clearInterval(emptying);
-  // It has nothing to answer: what it could not write is told by the next start.
+  // Nobody waits for an answer any more; the next start reports what is missing.
   void writer.close().finally(() => port?.close());
 }

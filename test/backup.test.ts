@@ -278,7 +278,7 @@ describe('doctor', () => {
     }
   });
 
-  test('names a folder that it cannot read, and one that is none', async () => {
+  test('reports a folder that it cannot read, and a file in its place', async () => {
     const env = { DATA_DIR: fresh() };
     await masthead(['migrate'], env);
     await chmod(env.DATA_DIR, 0);

@@ -16,7 +16,7 @@ export function markerFile(dataDir: string): string {
   return join(dataDir, 'instance');
 }
 
-/** The marker, or null where there is none. Throws where that cannot be told. */
+/** The marker, or null if there is none. Throws if the folder cannot be read. */
 export function readMarker(file: string): InstanceMarker | null {
   if (!statSync(file, { throwIfNoEntry: false })) return null;
   const [id = '', ...rest] = readFileSync(file, 'utf8').trim().split(/\s+/);
@@ -24,8 +24,8 @@ export function readMarker(file: string): InstanceMarker | null {
 }
 
 /**
- * Replaces the marker, whole and durable: a database without the marker that it was begun with, or with half of one,
- * could not be told from another's.
+ * Replaces the marker atomically and durably: with a lost or half-written one, a database could not be recognised as
+ * this instance's.
  */
 export async function writeMarker(file: string, { id, mark }: InstanceMarker): Promise<void> {
   const draft = `${file}.${randomUUID()}`;

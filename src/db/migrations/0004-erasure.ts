@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Migration } from './types.ts';
 
 /**
- * Drops what told of people without need: unkeyed hashes of mailboxes, and the addresses of clients. Messages that
- * still wait stay, outside of the caps on mail.
+ * Drops personal data that is not needed: unkeyed hashes of mailboxes, and addresses of clients. Messages that still
+ * wait are kept; the caps on mail no longer count them.
  */
 export const erasure: Migration = {
   name: '0004-erasure',
