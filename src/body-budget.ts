@@ -1,33 +1,43 @@
-/** Bytes that may be taken at once, by everyone and by one owner. */
+/** Bytes at once: of all bodies, as they come in, and of one owner's, by what they are to become. */
 type Sizes = { readonly total: number; readonly perOwner: number };
+
+/** Why there is no room: the owner's share is full, or all of the memory. */
+export type Full = 'share' | 'total';
 
 type Waiter = { readonly bytes: number; readonly go: () => void };
 
 /**
- * Shares out memory among owners (an agent id or a client address). None may have more than half of what is left, so
- * that something is left for others however many take all that they may.
+ * Shares out memory among owners (an agent id or a client address). What a body is said to become counts against its
+ * owner's share only. All share one total, of which a body takes what has come in: nobody fills it by promises.
  */
 export class BodyBudget {
   private readonly sizes: Sizes;
-  private readonly taken = new Map<string, number>();
+  private readonly promised = new Map<string, number>();
   private readonly waiting = new Map<string, Waiter[]>();
-  private used = 0;
+  private taken = 0;
 
   constructor(sizes: Sizes) {
     this.sizes = sizes;
   }
 
-  /** Takes bytes, to be given back; false where there is no room, or others of this owner wait for it. */
-  take(owner: string, bytes: number): boolean {
-    if (this.waiting.has(owner)) return false;
-    return this.takeIfRoom(owner, bytes);
+  /** Lets in a body that may take so many bytes, to be given back; null, or what is full (or waited for). */
+  admit(owner: string, bytes: number): Full | null {
+    return this.waiting.has(owner) ? 'share' : this.admitIfRoom(owner, bytes);
   }
 
-  giveBack(owner: string, bytes: number): void {
-    const left = (this.taken.get(owner) ?? 0) - bytes;
-    if (left > 0) this.taken.set(owner, left);
-    else this.taken.delete(owner);
-    this.used -= bytes;
+  /** Takes bytes of the total, to be given back; false where it is full. */
+  take(bytes: number): boolean {
+    if (this.taken + bytes > this.sizes.total) return false;
+    this.taken += bytes;
+    return true;
+  }
+
+  /** Gives back what was admitted and what was taken of it. */
+  giveBack(owner: string, admitted: number, taken: number): void {
+    const left = (this.promised.get(owner) ?? 0) - admitted;
+    if (left > 0) this.promised.set(owner, left);
+    else this.promised.delete(owner);
+    this.taken -= taken;
     if (this.waiting.size > 0) this.serve();
   }
 
@@ -37,7 +47,7 @@ export class BodyBudget {
   }
 
   /**
-   * Calls `go` once the bytes are taken: after all others of the owner that wait. Returns what ends the wait, to be
+   * Calls `go` once the bytes are admitted: after all others of the owner that wait. Returns what ends the wait, to be
    * called at most until then.
    */
   wait(owner: string, bytes: number, go: () => void): () => void {
@@ -53,18 +63,18 @@ export class BodyBudget {
     };
   }
 
-  private takeIfRoom(owner: string, bytes: number): boolean {
-    const own = (this.taken.get(owner) ?? 0) + bytes;
-    if (own > Math.min(this.sizes.perOwner, (this.sizes.total - this.used) / 2)) return false;
-    this.taken.set(owner, own);
-    this.used += bytes;
-    return true;
+  private admitIfRoom(owner: string, bytes: number): Full | null {
+    const own = (this.promised.get(owner) ?? 0) + bytes;
+    if (own > this.sizes.perOwner) return 'share';
+    if (this.taken + bytes > this.sizes.total) return 'total';
+    this.promised.set(owner, own);
+    return null;
   }
 
   private serve(): void {
     for (const [owner, queue] of this.waiting) {
       let served = 0;
-      while (served < queue.length && this.takeIfRoom(owner, queue[served]?.bytes ?? 0)) served++;
+      while (served < queue.length && this.admitIfRoom(owner, queue[served]?.bytes ?? 0) === null) served++;
       if (served === queue.length) this.waiting.delete(owner);
       for (const { go } of queue.splice(0, served)) go();
     }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BodyBudget } from './body-budget.ts';
+import { BodyBudget, type Full } from './body-budget.ts';
 import { AppError } from './errors.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
@@ -8,11 +8,11 @@ export const smallBody = 64 * 1024;
 const mebibyte = 1024 * 1024;
 /** An agent can have four of the largest bodies on their way, or about thirty long posts. */
 const large = { total: 64 * mebibyte, perOwner: 16 * mebibyte };
-/** 256 of the largest, so that a key whose bodies do not come in can still send others. */
+/** 256 of the largest for one owner, so that a key whose bodies do not come in can still send others. */
 const small = { total: 64 * mebibyte, perOwner: 16 * mebibyte };
 /** Bodies of one owner that may wait: their first packets are in memory already. */
 const mostQueued = 512;
-/** Memory that is taken first for a body of unknown length, bytes. */
+/** Memory that is taken first for a body that comes in pieces, bytes; then twice as much each time. */
 const firstPiece = 4 * 1024;
 const nothing = Buffer.alloc(0);
 
@@ -38,8 +38,8 @@ declare module 'node:http' {
 
 /**
  * The function that reads bodies, all of a process from one budget: however many a client begins to send, they take
- * little memory. Those up to {@link smallBody} wait for their turn; of larger ones, which have a budget apart, those
- * for which there is no room are refused before they are read. Calls back with `too_large`, `unavailable`, or an error
+ * little memory, and none before it is sent. Those up to {@link smallBody} wait for their turn; of larger ones, which
+ * have a budget apart, those for which there is no room are refused before they are read. Calls back with `too_large`, `unavailable`, or an error
  * with `statusCode` 400 for a body that ended early.
  */
 export function createBodyReader() {
@@ -55,26 +55,25 @@ export function createBodyReader() {
     if (request.destroyed) return done(cutShort());
     if (stated !== null && stated > limit) return done(tooLarge);
     const first = stated ?? Math.min(smallBody, limit);
-    if (first > smallBody) {
-      if (!budgets.large.take(owner, first)) return done(tooMuch());
-      return collect(budgets.large, first);
-    }
-    if (budgets.small.take(owner, first)) return collect(budgets.small, first);
-    if (budgets.small.queued(owner) >= mostQueued) return done(tooMuch());
+    const budget = first > smallBody ? budgets.large : budgets.small;
+    const full = budget.admit(owner, first);
+    if (!full) return collect();
+    if (budget === budgets.large) return done(tooMuch(full));
+    if (budget.queued(owner) >= mostQueued) return done(tooMuch('share'));
     const leave = () => {
       stopWaiting();
       done(cutShort());
     };
-    const stopWaiting = budgets.small.wait(owner, first, () => {
+    const stopWaiting = budget.wait(owner, first, () => {
       request.off('close', leave);
-      collect(budgets.small, first);
+      collect();
     });
     request.once('close', leave);
     return undefined;
 
-    function collect(budget: BodyBudget, bytes: number): void {
+    function collect(): void {
       request.tellToGoOn?.();
-      let reserved = { budget, bytes };
+      let reserved = { budget, admitted: first, taken: 0 };
       let pieces: Buffer = nothing;
       let received = 0;
 
@@ -83,30 +82,37 @@ export function createBodyReader() {
       function add(chunk: Buffer): void {
         const length = received + chunk.length;
         if (length > limit) return finish(tooLarge);
-        if (length > reserved.bytes && !reserveMore(length)) return finish(tooMuch());
-        if (received === 0 && length === stated) pieces = chunk;
-        else {
-          if (length > pieces.length) pieces = enlarged(pieces, received, capacityFor(length));
-          chunk.copy(pieces, received);
+        const isWhole = received === 0 && length === stated;
+        if (length > pieces.length) {
+          const capacity = capacityFor(length);
+          const none = reserve(capacity);
+          if (none) return finish(tooMuch(none));
+          pieces = isWhole ? chunk : enlarged(pieces, received, capacity);
         }
+        if (!isWhole) chunk.copy(pieces, received);
         received = length;
-      }
-
-      /** One of unknown length turned out to be large, or larger: what it has so far stays taken until it is copied. */
-      function reserveMore(length: number): boolean {
-        const wanted = capacityFor(length);
-        if (!budgets.large.take(owner, wanted)) return false;
-        giveBack();
-        reserved = { budget: budgets.large, bytes: wanted };
-        return true;
       }
 
       /** Many small chunks are copied seldom, and none is kept: each would take more memory than its bytes. */
       function capacityFor(length: number): number {
-        if (stated !== null) return stated;
         let capacity = Math.max(firstPiece, pieces.length);
         while (capacity < length) capacity *= 2;
-        return Math.min(capacity, limit);
+        return Math.min(capacity, stated ?? limit);
+      }
+
+      function reserve(capacity: number): Full | null {
+        if (capacity <= reserved.admitted) {
+          if (!reserved.budget.take(capacity - reserved.taken)) return 'total';
+          reserved.taken = capacity;
+          return null;
+        }
+        // One of unknown length turned out to be large, or larger: what it has stays taken until it is copied.
+        const none = budgets.large.admit(owner, capacity);
+        if (none) return none;
+        budgets.large.take(capacity);
+        giveBack();
+        reserved = { budget: budgets.large, admitted: capacity, taken: capacity };
+        return null;
       }
 
       function end(error?: Error): void {
@@ -128,7 +134,7 @@ export function createBodyReader() {
       }
 
       function giveBack(): void {
-        reserved.budget.giveBack(owner, reserved.bytes);
+        reserved.budget.giveBack(owner, reserved.admitted, reserved.taken);
       }
     }
   };
@@ -151,14 +157,15 @@ function cutShort(): Error {
   });
 }
 
-function tooMuch(): AppError {
-  return new AppError(
-    'unavailable',
-    'Too much of this key or address is being received or worked on at once.',
-    {
-      retryAfter: 1,
-      uncounted: true,
-      hint: 'Send fewer of them at once, and repeat this call when another has been answered.',
-    },
-  );
+function tooMuch(full: Full): AppError {
+  const what =
+    full === 'share' ? 'Too much of this key or address is' : 'As much as this service has room for is';
+  return new AppError('unavailable', `${what} being received or worked on at once.`, {
+    retryAfter: 1,
+    uncounted: true,
+    hint:
+      full === 'share'
+        ? 'Send fewer of them at once, and repeat this call when another has been answered.'
+        : 'Repeat this call in a moment.',
+  });
 }
