@@ -39,7 +39,11 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
   const findHost = createHostTable(config);
   return (request) => {
     const { host, url } = askedFor(request);
-    const target = hasTwoHosts(request) ? ({ kind: 'malformed' } as const) : findHost(host);
+    const named = request.headers.host;
+    // Where the target has a host too, the header may name another, but must name one (RFC 9112, 3.2).
+    const isMalformed =
+      hasTwoHosts(request) || (host !== named && named !== undefined && findHost(named).kind === 'malformed');
+    const target = isMalformed ? ({ kind: 'malformed' } as const) : findHost(host);
     request.target = target;
     request.originalUrl = url;
     if (isApi(url)) return routableApi(url);

@@ -55,7 +55,8 @@ const requests: Readonly<Record<string, readonly [request: string, status: RegEx
     ['/', '/healthz', '/readyz?x', '/api/limits', 'http://HOST/healthz', 'http://HOST/'].flatMap((target) => [
       [`no host for ${target}`, [`GET ${target} HTTP/1.1\r\n${close}`, /400/]],
       [`two hosts for ${target}`, [`GET ${target} HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\n${close}`, /400/]],
-      [`a host that is none for ${target}`, [`GET ${target} HTTP/1.1\r\nHost: a b\r\n${close}`, /200|400/]],
+      [`a host that is none for ${target}`, [`GET ${target} HTTP/1.1\r\nHost: a b\r\n${close}`, /400/]],
+      [`an empty host for ${target}`, [`GET ${target} HTTP/1.1\r\nHost:\r\n${close}`, /400/]],
     ]),
   ),
   'no version': [`GET /\r\nHost: HOST\r\n${close}`, /400|505/],
