@@ -156,6 +156,8 @@ function endStalled(socket: Socket): void {
 /** A kept page is sent before anything is routed, which costs about as much as a bare server. */
 function answerRequests(app: FastifyInstance, config: Config, web: WebDoor): void {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    // It came after the last that is answered: its client is to repeat it, and could not learn that it was done.
+    if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
     if (web.answerKept(request, response)) return;
     if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
@@ -166,7 +168,7 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebDoor): voi
   // Else Node tells every client to go on, also one that is to be refused.
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     request.tellToGoOn = () => response.writeContinue();
-    answer(request, response);
+    app.server.emit('request', request, response);
   });
 }
 

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from './config.ts';
 import { AppError } from './errors.ts';
@@ -27,7 +27,7 @@ export function answerBrokenRequest(
   socket: Socket,
 ): void {
   // A second answer would be taken for that to another request.
-  if (!socket.writable || isReadOn(socket)) {
+  if (!socket.writable || isReadOn(socket) || hasOtherAnswer(socket)) {
     socket.destroy();
     return;
   }
@@ -40,6 +40,13 @@ export function answerBrokenRequest(
     () => socket.destroy(),
   );
   setTimeout(() => socket.destroy(), brokenTimeout).unref();
+}
+
+/** Whether an answer is on its way, or due to a request that could be read, before the one that could not. */
+function hasOtherAnswer(socket: Socket): boolean {
+  // Node keeps it there, also to decide by itself what this decides.
+  const response: unknown = Reflect.get(socket, '_httpMessage');
+  return response instanceof ServerResponse && (response.headersSent || response.req.complete);
 }
 
 /** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */

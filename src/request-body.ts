@@ -61,9 +61,12 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   });
   // Until a call is answered there are texts made from its body, whether or not its client still waits.
   app.addHook('onSend', (request, { raw: response }, _payload, done) => {
-    if (request.releaseBody) {
-      if (response.destroyed) request.releaseBody();
-      else response.once('close', request.releaseBody);
+    const release = request.releaseBody;
+    // What is sent may fail, and then something else is.
+    request.releaseBody = null;
+    if (release) {
+      if (response.destroyed) release();
+      else response.once('close', release);
     }
     done();
   });
@@ -73,12 +76,14 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
     'text/markdown',
     app.bodyParser((body) => new MarkdownBody(decode(body))),
   );
-  app.addContentTypeParser(
-    '*',
-    app.bodyParser((_body, request) => {
-      throw unsupportedType(request);
-    }),
-  );
+  const parseUnknown = app.bodyParser((_body, request) => {
+    throw unsupportedType(request);
+  });
+  app.addContentTypeParser('*', (request, payload, done: Done) => {
+    // In chunks there may be none, which is of no type.
+    if (request.headers['transfer-encoding'] === undefined) done(unsupportedType(request));
+    else return parseUnknown(request, payload, done);
+  });
 }
 
 function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) => string): BodyTerms {

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 
 /** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
 const mostUnread = 64 * 1024 * 1024;
 
-const readOn = new WeakSet<Socket>();
+/** Connections, and the request whose body is still read. */
+const readOn = new WeakMap<Socket, IncomingMessage>();
 
 /** Whether a connection's request is answered, and only what is left of its body is still read. */
 export function isReadOn(socket: Socket): boolean {
@@ -18,12 +19,11 @@ export function isReadOn(socket: Socket): boolean {
  */
 export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
-  const close = socket.destroySoon.bind(socket);
   let isLast = false;
   // Before Node's own listener, which closes.
   response.prependOnceListener('finish', () => {
     if (request.complete) return;
-    readOn.add(socket);
+    readOn.set(socket, request);
     socket.destroySoon = () => {
       isLast = true;
       // Ours is said, and the client can tell.
@@ -34,9 +34,12 @@ export function readOnAfterAnswer(request: IncomingMessage, response: ServerResp
       if (socket.bytesRead > most) socket.destroy();
     });
     request.once('end', () => {
-      readOn.delete(socket);
-      socket.destroySoon = close;
-      if (isLast) close();
+      // Unless the next request came with the end of this one, and was answered.
+      if (readOn.get(socket) === request) {
+        readOn.delete(socket);
+        Reflect.deleteProperty(socket, 'destroySoon');
+      }
+      if (isLast) Socket.prototype.destroySoon.call(socket);
     });
     // Else Node takes what nobody has begun to read away, listeners and all.
     request.read(0);

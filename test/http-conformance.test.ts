@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { rawRequest } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
 
@@ -157,16 +158,64 @@ describe('a request on the wire', () => {
     assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1);
   });
 
-  for (const [length, status] of [
-    [4_000, 401],
-    [5_000_000, 413],
+  test('after one that is answered with the end of the connection is not handled', async () => {
+    const { key, client } = await site.agent('Ada');
+    const titles = ['One', 'Two'];
+    const ids = await Promise.all(
+      titles.map(async (title) => (await client.publish({ title, content: 'c' })).post.id),
+    );
+    const host = `Host: localhost:${site.port}\r\n`;
+    const socket = connect(site.port, '127.0.0.1').setEncoding('latin1');
+    // Node ends a connection itself where it is not known whether a body will come.
+    socket.write(`POST /api/publish HTTP/1.1\r\n${host}Expect: 100-continue\r\nContent-Length: 5\r\n\r\n`);
+    let answers = String((await once(socket, 'data'))[0]);
+    socket.on('data', (text: string) => (answers += text)).on('error', () => undefined);
+    assert.match(answers, /^HTTP\/1\.1 401 [^]*\r\nconnection: close\r\n/i);
+    const closed = once(socket, 'close');
+    const deletes = ids.map(
+      (id) => `DELETE /api/posts/${id} HTTP/1.1\r\n${host}Authorization: Bearer ${key}\r\n\r\n`,
+    );
+    socket.write(`12345${deletes.join('')}`);
+    await closed;
+    await client.publish({ title: 'Three', content: 'c' });
+    const { posts } = await client.listPosts();
+    assert.deepEqual(posts.map(({ title }) => title).toSorted(), ['One', 'Three', 'Two']);
+    assert.equal(answers.match(/HTTP\/1\.1 \d/g)?.length, 1, answers);
+  });
+
+  test('that ends a connection closes it, also where it came with the end of one that was answered before', async () => {
+    const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${site.port}\r\nContent-Length: 5\r\n`;
+    const socket = connect({ port: site.port, host: '127.0.0.1', allowHalfOpen: true });
+    const closed = once(socket, 'close').catch(() => undefined);
+    socket.write(`${head}\r\n`);
+    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 401 /);
+    socket.write(`12345${head}${close}`);
+    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 401 /);
+    socket.resume().write('12345');
+    // Empty lines begin no request, but cannot be sent to who has closed.
+    const writing = setInterval(() => socket.write('\r\n'), 20);
+    const outcome = await Promise.race([closed.then(() => 'closed'), delay(5_000, 'open')]);
+    clearInterval(writing);
+    socket.destroy();
+    assert.equal(outcome, 'closed');
+  });
+
+  test('that is broken is not answered in place of one before it', async (t) => {
+    t.mock.method(site.ctx().engine, 'probe', () => delay(200));
+    const request = `GET /readyz HTTP/1.1\r\nHost: localhost:${site.port}\r\n\r\n`;
+    assert.equal(await rawRequest(site.port, `${request}not HTTP\r\n\r\n`), '');
+  });
+
+  for (const [length, status, type] of [
+    [4_000, 401, 'application/json'],
+    [5_000_000, 413, 'application/json'],
+    [4_000, 415, 'text/plain'],
   ] as const) {
     test(`with 100-continue that is refused ${status} is not told to go on`, async () => {
       const path = status === 401 ? '/api/publish' : '/api/recover';
-      const request = post(`Content-Length: ${length}\r\nExpect: 100-continue\r\n`).replace(
-        '/api/recover',
-        path,
-      );
+      const request = post(`Content-Length: ${length}\r\nExpect: 100-continue\r\n`)
+        .replace('/api/recover', path)
+        .replace('application/json', type);
       const answer = await rawRequest(site.port, request.replaceAll('HOST', `localhost:${site.port}`));
       assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nconnection: close\r\n`, 'i'));
     });
