@@ -256,6 +256,28 @@ describe('a running server', () => {
     assert.doesNotMatch(server.output(), /search thread stopped|not foreseen/);
   });
 
+  test('answers 503 where the counter of changes is damaged', async () => {
+    const dataDir = freshDir();
+    const env = { DATA_DIR: dataDir };
+    const file = await madeDatabase(dataDir);
+    const database = new DatabaseSync(file);
+    const page = Number(
+      database.prepare("select rootpage from sqlite_master where name = 'sqlite_sequence'").get()?.[
+        'rootpage'
+      ],
+    );
+    database.close();
+    await overwrite(file, (page - 1) * pageSize);
+
+    const server = await spawnServer({ env, script });
+    const list = await request(server.baseUrl, { path: '/api/posts' });
+    assert.deepEqual([list.status, list.at('code')], [503, 'unavailable']);
+    assert.equal((await request(server.baseUrl, { path: '/robots.txt' })).status, 200);
+    assert.equal(await server.stop(), 0);
+    assert.equal(server.output().split('the database is damaged').length, 2, server.output());
+    assert.doesNotMatch(server.output(), /not foreseen|"stack"/);
+  });
+
   test('prints where it is before the first line of its log', async () => {
     const server = await spawnServer({ env: { DATA_DIR: freshDir(), BASEURL: 'x' }, script });
     assert.equal(await server.stop(), 0);

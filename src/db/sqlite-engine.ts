@@ -174,8 +174,8 @@ export async function createSqliteEngine(
         thread.postMessage({ id, request } satisfies Envelope);
       });
     },
-    version: () => Number(dataVersion.get()?.['data_version']),
-    contentVersion: () => Number(lastChange.get()?.['seq'] ?? 0),
+    version: () => Number(reader.attempt(() => dataVersion.get())?.['data_version']),
+    contentVersion: () => Number(reader.attempt(() => lastChange.get())?.['seq'] ?? 0),
     readOnly: () => readOnlyReason,
     onCommit: (listener) => listeners.push(listener),
     async probe() {

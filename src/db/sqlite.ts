@@ -20,7 +20,12 @@ const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
 export const rewriteDue = 'rewrite';
 
 /** An open SQLite file: the raw handle and the query builder over it. */
-export type SqliteConnection = { readonly raw: DatabaseSync; readonly db: Kysely<Tables> };
+export type SqliteConnection = {
+  readonly raw: DatabaseSync;
+  readonly db: Kysely<Tables>;
+  /** Runs what reads by the raw handle; its failures are explained and told of as those of `db` are. */
+  readonly attempt: Failing;
+};
 
 export const sqliteSpelling: Spelling = {
   text: sql`text`,
@@ -72,7 +77,8 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
     throw error;
   }
   // What a writer's failures mean is said by who knows whether its transaction still stands.
-  const database = adapter(raw, readOnly ? explained(onUnreadable) : passedOn);
+  const attempt = readOnly ? explained(onUnreadable) : passedOn;
+  const database = adapter(raw, attempt);
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
   runAtOnce.set(db, (text, parameters) => {
     const statement = database.prepare(text);
@@ -80,7 +86,7 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
     statement.run(parameters);
     return [];
   });
-  return { raw, db };
+  return { raw, db, attempt };
 }
 
 function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {
