@@ -6,8 +6,8 @@ import type { Log } from './log.ts';
 /** Milliseconds in which requests in progress may finish; slower ones are cut off. */
 const patience = 6_000;
 const lookEvery = 250;
-/** Turns of the event loop to wait for one that brings nothing. */
-const mostTurns = 1_000;
+/** Milliseconds in which to wait for a turn of the event loop that brings nothing. */
+const longestTurns = 300;
 
 /** How long to go on serving as before, and how long then to wait for clients to leave kept connections. */
 export type Linger = { readonly ms: number; /** Also when nobody is connected. */ readonly always: boolean };
@@ -30,6 +30,10 @@ export function createDrain(
   return async (linger, close) => {
     // Connections are kept meanwhile: a proxy that has them opens hardly any that the next step could cut.
     if (linger.always || sockets.size > 0) await delay(linger.ms);
+    const deadline = setTimeout(() => {
+      log.warn({}, 'requests that were not finished in time are cut off');
+      server.closeAllConnections();
+    }, patience);
     await turnWithout(server, 'connection');
     // Not as an HTTP server closes, which would also end what is idle, just as its client sends the next request.
     Listener.prototype.close.call(server);
@@ -37,10 +41,6 @@ export function createDrain(
       response.setHeader('connection', 'close'),
     );
 
-    const deadline = setTimeout(() => {
-      log.warn({}, 'requests that were not finished in time are cut off');
-      server.closeAllConnections();
-    }, patience);
     const left = AbortSignal.timeout(linger.ms);
     while (sockets.size > 0 && !left.aborted) await delay(10);
     await turnWithout(server, 'request');
@@ -64,7 +64,8 @@ async function turnWithout(server: Server, event: 'connection' | 'request'): Pro
   let arrived = true;
   const note = () => (arrived = true);
   server.on(event, note);
-  for (let turn = 0; arrived && turn < mostTurns; turn++) {
+  const started = performance.now();
+  while (arrived && performance.now() - started < longestTurns) {
     arrived = false;
     await nextTurn();
   }

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runCommandLine } from '../src/cli/main.ts';
 import { loadConfig } from '../src/config.ts';
+import { createDrain } from '../src/drain.ts';
 import { createLog } from '../src/log.ts';
 import { startServer } from '../src/server.ts';
 import { request } from './support/http.ts';
@@ -378,6 +379,48 @@ describe('SIGTERM', () => {
     const final = await list();
     assert.deepEqual([final.status, final.headers.connection], [200, 'close']);
     assert.equal(await server.exited, 0);
+  });
+
+  test('closes a connection also with the answer to a body that was asked for', async () => {
+    const server = await spawnServer({ env: { DATA_DIR: freshDir(), TRUST_PROXY: 'loopback' }, script });
+    const socket = connect(server.port, '127.0.0.1').setEncoding('latin1');
+    const ask = async (text: string) => {
+      socket.write(text);
+      return String((await once(socket, 'data'))[0]);
+    };
+    const head = `Host: localhost:${server.port}\r\n`;
+    assert.match(await ask(`GET /healthz HTTP/1.1\r\n${head}\r\n`), /\r\nconnection: keep-alive\r\n/i);
+    server.kill('SIGTERM');
+    await assert.rejects(
+      async () => {
+        for (;;) await request(server.baseUrl, { path: '/healthz' });
+      },
+      { code: 'ECONNREFUSED' },
+    );
+    const expecting = `${head}Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n`;
+    assert.match(await ask(`POST /api/recover HTTP/1.1\r\n${expecting}`), /^HTTP\/1\.1 100 /);
+    assert.match(await ask('{}'), /^HTTP\/1\.1 400 [^]*\r\nconnection: close\r\n/i);
+    assert.equal(await server.exited, 0);
+  });
+
+  test('does not wait for a moment without requests for long', async () => {
+    const server = http.createServer().removeAllListeners('request').listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const drain = createDrain(server, createLog('silent'));
+    const response = new http.ServerResponse(new http.IncomingMessage(new Socket()));
+    let requests = 0;
+    let closed = false;
+    const arrive = () => {
+      if (closed) return;
+      // A turn takes a while under load.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+      requests++;
+      server.emit('request', response.req, response);
+      setImmediate(arrive);
+    };
+    arrive();
+    await drain({ ms: 10, always: false }, async () => (closed = true));
+    assert.ok(requests < 900, `${requests} requests`);
   });
 
   test('does not wait for connections that ask nothing', async () => {
