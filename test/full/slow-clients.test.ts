@@ -115,6 +115,11 @@ function memoryOf(pid: number): number {
   }
 }
 
+/** Resolves when a number has stayed the same for a second. */
+async function untilSame(count: () => number): Promise<void> {
+  for (let before = -1; before !== count(); await delay(1_000)) before = count();
+}
+
 const mebibyte = 1024 * 1024;
 const chunk = `${mebibyte.toString(16)}\r\n${'x'.repeat(mebibyte)}\r\n`;
 
@@ -163,7 +168,9 @@ for (const [what, count, framing, body] of [
     const watch = setInterval(() => (most = Math.max(most, memoryOf(server.pid))), 100);
     t.after(() => clearInterval(watch));
 
-    await delay(2_000);
+    await untilSame(() =>
+      sockets.reduce((sum, socket) => sum + socket.bytesWritten - socket.writableLength, 0),
+    );
     const answers = await Promise.all([
       ...Array.from({ length: 100 }, (_, i) => publish(key, `of-ada-${i}`, 5_000)),
       ...Array.from({ length: 20 }, (_, i) => publish(otherKey, `of-bob-${i}`, 5_000)),
