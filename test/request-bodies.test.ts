@@ -81,8 +81,8 @@ describeInstances('request bodies', { env: { LIMIT_PUBLISH: '900', LIMIT_API: '9
     const greedy = await Promise.all(Array.from({ length: 20 }, (_, i) => the().agent(`greedy-${i}`)));
     await Promise.all(
       greedy.flatMap((agent) => [
-        ...Array.from({ length: mostLarge }, () => begin(agent, `Content-Length: ${4 * mebibyte}`, false)),
-        ...Array.from({ length: 52 }, () => begin(agent, `Content-Length: ${64 * 1024}`, false)),
+        ...Array.from({ length: mostLarge }, () => begin(agent, `Content-Length: ${4 * mebibyte}`)),
+        ...Array.from({ length: 52 }, () => begin(agent, `Content-Length: ${64 * 1024}`)),
       ]),
     );
     // Read whole, and then seen to be longer than a post may be.
