@@ -1,23 +1,28 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterEach, before, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 const mebibyte = 1024 * 1024;
 /** What one key may have on its way in bodies of the largest size, and in small ones. */
 const mostLarge = 4;
 const mostSmall = 256;
 
-describeInstances('request bodies', { env: { LIMIT_PUBLISH: '900', LIMIT_API: '900' } }, (the) => {
+// On one variant and engine: bodies are read before either matters.
+describe('request bodies', () => {
+  let instance: Instance;
   let ada: TestAgent;
   let bob: TestAgent;
   const open: Socket[] = [];
+  const the = () => instance;
   before(async () => {
+    instance = await startInstance({ env: { LIMIT_PUBLISH: '900', LIMIT_API: '900' } });
     ada = await the().agent('Ada');
     bob = await the().agent('Bob');
   });
+  after(() => instance.close());
   afterEach(async () => {
     await Promise.all(open.splice(0).map(abort));
   });

@@ -128,14 +128,14 @@ async function prepare(
 
 /** Begins to write. While another process rewrites the file, that takes longer than any other wait. */
 function beginInTurn(raw: DatabaseSync): void {
-  const deadline = Date.now() + rewritePatience;
+  const began = performance.now();
   for (;;) {
     try {
       raw.exec('begin immediate');
       return;
     } catch (error) {
       const isBusy = error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5;
-      if (!isBusy || Date.now() > deadline || !isRewriteDue(raw)) throw error;
+      if (!isBusy || performance.now() - began > rewritePatience || !isRewriteDue(raw)) throw error;
     }
   }
 }

@@ -25,7 +25,8 @@ type MarkOptions = {
  */
 export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOptions) {
   const file = markerFile(dataDir);
-  let unmarked = false;
+  /** When the newest commit that the marker does not cover was asked for, epoch ms. */
+  let unmarked: number | null = null;
   let timer: NodeJS.Timeout | null = null;
   let writing: Promise<void> = Promise.resolve();
 
@@ -43,15 +44,15 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
   }
 
   async function markNow(): Promise<void> {
-    if (!unmarked) return;
+    if (unmarked === null) return;
     if (raw.isTransaction) return schedule();
-    const reached = advance();
-    unmarked = false;
+    const reached = advance(unmarked);
+    unmarked = null;
     const id = raw.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
     await writeMarker(file, { id: String(id), mark: reached });
   }
 
-  function advance(): number {
+  function advance(at: number): number {
     begin();
     try {
       const row = raw
@@ -59,7 +60,7 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
           `insert into meta (key, value) values ('${markKey}', ?)
           on conflict (key) do update set value = cast(max(cast(value as integer) + 1, ?) as text) returning value`,
         )
-        .get(String(Date.now()), Date.now());
+        .get(String(at), at);
       raw.exec('commit');
       return Number(row?.['value']);
     } finally {
@@ -69,9 +70,9 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
   }
 
   return {
-    /** To be called after a commit of what must not be missing. */
-    committed(): void {
-      unmarked = true;
+    /** To be called after a commit of what must not be missing, with the time of its newest request, epoch ms. */
+    committed(at: number): void {
+      unmarked = at;
       schedule();
     },
     /** Resolves when the marker names the last commit. */

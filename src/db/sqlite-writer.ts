@@ -116,7 +116,8 @@ export function createSqliteWriter(
 
   function noteCommit(batch: readonly Envelope[]): void {
     logged = true;
-    if (batch.some(({ request }) => !isUpkeep(request))) marks?.committed();
+    const newest = batch.findLast(({ request }) => !isUpkeep(request));
+    if (newest) marks?.committed(newest.request.now);
   }
 
   function refused(batch: readonly Envelope[], error: unknown): Answers {
