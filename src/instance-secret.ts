@@ -49,7 +49,9 @@ export async function checkSecret(
   { secret, mayRecord }: { readonly secret: SecretPolicy; readonly mayRecord: boolean },
 ): Promise<string | null> {
   const replace = secret === 'adopted';
-  const state = replace ? 'unrecorded' : await secretState({ db: engine.reads, secretKey });
+  // To read only, a standby will do, and there may be no primary.
+  const db = config.readOnly ? engine.publicReads : engine.reads;
+  const state = replace ? 'unrecorded' : await secretState({ db, secretKey });
   // Of several processes that start with different secrets, the first decides.
   const isOther =
     state === 'unrecorded' && (mayRecord || replace)
