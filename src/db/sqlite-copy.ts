@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { StartError } from '../errors.ts';
 import { migrationsAfter } from './migrate.ts';
 import { markerFile, writeMarker } from './instance-marker.ts';
+import { sqliteCode } from './sqlite.ts';
 import { makeLocalDirectory, sqliteStartError, syncPath } from './sqlite-file.ts';
 import { eraseAllDeleted } from './sqlite-full-text.ts';
 import { markKey } from './sqlite-marks.ts';
@@ -67,7 +68,8 @@ function copy(
     syncPath(dirname(to));
     return { ...instance, bytes: statSync(to).size };
   } catch (error) {
-    throw sqliteStartError(error, isFull(error) ? to : from);
+    // Full: it only ever writes where the copy goes.
+    throw sqliteStartError(error, sqliteCode(error) === 13 ? to : from);
   } finally {
     for (const end of ['', '-wal', '-shm', '-journal', second]) rmSync(`${draft}${end}`, { force: true });
   }
@@ -75,11 +77,6 @@ function copy(
 
 /** Ends the name of a copy of a copy. */
 const second = '-2';
-
-/** Whether SQLite found no room: it only ever writes where the copy goes. */
-function isFull(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 13;
-}
 
 function makeEmpty(file: string): void {
   try {

@@ -6,7 +6,7 @@ import { StartError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from './migrate.ts';
-import { openSqlite, rewriteDue, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
+import { openSqlite, rewriteDue, sqliteCode, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
 import { markKey, shownMark } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from './whole.ts';
 
@@ -134,7 +134,7 @@ function beginInTurn(raw: DatabaseSync): void {
       raw.exec('begin immediate');
       return;
     } catch (error) {
-      const isBusy = error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5;
+      const isBusy = sqliteCode(error) === 5;
       if (!isBusy || performance.now() - began > rewritePatience || !isRewriteDue(raw)) throw error;
     }
   }
@@ -186,8 +186,8 @@ async function open(file: string): Promise<SqliteConnection> {
 
 /** What a failure to open or read the file means to an operator: a StartError where that is known. */
 export function sqliteStartError(error: unknown, file: string): unknown {
-  if (error instanceof StartError || !(error instanceof Error) || !('errcode' in error)) return error;
-  const code = Number(error.errcode) & 0xff;
+  const code = sqliteCode(error);
+  if (code === null || !(error instanceof Error)) return error;
   if (code === 26)
     return new StartError(`${file} is not an SQLite database: restore it from a backup, or move it away.`);
   if (code === 11)

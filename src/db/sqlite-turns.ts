@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { sqliteCode } from './sqlite.ts';
 
 /** How long a writer waits for its turn, ms. */
 const patience = 5_000;
@@ -25,8 +26,8 @@ export function createTurns(raw: DatabaseSync): { begin: () => void; ended: () =
       raw.exec('begin immediate');
       return true;
     } catch (error) {
-      // The low byte is the primary code: 5 is busy.
-      if (error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5) return false;
+      // Busy.
+      if (sqliteCode(error) === 5) return false;
       throw error;
     }
   }

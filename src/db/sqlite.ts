@@ -150,11 +150,18 @@ function adapter(raw: DatabaseSync, attempt: Failing) {
   };
 }
 
+/** The primary result code of an SQLite failure (https://www.sqlite.org/rescode.html); null for any other error. */
+export function sqliteCode(error: unknown): number | null {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null;
+  // Extended result codes carry the primary code in the low byte.
+  return error.errcode & 0xff;
+}
+
 /** What an SQLite failure means to the caller; anything else is passed through as unforeseen. */
 export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write'): unknown {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
-  // Extended result codes carry the primary code in the low byte: https://www.sqlite.org/rescode.html
-  switch (error.errcode & 0xff) {
+  switch (sqliteCode(error)) {
+    case null: // not SQLite's
+      return error;
     case 5: // busy
     case 6: // locked
       return new AppError('unavailable', 'The database is busy. Repeat the call in a moment.', {
