@@ -218,14 +218,14 @@ class Turns {
     this.size++;
   }
 
-  /** Before all others of their owners. */
+  /** Before all others of their owners, whose turns are the next: they lose none by what another thread was at. */
   giveBack(tasks: readonly Task[]): void {
-    for (const task of tasks.toReversed()) {
-      const own = this.byOwner.get(task.owner);
-      if (own) own.unshift(task);
-      else this.byOwner.set(task.owner, [task]);
-      this.size++;
-    }
+    const others = new Map(this.byOwner);
+    this.byOwner.clear();
+    for (const { owner } of tasks) this.byOwner.set(owner, others.get(owner) ?? []);
+    for (const [owner, own] of others) this.byOwner.set(owner, own);
+    for (const task of tasks.toReversed()) this.byOwner.get(task.owner)?.unshift(task);
+    this.size += tasks.length;
   }
 
   /** The first document of the owner whose turn it is, but for those to be passed over. */
