@@ -94,7 +94,7 @@ describe('a server process', () => {
   test('keeps a port that it is given, and ends at SIGKILL', async () => {
     const first = await spawnServer({ script });
     first.kill('SIGKILL');
-    assert.equal(await first.exited, null);
+    assert.equal(await first.exited, 'SIGKILL');
     const second = await spawnServer({ script, env: { PORT: String(first.port) } });
     assert.equal(second.port, first.port);
     await second.stop();
@@ -106,7 +106,7 @@ describe('a server process', () => {
 
   test('that is never ready is ended and reported', async () => {
     const never = spawnServer({ script, args: ['never'], readyWithin: 300 });
-    await assert.rejects(never, /did not start \(exit code null\)/);
+    await assert.rejects(never, /did not start \(exit code SIGKILL\)/);
   });
 
   test('and a cluster end with the process that started them, even when that is killed', async () => {

@@ -52,9 +52,8 @@ type Run = {
 async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   const { startServer } = await import('../server.ts');
   const server = await startServer(config, { existing: call.has('existing'), log });
-  await printBlock(call, server.config, await contents(server));
-  output.release();
-  const signal = await new Promise<string>((resolve) => {
+  // Heard before anything else is awaited: whoever finds it ready may stop it at once.
+  const stopped = new Promise<string>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
     // From a terminal that is closed it means the end; else it asks for new workers, and must not end the service.
     process.on('SIGHUP', () => {
@@ -62,6 +61,9 @@ async function serveAlone({ config, call, log, output }: Run): Promise<void> {
       else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
     });
   });
+  await printBlock(call, server.config, await contents(server));
+  output.release();
+  const signal = await stopped;
   log.info({ signal }, 'stopping');
   for (const name of ['SIGTERM', 'SIGINT'] as const)
     process.removeAllListeners(name).once(name, () => process.exit(1));

@@ -25,12 +25,12 @@ export type ServerProcess = {
   /** `http://127.0.0.1:{port}`. */
   readonly baseUrl: string;
   readonly pid: number;
-  /** Exit code, null after a signal. */
-  readonly exited: Promise<number | null>;
+  /** Exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals | null>;
   /** Sends a signal to the process; SIGKILL goes to all that it has started too. */
   kill(signal: NodeJS.Signals): void;
   /** SIGTERM, and SIGKILL when that has not ended it after 15 s. */
-  stop(): Promise<number | null>;
+  stop(): Promise<number | NodeJS.Signals | null>;
   /** All of standard output and standard error so far. */
   output(): string;
 };
@@ -53,10 +53,10 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   }
-  const exited = new Promise<number | null>((resolve) => {
-    child.on('close', (code) => {
+  const exited = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    child.on('close', (code, signal) => {
       guard.kill('SIGKILL');
-      resolve(code);
+      resolve(code ?? signal);
     });
   });
   const kill = (signal: NodeJS.Signals): void => {
@@ -64,7 +64,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
       process.kill(signal === 'SIGKILL' ? group : pid, signal);
     }
   };
-  const stop = async (): Promise<number | null> => {
+  const stop = async (): Promise<number | NodeJS.Signals | null> => {
     const patience = setTimeout(kill, 15_000, 'SIGKILL');
     kill('SIGTERM');
     const code = await exited;
