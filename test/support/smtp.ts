@@ -92,7 +92,9 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
     },
     onData(stream, session, done) {
       void (async () => {
-        const bytes = await buffer(stream);
+        const bytes = await buffer(stream).catch(() => null);
+        // The client went away before it had sent everything.
+        if (bytes === null) return;
         const refused = refusal('message');
         if (refused !== null || hangs('message')) {
           if (refused !== null) done(refused);
