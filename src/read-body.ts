@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BodyBudget, type Full } from './body-budget.ts';
 import { AppError } from './errors.ts';
+import { freeChunk } from './free-chunk.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
 export const smallBody = 64 * 1024;
@@ -89,7 +90,10 @@ export function createBodyReader() {
           if (none) return finish(tooMuch(none));
           pieces = isWhole ? chunk : enlarged(pieces, received, capacity);
         }
-        if (!isWhole) chunk.copy(pieces, received);
+        if (!isWhole) {
+          chunk.copy(pieces, received);
+          freeChunk(chunk);
+        }
         received = length;
       }
 
@@ -148,6 +152,7 @@ function lengthOf({ headers }: IncomingMessage): number | null {
 function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(capacity);
   pieces.copy(larger, 0, 0, used);
+  if (used > 0) freeChunk(pieces);
   return larger;
 }
 

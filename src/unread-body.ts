@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { freeChunk } from './free-chunk.ts';
 
 /** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
 const mostUnread = 64 * 1024 * 1024;
@@ -30,7 +31,8 @@ export function readOnAfterAnswer(request: IncomingMessage, response: ServerResp
       socket.end();
     };
     const most = socket.bytesRead + mostUnread;
-    request.on('data', () => {
+    request.on('data', (chunk: Buffer) => {
+      freeChunk(chunk);
       if (socket.bytesRead > most) socket.destroy();
     });
     request.once('end', () => {

@@ -125,7 +125,7 @@ const chunk = `${mebibyte.toString(16)}\r\n${'x'.repeat(mebibyte)}\r\n`;
 
 for (const [what, count, framing, body] of [
   ['200 bodies of 4 MiB', 200, `Content-Length: ${4 * mebibyte}`, 'x'.repeat(4 * mebibyte - 1)],
-  ['500 bodies of 4 MiB', 500, `Content-Length: ${4 * mebibyte}`, 'x'.repeat(4 * mebibyte - 1)],
+  ['1,000 bodies of 4 MiB', 1_000, `Content-Length: ${4 * mebibyte}`, 'x'.repeat(4 * mebibyte - 1)],
   ['200 bodies of unknown length', 200, 'Transfer-Encoding: chunked', chunk.repeat(3)],
   ['5 bodies in chunks of a byte', 5, 'Transfer-Encoding: chunked', '1\r\nx\r\n'.repeat(400_000)],
   ['200 bodies of 64 KiB', 200, `Content-Length: ${mebibyte / 16}`, 'x'.repeat(mebibyte / 16 - 1)],
