@@ -52,21 +52,28 @@ type Run = {
 async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   const { startServer } = await import('../server.ts');
   const server = await startServer(config, { existing: call.has('existing'), log });
-  // Heard before anything else is awaited: whoever finds it ready may stop it at once.
+  // Heard before anything else is awaited, since whoever finds it ready may stop it at once; and never left unheard,
+  // since a signal that nobody listens for ends the process.
   const stopped = new Promise<string>((resolve) => {
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
+    let isStopping = false;
+    const stopOrEnd = (signal: string) => {
+      if (isStopping) process.exit(1);
+      isStopping = true;
+      resolve(signal);
+    };
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, stopOrEnd);
     // From a terminal that is closed it means the end; else it asks for new workers, and must not end the service.
     process.on('SIGHUP', () => {
-      if (process.stdin.isTTY) resolve('SIGHUP');
-      else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
+      if (process.stdin.isTTY) {
+        isStopping = true;
+        resolve('SIGHUP');
+      } else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
     });
   });
   await printBlock(call, server.config, await contents(server));
   output.release();
   const signal = await stopped;
   log.info({ signal }, 'stopping');
-  for (const name of ['SIGTERM', 'SIGINT'] as const)
-    process.removeAllListeners(name).once(name, () => process.exit(1));
   await stop(server, log);
   log.info({}, 'stopped');
 }
