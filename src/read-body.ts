@@ -152,7 +152,7 @@ function lengthOf({ headers }: IncomingMessage): number | null {
 function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(capacity);
   pieces.copy(larger, 0, 0, used);
-  if (used > 0) freeChunk(pieces);
+  freeChunk(pieces);
   return larger;
 }
 

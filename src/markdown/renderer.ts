@@ -218,7 +218,7 @@ class Turns {
     this.size++;
   }
 
-  /** Before all others of their owners, whose turns are the next: they lose none by what another thread was at. */
+  /** Puts documents back at the head of their owners' queues, and these owners first in turn: none loses a turn. */
   giveBack(tasks: readonly Task[]): void {
     const others = new Map(this.byOwner);
     this.byOwner.clear();
