@@ -240,15 +240,7 @@ describe('a running server', () => {
     await publishLong(first.baseUrl, key, 'lost');
     await first.stop();
     const file = join(dataDir, 'masthead.db');
-    const database = new DatabaseSync(file);
-    database.exec('pragma wal_checkpoint(truncate)');
-    const page = Number(
-      database.prepare("select rootpage from sqlite_master where name = 'post_search_data'").get()?.[
-        'rootpage'
-      ],
-    );
-    database.close();
-    await overwrite(file, (page - 1) * pageSize);
+    await damageTable(file, 'post_search_data');
 
     const server = await spawnServer({ env, script });
     for (let i = 0; i < 3; i++) {
@@ -265,14 +257,7 @@ describe('a running server', () => {
     const dataDir = freshDir();
     const env = { DATA_DIR: dataDir };
     const file = await madeDatabase(dataDir);
-    const database = new DatabaseSync(file);
-    const page = Number(
-      database.prepare("select rootpage from sqlite_master where name = 'sqlite_sequence'").get()?.[
-        'rootpage'
-      ],
-    );
-    database.close();
-    await overwrite(file, (page - 1) * pageSize);
+    await damageTable(file, 'sqlite_sequence');
 
     const server = await spawnServer({ env, script });
     const list = await request(server.baseUrl, { path: '/api/posts' });
@@ -479,6 +464,15 @@ async function madeDatabase(dataDir: string): Promise<string> {
     0,
   );
   return join(dataDir, 'masthead.db');
+}
+
+/** Overwrites the first page of a table. */
+async function damageTable(file: string, table: string): Promise<void> {
+  const database = new DatabaseSync(file);
+  database.exec('pragma wal_checkpoint(truncate)');
+  const root = database.prepare('select rootpage from sqlite_master where name = ?').get(table);
+  database.close();
+  await overwrite(file, (Number(root?.['rootpage']) - 1) * pageSize);
 }
 
 async function openDatabase(dataDir: string): Promise<DatabaseSync> {
