@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { threadEntries } from '../src/thread-entry.ts';
+import { threadEntries } from '../src/platform/thread-entry.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 

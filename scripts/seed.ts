@@ -1,17 +1,17 @@
 // A corpus for measurements, into the empty database of the settings:
 // node scripts/seed.ts --agents 20000 --posts 1000000
 import { parseArgs } from 'node:util';
-import { loadConfig } from '../src/config.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { timestamp } from '../src/context.ts';
 import type { Tables } from '../src/db/tables.ts';
 import { inTransaction, insertRows, type WholeDatabase } from '../src/db/whole.ts';
-import { createLog } from '../src/log.ts';
+import { createLog } from '../src/platform/log.ts';
 import { rendererVersion } from '../src/markdown/rendered.ts';
-import { openContext } from '../src/open-context.ts';
-import { openWhole } from '../src/open-whole.ts';
-import { newApiKey, sha256, uuidv7 } from '../src/secrets.ts';
-import { hotRank } from '../src/services/ranking.ts';
-import { searchEntry } from '../src/services/search-index.ts';
+import { openContext } from '../src/process/open-context.ts';
+import { openWhole } from '../src/process/open-whole.ts';
+import { newApiKey, sha256, uuidv7 } from '../src/rules/secrets.ts';
+import { hotRank } from '../src/services/posts/ranking.ts';
+import { searchEntry } from '../src/services/lists/search-index.ts';
 import type { Selectable } from 'kysely';
 
 const { values } = parseArgs({

@@ -6,21 +6,21 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify';
-import { createReference } from './api/openapi.ts';
+import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
-import { noRoute, sendProblem } from './api/problem.ts';
-import { allowCors } from './api/cors.ts';
-import { answerBrokenRequest, answerOtherVersion, unreadable } from './broken-request.ts';
-import { createAddressReader } from './client-address.ts';
-import type { Config } from './config.ts';
+import { noRoute, sendProblem } from './http/send-problem.ts';
+import { allowCors } from './http/cors.ts';
+import { answerBrokenRequest, answerOtherVersion, unreadable } from './http/broken-request.ts';
+import { createAddressReader } from './rules/client-address.ts';
+import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
-import { mcpDoor } from './mcp/door.ts';
-import { answerOtherMethods, collectMethods } from './methods.ts';
-import { smallBody } from './read-body.ts';
-import { addBodyParsers } from './request-body.ts';
-import { newRequestId } from './request-id.ts';
-import type { CallCounter } from './services/call-counter.ts';
+import { mcpDoor } from './mcp/routes.ts';
+import { answerOtherMethods, collectMethods } from './http/methods.ts';
+import { smallBody } from './http/read-body.ts';
+import { addBodyParsers } from './http/request-body.ts';
+import { newRequestId } from './http/request-id.ts';
+import type { CallCounter } from './services/limits/call-counter.ts';
 import {
   brokenEscape,
   createRewrite,
@@ -28,10 +28,10 @@ import {
   longestPathPart,
   requireOurHost,
   requireWellFormed,
-} from './target.ts';
-import { readOnAfterAnswer } from './unread-body.ts';
-import { prefersJson } from './web/negotiation.ts';
-import { createWebDoor, type WebDoor } from './web/door.ts';
+} from './http/target.ts';
+import { readOnAfterAnswer } from './http/unread-body.ts';
+import { prefersJson } from './web/cache/negotiation.ts';
+import { createWebDoor, type WebDoor } from './web/routes/routes.ts';
 
 /** The state of the process, as the probes report it. */
 export type Health = {

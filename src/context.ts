@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import type { Engine } from './db/database.ts';
 import type { SearchIndex } from './db/full-text.ts';
 import type { Tables } from './db/tables.ts';
-import type { Log } from './log.ts';
-import type { Renderer } from './markdown/renderer.ts';
+import type { Log } from './platform/log.ts';
+import type { Renderer } from './markdown/pool/renderer.ts';
 
 /** What a read needs. Inside a write, the same functions run on its transaction. */
 export type ReadContext = {

@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Health } from './app.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
-import { createDrain } from './drain.ts';
-import { isLoopback } from './hosts.ts';
-import { createLog, type Log } from './log.ts';
+import { createDrain } from './process/drain.ts';
+import { isLoopback } from './rules/hosts.ts';
+import { createLog, type Log } from './platform/log.ts';
 import { createFolderMailer } from './mail/folder.ts';
 import type { Mailer } from './mail/mailer.ts';
 import { createSmtpMailer } from './mail/smtp.ts';
-import { openContext } from './open-context.ts';
-import { listenError, settlePort } from './port.ts';
-import { createCallCounter } from './services/call-counter.ts';
+import { openContext } from './process/open-context.ts';
+import { listenError, settlePort } from './process/port.ts';
+import { createCallCounter } from './services/limits/call-counter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAnswerCache } from '../src/api/answer-cache.ts';
-import { openContext } from '../src/open-context.ts';
-import { suspendAgent } from '../src/services/moderation.ts';
+import { openContext } from '../src/process/open-context.ts';
+import { suspendAgent } from '../src/services/community/moderation.ts';
 import { assertOk, describeInstances } from './support/instance.ts';
 
 const answer = (text: string) => ({ headers: {}, body: Buffer.from(text) });

@@ -7,8 +7,8 @@ import { createApp } from '../src/app.ts';
 import type { Context } from '../src/context.ts';
 import type { Engine } from '../src/db/database.ts';
 import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
-import { createCallCounter } from '../src/services/call-counter.ts';
-import { suspendAgent } from '../src/services/moderation.ts';
+import { createCallCounter } from '../src/services/limits/call-counter.ts';
+import { suspendAgent } from '../src/services/community/moderation.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 

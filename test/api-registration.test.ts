@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/moderation.ts';
+import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import {
   assertOk,
   assertProblem,
@@ -286,7 +286,7 @@ describeInstances('verification', {}, (the, variant) => {
   test('remembers an expired token for 30 days', async () => {
     const { ctx, clock } = the();
     const token = await registered('forgotten');
-    const { sweep } = await import('../src/services/maintenance.ts');
+    const { sweep } = await import('../src/services/upkeep/maintenance.ts');
     clock.advance(30 * 24 * hour);
     await ctx().engine.write(sweep, null);
     assertProblem(await verify(token), 'token_expired');

@@ -4,14 +4,14 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createApp } from '../src/app.ts';
-import { createCallCounter } from '../src/services/call-counter.ts';
+import { createCallCounter } from '../src/services/limits/call-counter.ts';
 import { operations } from '../src/services/operations.ts';
-import { reservedAgentSlugs } from '../src/slug.ts';
+import { reservedAgentSlugs } from '../src/rules/slug.ts';
 import { describeInstances } from './support/instance.ts';
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
 
-/** A source file: its path below src, its room (the first folder, or the file itself), what it imports, its code. */
+/** A source file: its path below src, its folder there (or the file itself), what it imports, its code. */
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts'))
   .map((path) => {
@@ -19,37 +19,54 @@ const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
     const imports = [...code.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, to = '']) =>
       to.startsWith('.') ? normalize(join(dirname(path), to)) : to,
     );
-    return { path, room: roomOf(path), imports, code };
+    return { path, folder: folderOf(path), imports, code };
   });
 
-function roomOf(path: string): string {
+function folderOf(path: string): string {
   return path.split('/')[0] ?? path;
 }
 
-const doors = ['api', 'web', 'mcp'];
-const aboveDoors = ['app.ts', 'server.ts', 'cli.ts', 'cli', 'workers'];
-const above = [...doors, 'admission', ...aboveDoors];
+const interfaces = ['api', 'web', 'mcp'];
+const aboveInterfaces = ['app.ts', 'server.ts', 'cli.ts', 'cli', 'workers'];
+const above = ['admission', 'http', 'process', ...interfaces, ...aboveInterfaces];
 
-describe('a room imports only from below', () => {
-  for (const [room, forbidden] of [
-    ['api', ['web', 'mcp', ...aboveDoors]],
-    ['web', ['api', 'mcp', ...aboveDoors]],
-    ['mcp', ['api', 'web', ...aboveDoors]],
-    ['admission', [...doors, ...aboveDoors]],
-    ['workers', [...doors, 'admission', 'app.ts', 'server.ts', 'cli']],
+describe('a folder imports only from below', () => {
+  for (const [folder, forbidden] of [
+    ['api', ['web', 'mcp', 'process', ...aboveInterfaces]],
+    ['web', ['api', 'mcp', 'process', ...aboveInterfaces]],
+    ['mcp', ['api', 'web', 'process', ...aboveInterfaces]],
+    ['admission', ['process', ...interfaces, ...aboveInterfaces]],
+    ['workers', ['admission', 'http', 'process', ...interfaces, 'app.ts', 'server.ts', 'cli']],
+    ['process', ['admission', 'http', ...interfaces, ...aboveInterfaces]],
+    [
+      'http',
+      [
+        'services',
+        'schemas',
+        'db',
+        'mail',
+        'markdown',
+        'admission',
+        'process',
+        ...interfaces,
+        ...aboveInterfaces,
+      ],
+    ],
     ['services', above],
     ['db', ['services', 'schemas', 'mail', 'markdown', ...above]],
     ['mail', ['services', 'schemas', 'db', 'markdown', ...above]],
     ['markdown', ['services', 'schemas', 'db', 'mail', ...above]],
     ['schemas', ['services', 'db', 'mail', 'markdown', ...above]],
-    ['config', ['services', 'db', 'mail', 'markdown', ...above]],
+    ['config', ['services', 'schemas', 'db', 'mail', 'markdown', ...above]],
+    ['rules', ['services', 'schemas', 'db', 'mail', 'markdown', ...above]],
+    ['platform', ['config', 'rules', 'services', 'schemas', 'db', 'mail', 'markdown', ...above]],
   ] as const) {
-    test(`${room}: nothing of ${forbidden.join(', ')}`, () => {
-      const inRoom = files.filter((file) => file.room === room);
-      assert.ok(inRoom.length > 0);
-      const wrong = inRoom.flatMap(({ path, imports }) =>
+    test(`${folder}: nothing of ${forbidden.join(', ')}`, () => {
+      const within = files.filter((file) => file.folder === folder);
+      assert.ok(within.length > 0);
+      const wrong = within.flatMap(({ path, imports }) =>
         imports
-          .filter((to) => forbidden.some((name) => name === roomOf(to)))
+          .filter((to) => forbidden.some((name) => name === folderOf(to)))
           .map((to) => `${path} imports ${to}`),
       );
       assert.deepEqual(wrong, []);
@@ -57,24 +74,33 @@ describe('a room imports only from below', () => {
   }
 });
 
-test('every room is in the picture', () => {
+test('every folder is in the picture', () => {
   const picture = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8').split(/[\s,]+/);
-  const rooms = [...new Set(files.map(({ path, room }) => (path === room ? room : `${room}/`)))];
+  const folders = [...new Set(files.map(({ path, folder }) => (path === folder ? folder : `${folder}/`)))];
   assert.deepEqual(
-    rooms.filter((room) => !picture.includes(room)),
+    folders.filter((folder) => !picture.includes(folder)),
+    [],
+  );
+});
+
+test('a folder holds at most 15 files, and src itself 8', () => {
+  const counts = new Map<string, number>();
+  for (const { path } of files) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  assert.deepEqual(
+    [...counts].filter(([folder, count]) => count > (folder === '.' ? 8 : 15)),
     [],
   );
 });
 
 describe('a library is used in its place only', () => {
   for (const [library, places] of [
-    ['fastify', ['app.ts', 'methods.ts', 'request-body.ts', ...doors]],
+    ['fastify', ['app.ts', 'http', ...interfaces]],
     ['kysely', ['db', 'services', 'context.ts']],
     ['pg', ['db']],
     ['node:sqlite', ['db']],
     ['nodemailer', ['mail']],
     ['markdown-it', ['markdown']],
-    ['typebox', ['schemas', ...doors]],
+    ['typebox', ['schemas', ...interfaces]],
     ['@modelcontextprotocol/server', ['mcp']],
   ] as const) {
     test(library, () => {
@@ -83,7 +109,7 @@ describe('a library is used in its place only', () => {
       );
       assert.ok(users.length > 0);
       assert.deepEqual(
-        users.filter(({ room }) => !places.some((place) => place === room)).map(({ path }) => path),
+        users.filter(({ folder }) => !places.some((place) => place === folder)).map(({ path }) => path),
         [],
       );
     });
@@ -95,17 +121,23 @@ describe('the code', () => {
     files
       .filter(
         ({ path, code }) =>
-          pattern.test(code) && !exceptions.includes(path) && !exceptions.includes(roomOf(path)),
+          pattern.test(code) && !exceptions.includes(path) && !exceptions.includes(folderOf(path)),
       )
       .map(({ path }) => path);
 
-  test('reads the environment in config.ts only', () => {
-    assert.deepEqual(holding(/process\.env/, 'config.ts'), []);
+  test('reads the environment in config/ only', () => {
+    assert.deepEqual(holding(/process\.env/, 'config/config.ts'), []);
   });
 
   test('asks the clock of its context only', () => {
     // Where the clock is made, the time of a log line, and the wait for a database before there is a context.
-    const makers = ['server.ts', 'open-context.ts', 'cli/migrate-to.ts', 'log.ts', 'db/postgres-start.ts'];
+    const makers = [
+      'server.ts',
+      'process/open-context.ts',
+      'cli/commands/migrate-to.ts',
+      'platform/log.ts',
+      'db/postgres/postgres-start.ts',
+    ];
     assert.deepEqual(holding(/Date\.now\b|new Date\(\)/, ...makers), []);
   });
 
@@ -118,7 +150,7 @@ describe('the code', () => {
   test('compares no name of a variant or engine', () => {
     const compared = /(?:\.name|engine|variant)\s*[!=]==?\s*'(?:subdomain|path|sqlite|postgres)'/i;
     // The settings of a database are of two forms, told apart by its name.
-    assert.deepEqual(holding(compared, 'variant.ts', 'db', 'config.ts', 'config'), []);
+    assert.deepEqual(holding(compared, 'variant.ts', 'db', 'config'), []);
   });
 
   test('lists every write operation under its name', () => {

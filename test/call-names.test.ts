@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { callsAsCommands, callsAsTools } from '../src/call-names.ts';
+import { callsAsCommands, callsAsTools } from '../src/rules/call-names.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { catalogue, errorCodes } from '../src/errors.ts';
 import type { OpenApiDocument } from '../src/schemas/openapi.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { createClientAddress, trustProxyFault } from '../src/client-address.ts';
+import { createClientAddress, trustProxyFault } from '../src/rules/client-address.ts';
 
 const alone = createClientAddress([]);
 const proxied = createClientAddress(['loopback', 'private', '203.0.113.9', '2001:db8:ffff::/48']);

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, test } from 'node:test';
-import { ConfigError, loadConfig, misspeltSettings, withPort } from '../src/config.ts';
+import { ConfigError, loadConfig, misspeltSettings, withPort } from '../src/config/config.ts';
 import { describeConfig, envExample, settings } from '../src/config/settings.ts';
 import { startupBlock, startupNotes } from '../src/config/startup.ts';
 import { variants } from '../src/variant.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { parseEmail } from '../src/email.ts';
+import { parseEmail } from '../src/rules/email.ts';
 
 fc.configureGlobal({ seed: 1 });
 

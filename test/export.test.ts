@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { parseFrontMatter } from '../src/front-matter.ts';
+import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { assertProblem, describeInstances, type Instance } from './support/instance.ts';
 
 /** Downloads an agent's archive, unpacks it with the system's tar, and returns its files by name. */

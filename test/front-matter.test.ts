@@ -6,7 +6,7 @@ import {
   parseFrontMatter,
   strayFrontMatter,
   takeFirstHeading,
-} from '../src/front-matter.ts';
+} from '../src/rules/front-matter.ts';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newApiKey } from '../src/secrets.ts';
+import { newApiKey } from '../src/rules/secrets.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { AppError } from '../src/errors.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
-import { createRenderer } from '../src/markdown/renderer.ts';
+import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { hostileDocuments } from './markdown-hostile-cases.ts';
 
 /** Takes a second or more, and is not large. */
@@ -141,7 +141,7 @@ describe('the render threads', () => {
 
   test('do not keep the process alive once all is rendered', async () => {
     const program = `
-      const { createRenderer } = await import('${new URL('../src/markdown/renderer.ts', import.meta.url).href}');
+      const { createRenderer } = await import('${new URL('../src/markdown/pool/renderer.ts', import.meta.url).href}');
       console.log((await createRenderer({ threads: 1 }).renderPost('a')).html);`;
     const { stdout } = await promisify(execFile)(
       process.execPath,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport, type CallToolResult } from '@modelcontextprotocol/client';
-import { callsAsTools } from '../src/call-names.ts';
-import { suspendAgent } from '../src/services/moderation.ts';
+import { callsAsTools } from '../src/rules/call-names.ts';
+import { suspendAgent } from '../src/services/community/moderation.ts';
 import {
   assertProblem,
   startInstance,

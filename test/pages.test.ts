@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { sweep } from '../src/services/maintenance.ts';
-import { suspendAgent } from '../src/services/moderation.ts';
-import { matchesEtag } from '../src/etag.ts';
-import { chooseEncoding, prefersMarkdown } from '../src/web/negotiation.ts';
-import { blogPath, parseBlogPath } from '../src/web/blog-path.ts';
+import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { suspendAgent } from '../src/services/community/moderation.ts';
+import { matchesEtag } from '../src/rules/etag.ts';
+import { chooseEncoding, prefersMarkdown } from '../src/web/cache/negotiation.ts';
+import { blogPath, parseBlogPath } from '../src/web/routes/blog-path.ts';
 import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
 import { open } from './support/pages.ts';
 

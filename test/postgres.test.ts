@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { loadConfig } from '../src/config.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { migrations } from '../src/db/migrations/list.ts';
 import { operation, type Ticket } from '../src/db/operation.ts';
 import { AppError, StartError } from '../src/errors.ts';
-import { createLog } from '../src/log.ts';
-import { openContext, type OpenContext } from '../src/open-context.ts';
+import { createLog } from '../src/platform/log.ts';
+import { openContext, type OpenContext } from '../src/process/open-context.ts';
 import { query } from './support/postgres.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 

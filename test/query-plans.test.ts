@@ -6,12 +6,12 @@ import { Client } from 'pg';
 import type { Engine } from '../src/db/database.ts';
 import type { Operation, Ticket } from '../src/db/operation.ts';
 import { revive } from '../src/db/operation.ts';
-import { Session } from '../src/db/postgres.ts';
-import { createSqliteWriter } from '../src/db/sqlite-writer.ts';
-import { sweep } from '../src/services/maintenance.ts';
-import { restoreAgent, suspendAgent } from '../src/services/moderation.ts';
+import { Session } from '../src/db/postgres/postgres.ts';
+import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
+import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { operations } from '../src/services/operations.ts';
-import { countCall } from '../src/services/rate-limits.ts';
+import { countCall } from '../src/services/limits/rate-limits.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 /** Small whatever the service holds: a row for each process, fact, or shard of a counter. */

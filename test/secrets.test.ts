@@ -11,7 +11,7 @@ import {
   unseal,
   uuidV4Pattern,
   uuidv7,
-} from '../src/secrets.ts';
+} from '../src/rules/secrets.ts';
 
 const secret = '0123456789abcdef0123456789abcdef';
 const key = keyFromSecret(secret);

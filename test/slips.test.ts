@@ -7,12 +7,12 @@ import { after, afterEach, before, beforeEach, describe, test, type TestContext 
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../src/config.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { StartError } from '../src/errors.ts';
-import { createLog } from '../src/log.ts';
-import { openContext } from '../src/open-context.ts';
+import { createLog } from '../src/platform/log.ts';
+import { openContext } from '../src/process/open-context.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
-import { register } from '../src/services/registration.ts';
+import { register } from '../src/services/agents/registration.ts';
 import { masthead } from './support/command-line.ts';
 import { engines, type EngineName } from './support/instance.ts';
 import { query } from './support/postgres.ts';

@@ -12,7 +12,7 @@ import {
   postSlugFromTitle,
   reservedAgentSlugs,
   titleHash,
-} from '../src/slug.ts';
+} from '../src/rules/slug.ts';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { operation, type CountCall, type Operation } from '../src/db/operation.ts';
-import { createSqliteWriter, type Answers, type Envelope } from '../src/db/sqlite-writer.ts';
+import { createSqliteWriter, type Answers, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { nearest, unknownFieldWarnings } from '../src/suggest.ts';
+import { nearest, unknownFieldWarnings } from '../src/rules/suggest.ts';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -17,7 +17,7 @@ import {
   stripHiddenText,
   tagFault,
   trimText,
-} from '../src/text.ts';
+} from '../src/rules/text.ts';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -18,7 +18,7 @@ import type {
   FeedView,
   FullPost,
   PostPage,
-} from '../src/web/views.ts';
+} from '../src/web/pages/views.ts';
 
 /** What templates and feeds are shown with: plausible texts, and hostile ones. */
 const assets: Assets = {

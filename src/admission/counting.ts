@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts';
 import { rateLimited, type Rate, type Ticket } from '../db/operation.ts';
 import { AppError } from '../errors.ts';
-import type { CallCounter } from '../services/call-counter.ts';
-import { countOnly, readWindow, standing } from '../services/rate-limits.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
+import { countOnly, readWindow, standing } from '../services/limits/rate-limits.ts';
 import type { Policy } from '../variant.ts';
 import type { Credential } from './credential.ts';
 

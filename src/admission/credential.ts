@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts';
 import type { AppError } from '../errors.ts';
-import { uuidPattern } from '../secrets.ts';
-import { createKeyCheck, suspended, unauthorized, type Caller } from '../services/callers.ts';
-import { tokenAsKey } from '../services/tokens.ts';
+import { uuidPattern } from '../rules/secrets.ts';
+import { createKeyCheck, suspended, unauthorized, type Caller } from '../services/agents/callers.ts';
+import { tokenAsKey } from '../services/agents/tokens.ts';
 
 /** What an `Authorization` header amounts to. */
 export type Credential =

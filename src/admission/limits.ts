@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts';
-import { requireCallerRow, type Caller } from '../services/callers.ts';
-import type { CallCounter } from '../services/call-counter.ts';
+import { requireCallerRow, type Caller } from '../services/agents/callers.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
 import type { Policy } from '../variant.ts';
 import { standingNow } from './counting.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../errors.ts';
-import { allMethods } from '../methods.ts';
+import { allMethods } from '../http/methods.ts';
 import type { Variant } from '../variant.ts';
 
 /**

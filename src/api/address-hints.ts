@@ -1,5 +1,5 @@
-import type { Methods } from '../methods.ts';
-import { nearest } from '../suggest.ts';
+import type { Methods } from '../http/methods.ts';
+import { nearest } from '../rules/suggest.ts';
 
 /** What was probably meant by a method that an address does not support. `route` has `:name` parameters. */
 export function methodHint(method: string, route: string, known: ReadonlySet<string>): string {

@@ -3,7 +3,7 @@ import type { Counting } from '../admission/counting.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError } from '../errors.ts';
-import { unauthorized, type Caller } from '../services/callers.ts';
+import { unauthorized, type Caller } from '../services/agents/callers.ts';
 
 declare module 'fastify' {
   /** What is known about a call before it is handled. */

@@ -4,7 +4,7 @@ import {
   strayFrontMatter,
   takeFirstHeading,
   type FrontMatterFields,
-} from '../front-matter.ts';
+} from '../rules/front-matter.ts';
 import { postProperties } from '../schemas/bodies.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { PageQuery } from '../services/paging.ts';
+import type { PageQuery } from '../services/lists/paging.ts';
 
 type Sent = { readonly limit?: number; readonly offset?: number; readonly cursor?: string };
 

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
-import { sha256 } from '../secrets.ts';
-import type { Replayable } from '../services/idempotency.ts';
+import { sha256 } from '../rules/secrets.ts';
+import type { Replayable } from '../services/limits/idempotency.ts';
 import type { Answer } from './endpoint.ts';
 
 /** The Idempotency-Key of a call, if it has one. Throws invalid_input for one that is too long. */

@@ -8,30 +8,30 @@ import {
   uncount,
 } from '../admission/counting.ts';
 import { createCredentialReader } from '../admission/credential.ts';
-import { createAddressReader } from '../client-address.ts';
+import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { allMethods, answerOtherMethods, collectMethods } from '../methods.ts';
+import { allMethods, answerOtherMethods, collectMethods } from '../http/methods.ts';
 import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
-import type { CallCounter } from '../services/call-counter.ts';
-import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../target.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
+import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
 import type { Policy } from '../variant.ts';
 import { absentAddresses } from './absent.ts';
 import { addressHint, methodHint } from './address-hints.ts';
-import { agentEndpoints } from './agents.ts';
+import { agentEndpoints } from './resources/agents.ts';
 import { createAnswerCache } from './answer-cache.ts';
 import { requireCaller } from './auth.ts';
-import { discoveryEndpoints } from './discovery.ts';
-import { engagementEndpoints } from './engagement.ts';
-import { exportEndpoint } from './export.ts';
-import { keyEndpoints } from './keys.ts';
-import { meEndpoints } from './me.ts';
-import { openApiRoute, type Reference } from './openapi.ts';
-import { postEndpoints } from './posts.ts';
-import { emptyId, noRoute } from './problem.ts';
-import { searchEndpoints } from './search.ts';
+import { discoveryEndpoints } from './resources/discovery.ts';
+import { engagementEndpoints } from './resources/engagement.ts';
+import { exportEndpoint } from './resources/export.ts';
+import { keyEndpoints } from './resources/keys.ts';
+import { meEndpoints } from './resources/me.ts';
+import { openApiRoute, type Reference } from './openapi/openapi.ts';
+import { postEndpoints } from './resources/posts.ts';
+import { emptyId, noRoute } from '../http/send-problem.ts';
+import { searchEndpoints } from './resources/search.ts';
 
 /** Memory for answers that are asked for again and again. */
 const keptBytes = 8 * 1024 * 1024;

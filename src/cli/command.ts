@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { nearest } from '../suggest.ts';
-import { printable } from '../text.ts';
+import { nearest } from '../rules/suggest.ts';
+import { printable } from '../rules/text.ts';
 
 /** One command of the program: what it takes, and what it does. */
 export type Command = {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { AppError, StartError } from '../errors.ts';
 
 /** What an operator is told of a failure: why, in one line where the reason was foreseen, with the stack where not. */

@@ -1,26 +1,26 @@
 import { AppError, StartError } from '../errors.ts';
-import { nearest } from '../suggest.ts';
-import { programVersion } from '../version.ts';
-import { adminAgents } from './admin-agents.ts';
-import { adminPosts } from './admin-posts.ts';
-import { adoptSecret } from './adopt-secret.ts';
+import { nearest } from '../rules/suggest.ts';
+import { programVersion } from '../platform/version.ts';
+import { adminAgents } from './commands/admin-agents.ts';
+import { adminPosts } from './commands/admin-posts.ts';
+import { adoptSecret } from './commands/adopt-secret.ts';
 import { accountCommands } from './agent/account.ts';
 import { postCommands } from './agent/posts.ts';
 import { publish } from './agent/publish.ts';
 import { readerCommands } from './agent/readers.ts';
-import { backup } from './backup.ts';
+import { backup } from './commands/backup.ts';
 import { parseCall, shown, UsageError, type Command, type Terminal } from './command.ts';
-import { conform } from './conform.ts';
-import { doctor } from './doctor.ts';
+import { conform } from './commands/conform.ts';
+import { doctor } from './commands/doctor.ts';
 import { faultText } from './fault.ts';
 import { commandHelp, listHelp } from './help.ts';
-import { mail } from './mail.ts';
-import { migrate } from './migrate.ts';
-import { migrateTo } from './migrate-to.ts';
-import { rerender } from './rerender.ts';
-import { restore } from './restore.ts';
-import { serve } from './serve.ts';
-import { showConfig } from './show-config.ts';
+import { mail } from './commands/mail.ts';
+import { migrate } from './commands/migrate.ts';
+import { migrateTo } from './commands/migrate-to.ts';
+import { rerender } from './commands/rerender.ts';
+import { restore } from './commands/restore.ts';
+import { serve } from './commands/serve.ts';
+import { showConfig } from './commands/show-config.ts';
 
 /** By what a person is about to do. */
 const groups: Readonly<Record<string, readonly Command[]>> = {

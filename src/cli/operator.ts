@@ -1,5 +1,5 @@
-import type { SecretPolicy } from '../instance-secret.ts';
-import type { OpenContext } from '../open-context.ts';
+import type { SecretPolicy } from '../process/instance-secret.ts';
+import type { OpenContext } from '../process/open-context.ts';
 import type { Terminal } from './command.ts';
 
 /**
@@ -11,9 +11,9 @@ export async function withContext<T>(
   run: (ctx: OpenContext) => Promise<T>,
   secret: SecretPolicy = 'required',
 ): Promise<T> {
-  const { loadConfig } = await import('../config.ts');
-  const { createLog } = await import('../log.ts');
-  const { openContext } = await import('../open-context.ts');
+  const { loadConfig } = await import('../config/config.ts');
+  const { createLog } = await import('../platform/log.ts');
+  const { openContext } = await import('../process/open-context.ts');
   const config = loadConfig(env);
   const log = createLog('warn', (line) => err(line.trimEnd()));
   const ctx = await openContext(config, { existing: true, migrate: false, secret, log });

@@ -1,4 +1,4 @@
-import { isLoopback } from '../hosts.ts';
+import { isLoopback } from '../rules/hosts.ts';
 import { quoted } from './reader.ts';
 
 /** The sender of all mail, taken apart. */

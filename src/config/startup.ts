@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import type { Config } from '../config.ts';
-import { isLoopback } from '../hosts.ts';
+import type { Config } from './config.ts';
+import { isLoopback } from '../rules/hosts.ts';
 import { settings } from './settings.ts';
 
 /** What stands between this configuration and use by others, a sentence each. */

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { SearchQuery } from '../search-terms.ts';
+import type { SearchQuery } from '../rules/search-terms.ts';
 import type { Tables } from './tables.ts';
 
 /** The terms of a post, in their order. A phrase does not reach from one field into the next. */

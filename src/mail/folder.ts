@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseSender } from '../config/mail-settings.ts';
-import { uuidV4Pattern } from '../secrets.ts';
+import { uuidV4Pattern } from '../rules/secrets.ts';
 import { composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 

@@ -1,8 +1,8 @@
-import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../text.ts';
-import { commentParser, type Parse, type Parsed, postParser } from './parser.ts';
+import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../rules/text.ts';
+import { commentParser, type Parse, type Parsed, postParser } from './parse/parser.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
-import { countWords, excerptOf } from './text.ts';
-import { type Kind, write, type Written } from './writer.ts';
+import { countWords, excerptOf } from './parse/text.ts';
+import { type Kind, write, type Written } from './write/writer.ts';
 
 /** Longest plain text that is kept, in UTF-16 units. */
 const longestText = 200_000;

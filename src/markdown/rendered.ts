@@ -1,4 +1,4 @@
-import type { Heading } from './outline.ts';
+import type { Heading } from './parse/outline.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
 export const rendererVersion = 1;

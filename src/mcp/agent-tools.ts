@@ -1,14 +1,14 @@
 import { Type } from 'typebox';
 import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
-import { mcpConfiguration } from '../mcp-setup.ts';
+import { mcpConfiguration } from '../rules/mcp-setup.ts';
 import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
 import { ignoredAtRegistration, registerBody, updateMeBody, updateMeNames } from '../schemas/bodies.ts';
 import { verifyQuery } from '../schemas/queries.ts';
-import { profile, updateProfile } from '../services/agents.ts';
-import { verifyAgent } from '../services/api-keys.ts';
-import type { CallCounter } from '../services/call-counter.ts';
-import { noMailSentence, register } from '../services/registration.ts';
+import { profile, updateProfile } from '../services/agents/agents.ts';
+import { verifyAgent } from '../services/agents/api-keys.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
+import { noMailSentence, register } from '../services/agents/registration.ts';
 import { reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 

@@ -2,9 +2,9 @@ import { Type } from 'typebox';
 import type { Context } from '../context.ts';
 import { blogsAnswer, featuredAnswer, searchAnswer } from '../schemas/answers.ts';
 import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../schemas/queries.ts';
-import { markedSnippet } from '../search-snippet.ts';
-import { featuredPosts, listBlogs } from '../services/discovery.ts';
-import { searchPosts } from '../services/search.ts';
+import { markedSnippet } from '../rules/search-snippet.ts';
+import { featuredPosts, listBlogs } from '../services/lists/discovery.ts';
+import { searchPosts } from '../services/lists/search.ts';
 import { pageOf, paging, reading } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';
 

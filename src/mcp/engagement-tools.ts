@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../schemas/answers.ts';
 import { commentBody, voteBody } from '../schemas/bodies.ts';
-import { addComment, deleteComment, listComments, vote } from '../services/engagement.ts';
+import { addComment, deleteComment, listComments, vote } from '../services/community/engagement.ts';
 import { commentId, pageOf, paging, postId, reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { blogsQuery } from '../schemas/queries.ts';
-import { uuidPattern } from '../secrets.ts';
-import type { PageQuery } from '../services/paging.ts';
+import { uuidPattern } from '../rules/secrets.ts';
+import type { PageQuery } from '../services/lists/paging.ts';
 
 /** What a reading tool gives back was written by whoever publishes here: an open world. */
 export const reading = {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
-import { createHostTable, isLoopback } from '../hosts.ts';
+import { createHostTable, isLoopback } from '../rules/hosts.ts';
 
 /** Headers of the protocol that a page may send, and of the answers that it may read. */
 const allowed =

@@ -11,12 +11,12 @@ import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas
 import { agentSlug, since, status } from '../schemas/fields.ts';
 import { parseSince } from '../schemas/since.ts';
 import { respelt } from '../schemas/validate.ts';
-import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/discovery.ts';
-import { dryRun } from '../services/dry-run.ts';
-import { deletePost } from '../services/post-store.ts';
-import { outcomeSentence, publish, updatePost, type Published } from '../services/posts.ts';
-import { noPreconditions } from '../services/preconditions.ts';
-import { readPost } from '../services/read-post.ts';
+import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
+import { dryRun } from '../services/posts/dry-run.ts';
+import { deletePost } from '../services/posts/post-store.ts';
+import { outcomeSentence, publish, updatePost, type Published } from '../services/posts/posts.ts';
+import { noPreconditions } from '../services/posts/preconditions.ts';
+import { readPost } from '../services/posts/read-post.ts';
 import { pageOf, paging, postId, reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 

@@ -1,13 +1,13 @@
 import type { ListResourcesResult, ReadResourceResult, Resource } from '@modelcontextprotocol/server';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { formatFrontMatter } from '../front-matter.ts';
-import type { Caller } from '../services/callers.ts';
-import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/discovery.ts';
-import type { PageQuery } from '../services/paging.ts';
-import type { OwnPost } from '../services/post-views.ts';
-import { findBlog, postsOfBlog } from '../services/pages.ts';
-import { readPost } from '../services/read-post.ts';
+import { formatFrontMatter } from '../rules/front-matter.ts';
+import type { Caller } from '../services/agents/callers.ts';
+import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/lists/discovery.ts';
+import type { PageQuery } from '../services/lists/paging.ts';
+import type { OwnPost } from '../services/posts/post-views.ts';
+import { findBlog, postsOfBlog } from '../services/lists/pages.ts';
+import { readPost } from '../services/posts/read-post.ts';
 import { markAsOthers, quoteOthers } from './others-text.ts';
 
 // A scheme of our own: the protocol keeps https for what a client fetches by itself, and these texts carry

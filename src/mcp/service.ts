@@ -9,13 +9,13 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
-import { callsAsTools } from '../call-names.ts';
+import { callsAsTools } from '../rules/call-names.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
-import { nearest } from '../suggest.ts';
-import type { CallCounter } from '../services/call-counter.ts';
+import { nearest } from '../rules/suggest.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
 import type { Policy, Variant } from '../variant.ts';
-import { programVersion } from '../version.ts';
+import { programVersion } from '../platform/version.ts';
 import { paramsFault } from './params.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
 import { failed, optionalCaller, type McpCall } from './tool.ts';

@@ -2,15 +2,15 @@ import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@model
 import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import type { Counting } from '../admission/counting.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
-import { callsAsTools } from '../call-names.ts';
+import { callsAsTools } from '../rules/call-names.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/operation.ts';
 import { AppError, catalogue } from '../errors.ts';
-import { mcpKeyHint } from '../mcp-setup.ts';
-import { told } from '../problem.ts';
+import { mcpKeyHint } from '../rules/mcp-setup.ts';
+import { told } from '../http/problem.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
-import { unauthorized, type Caller } from '../services/callers.ts';
+import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Policy } from '../variant.ts';
 import { markAsOthers } from './others-text.ts';
 

@@ -1,5 +1,5 @@
 import { publicly, type Context } from '../context.ts';
-import type { CallCounter } from '../services/call-counter.ts';
+import type { CallCounter } from '../services/limits/call-counter.ts';
 import { meTools, registrationTools } from './agent-tools.ts';
 import { discoveryTools } from './discovery-tools.ts';
 import { engagementTools } from './engagement-tools.ts';

@@ -1,7 +1,7 @@
 import { Type, type TSchema } from 'typebox';
 import type { FieldFault } from '../errors.ts';
-import { nearest } from '../suggest.ts';
-import { apiKeyCandidates, codePoints, printable, trimText } from '../text.ts';
+import { nearest } from '../rules/suggest.ts';
+import { apiKeyCandidates, codePoints, printable, trimText } from '../rules/text.ts';
 
 /** One property of an object schema, ready to check values with. */
 export type Field = {

@@ -1,7 +1,13 @@
 import { Type } from 'typebox';
-import { parseEmail } from '../email.ts';
-import { isLoopback } from '../hosts.ts';
-import { agentSlugFault, mendSlug, postSlugFault, postSlugFromTitle, reservedPostSlugs } from '../slug.ts';
+import { parseEmail } from '../rules/email.ts';
+import { isLoopback } from '../rules/hosts.ts';
+import {
+  agentSlugFault,
+  mendSlug,
+  postSlugFault,
+  postSlugFromTitle,
+  reservedPostSlugs,
+} from '../rules/slug.ts';
 import {
   apiKeyCandidates,
   controlFault,
@@ -10,7 +16,7 @@ import {
   normalizeTag,
   stripHiddenText,
   tagFault,
-} from '../text.ts';
+} from '../rules/text.ts';
 import type { Variant } from '../variant.ts';
 import { parseSince } from './since.ts';
 

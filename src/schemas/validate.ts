@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
-import { unknownFieldWarnings } from '../suggest.ts';
-import { apiKeyCandidates } from '../text.ts';
+import { unknownFieldWarnings } from '../rules/suggest.ts';
+import { apiKeyCandidates } from '../rules/text.ts';
 import { fieldOf, nameOfType, type Field } from './field-check.ts';
 import type { Refusal } from './refusals.ts';
 

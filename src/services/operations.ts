@@ -1,24 +1,24 @@
 import type { Operation } from '../db/operation.ts';
-import { deleteAgent, updateAgent } from './agents.ts';
-import { confirmRecovery, recover, regenerateKey, verifyAgent } from './api-keys.ts';
-import { markKeyUsed } from './callers.ts';
-import { deleteComment, storeComment, vote } from './engagement.ts';
-import { eraseTerms } from './erasure.ts';
-import { reportLeak } from './leaked-keys.ts';
-import { farewell, heartbeat, sweep } from './maintenance.ts';
+import { deleteAgent, updateAgent } from './agents/agents.ts';
+import { confirmRecovery, recover, regenerateKey, verifyAgent } from './agents/api-keys.ts';
+import { markKeyUsed } from './agents/callers.ts';
+import { deleteComment, storeComment, vote } from './community/engagement.ts';
+import { eraseTerms } from './upkeep/erasure.ts';
+import { reportLeak } from './agents/leaked-keys.ts';
+import { farewell, heartbeat, sweep } from './upkeep/maintenance.ts';
 import {
   deletePostByOperator,
   featurePost,
   restoreAgent,
   suspendAgent,
   verifyByOperator,
-} from './moderation.ts';
+} from './community/moderation.ts';
 import { claimMail, recordAttempt, releaseMail } from './outbox.ts';
-import { deletePost, savePost } from './post-store.ts';
-import { countOnly, settleCalls } from './rate-limits.ts';
-import { registerAgent } from './registration.ts';
-import { storeRendered } from './rerender.ts';
-import { recordSecret } from './secret-check.ts';
+import { deletePost, savePost } from './posts/post-store.ts';
+import { countOnly, settleCalls } from './limits/rate-limits.ts';
+import { registerAgent } from './agents/registration.ts';
+import { storeRendered } from './upkeep/rerender.ts';
+import { recordSecret } from './upkeep/secret-check.ts';
 
 /** Every write of the service, by name: what a thread that is handed a name can run. */
 export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Map(

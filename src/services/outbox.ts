@@ -4,7 +4,7 @@ import type { AgentRow } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
 import type { MailedAgent } from '../mail/messages.ts';
-import { keyedHash, seal, uuidv7 } from '../secrets.ts';
+import { keyedHash, seal, uuidv7 } from '../rules/secrets.ts';
 
 /** Kinds of messages; `key-issued` and `key-replaced` carry an API key. */
 export type MailKind =

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot } from '../platform/package-root.ts';
 import { avatarSvg } from './avatar.ts';
 import { hues } from './hue.ts';
-import type { Page, PageType } from './page.ts';
-import type { Assets } from './views.ts';
+import type { Page, PageType } from './cache/page.ts';
+import type { Assets } from './pages/views.ts';
 
 /** The folder is beside `src/`, and beside `dist/` in the published package. */
 const folder = new URL('assets/', packageRoot);

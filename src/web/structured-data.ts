@@ -1,5 +1,5 @@
 import { disclosures } from './disclosure.ts';
-import type { AgentView, Chrome, PostPage } from './views.ts';
+import type { AgentView, Chrome, PostPage } from './pages/views.ts';
 
 /**
  * JSON-LD of a post (https://schema.org/BlogPosting), with `digitalSourceType` where AI had a part in it.

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { StartError } from '../errors.ts';
-import { areTermsLeft, eraseTerms } from '../services/erasure.ts';
-import { farewell, heartbeat, sweep } from '../services/maintenance.ts';
+import { areTermsLeft, eraseTerms } from '../services/upkeep/erasure.ts';
+import { farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 import { repeat } from './repeat.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */

@@ -12,7 +12,7 @@ import {
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
-import { countMailForSmtp, countUnreadableMail, openMail } from '../services/waiting-mail.ts';
+import { countMailForSmtp, countUnreadableMail, openMail } from '../services/upkeep/waiting-mail.ts';
 import { repeat } from './repeat.ts';
 
 /** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, after, describe, test } from 'node:test';
 import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core';
-import { normalizeTag, tagFault } from '../../src/text.ts';
+import { normalizeTag, tagFault } from '../../src/rules/text.ts';
 import { startInstance, type Instance, type TestAgent } from '../support/instance.ts';
 import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
 import { inComment, inMarkdown, payloads } from './support/payloads.ts';

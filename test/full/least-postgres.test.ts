@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { leastPostgres } from '../../src/db/postgres-start.ts';
+import { leastPostgres } from '../../src/db/postgres/postgres-start.ts';
 import { query, startPostgres } from '../support/postgres.ts';
 import { passOnPostgres } from './support/suites.ts';
 

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../src/errors.ts';
-import { createRenderer } from '../../src/markdown/renderer.ts';
+import { createRenderer } from '../../src/markdown/pool/renderer.ts';
 import { hostileDocuments } from '../markdown-hostile-cases.ts';
 
 test('every hostile document of 512 KiB is rendered or refused by the deadline, and the thread goes on', async (t) => {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommandLine } from '../../src/cli/main.ts';
-import { storeComment } from '../../src/services/engagement.ts';
+import { storeComment } from '../../src/services/community/engagement.ts';
 import { request } from '../support/http.ts';
 import { startInstance } from '../support/instance.ts';
 import { spawnServer } from '../support/processes.ts';

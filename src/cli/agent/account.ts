@@ -1,4 +1,4 @@
-import { callsAsCommands } from '../../call-names.ts';
+import { callsAsCommands } from '../../rules/call-names.ts';
 import { StartError } from '../../errors.ts';
 import { UsageError, type Call, type Command } from '../command.ts';
 import { table } from '../table.ts';

@@ -5,11 +5,11 @@ import {
   type MastheadClient,
   type RetryOptions,
 } from '../../../client/src/index.ts';
-import { callsAsCommands } from '../../call-names.ts';
-import { loadAgentSettings } from '../../config.ts';
+import { callsAsCommands } from '../../rules/call-names.ts';
+import { loadAgentSettings } from '../../config/config.ts';
 import { serviceOrigin, type AgentSettings } from '../../config/agent.ts';
 import { StartError } from '../../errors.ts';
-import { printable } from '../../text.ts';
+import { printable } from '../../rules/text.ts';
 import { jsonOption, type Call, type Option } from '../command.ts';
 import { keyFile, readKey } from './keys.ts';
 

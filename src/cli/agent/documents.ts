@@ -1,8 +1,8 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { StartError } from '../../errors.ts';
-import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../front-matter.ts';
-import { postSlugFromTitle } from '../../slug.ts';
+import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../rules/front-matter.ts';
+import { postSlugFromTitle } from '../../rules/slug.ts';
 import { shown } from '../command.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyFileName } from '../../agent-key-file.ts';
+import { keyFileName } from '../../rules/agent-key-file.ts';
 import { StartError } from '../../errors.ts';
 
 /** Where the key for the service at this origin is kept. */

@@ -1,6 +1,6 @@
 import type { MastheadClient } from '../../../client/src/index.ts';
 import { StartError } from '../../errors.ts';
-import { uuidPattern } from '../../secrets.ts';
+import { uuidPattern } from '../../rules/secrets.ts';
 import { shown } from '../command.ts';
 
 /** How commands say what a post may be named by. */

@@ -1,5 +1,5 @@
 import type { OwnPost } from '../../../client/src/index.ts';
-import { formatFrontMatter } from '../../front-matter.ts';
+import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { UsageError, type Command } from '../command.ts';
 import { table } from '../table.ts';
 import { plainText, serviceOptions, withService } from './connection.ts';

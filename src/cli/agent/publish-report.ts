@@ -1,4 +1,4 @@
-import { printable } from '../../text.ts';
+import { printable } from '../../rules/text.ts';
 import type { Call } from '../command.ts';
 import { duration } from './connection.ts';
 import type { Document } from './documents.ts';

@@ -1,5 +1,5 @@
 import { disclosures } from '../disclosure.ts';
-import type { AgentView, FeedView, FullPost } from '../views.ts';
+import type { AgentView, FeedView, FullPost } from '../pages/views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
 import { cdata, plainText, xml, type Xml } from './xml.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { disclosures } from '../disclosure.ts';
 import { escapeHtml } from '../html.ts';
-import type { FeedView, FullPost } from '../views.ts';
+import type { FeedView, FullPost } from '../pages/views.ts';
 
 /**
  * Permanent id of the feed of one tag: a name-based UUID (RFC 9562, version 5) in the name space of the blog's

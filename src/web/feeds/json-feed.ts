@@ -1,5 +1,5 @@
 import { disclosures } from '../disclosure.ts';
-import type { AgentView, FeedView, FullPost } from '../views.ts';
+import type { AgentView, FeedView, FullPost } from '../pages/views.ts';
 import { feedHtml } from './feed.ts';
 
 /** The feed as JSON Feed 1.1 (https://www.jsonfeed.org/version/1.1/). `_disclosure` is our extension. */

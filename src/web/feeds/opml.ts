@@ -1,4 +1,4 @@
-import type { BlogView } from '../views.ts';
+import type { BlogView } from '../pages/views.ts';
 import { xml } from './xml.ts';
 
 /** All blogs as OPML 2.0, to be imported into a feed reader. */

@@ -1,4 +1,4 @@
-import type { FeedView, FullPost } from '../views.ts';
+import type { FeedView, FullPost } from '../pages/views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
 import { asHtml, cdata, plainText, xml, type Xml } from './xml.ts';
 

@@ -1,6 +1,6 @@
 import { html, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { BlogView, Chrome } from '../views.ts';
+import type { BlogView, Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogNameplate, pageHead } from './parts.ts';
 

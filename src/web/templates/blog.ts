@@ -1,7 +1,7 @@
-import { feedsAt, markPath, tagUrl, twinOf } from '../addresses.ts';
+import { feedsAt, markPath, tagUrl, twinOf } from '../routes/addresses.ts';
 import { html, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { BlogPage, BlogView, Chrome, TagCount, TagPage } from '../views.ts';
+import type { BlogPage, BlogView, Chrome, TagCount, TagPage } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { bioInNameplate, blogNameplate, clip, counted, pagination, postList } from './parts.ts';
 

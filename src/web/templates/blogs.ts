@@ -1,5 +1,5 @@
 import { html, type Html } from '../html.ts';
-import type { BlogsPage, Chrome } from '../views.ts';
+import type { BlogsPage, Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogCard, counted, pageHead, pagination } from './parts.ts';
 

@@ -1,5 +1,5 @@
 import { html, type Html } from '../html.ts';
-import type { Chrome } from '../views.ts';
+import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 

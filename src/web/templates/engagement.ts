@@ -1,8 +1,8 @@
 import { longDateTime } from '../dates.ts';
-import { commentCall, voteCall } from '../first-calls.ts';
+import { commentCall, voteCall } from '../documents/first-calls.ts';
 import { html, trusted, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { CommentView, Tally } from '../views.ts';
+import type { CommentView, Tally } from '../pages/views.ts';
 import { counted, portrait, signature, time } from './parts.ts';
 
 /** Votes, comments, and the calls by which an agent adds its own. */

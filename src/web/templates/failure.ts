@@ -1,8 +1,8 @@
 import { catalogue } from '../../errors.ts';
 import type { AppError } from '../../errors.ts';
-import { told } from '../../problem.ts';
+import { told } from '../../http/problem.ts';
 import { html, type Html } from '../html.ts';
-import type { Chrome } from '../views.ts';
+import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 

@@ -1,7 +1,7 @@
-import { feedsAt, twinOf } from '../addresses.ts';
-import { publishCall, registerCall, verifyCall } from '../first-calls.ts';
+import { feedsAt, twinOf } from '../routes/addresses.ts';
+import { publishCall, registerCall, verifyCall } from '../documents/first-calls.ts';
 import { html, type Html } from '../html.ts';
-import type { Chrome, HomePage } from '../views.ts';
+import type { Chrome, HomePage } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogCard, postList } from './parts.ts';
 

@@ -1,7 +1,7 @@
-import type { FeedLink } from '../addresses.ts';
+import type { FeedLink } from '../routes/addresses.ts';
 import { html, type Html } from '../html.ts';
 import { siteHue } from '../hue.ts';
-import type { Chrome } from '../views.ts';
+import type { Chrome } from '../pages/views.ts';
 
 /** One page, without what all pages share. */
 type Page = {

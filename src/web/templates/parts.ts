@@ -1,9 +1,9 @@
-import { tagUrl } from '../addresses.ts';
+import { tagUrl } from '../routes/addresses.ts';
 import { mark } from '../avatar.ts';
 import { monthAndYear, shortDate } from '../dates.ts';
 import { html, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { AgentView, BlogView, Paging, PostSummary } from '../views.ts';
+import type { AgentView, BlogView, Paging, PostSummary } from '../pages/views.ts';
 
 /** The picture of an agent, or the mark drawn from its slug. Decoration: the name stands beside it. */
 export function portrait(agent: AgentView): Html {

@@ -1,10 +1,10 @@
-import { feedsAt, markPath, twinOf } from '../addresses.ts';
+import { feedsAt, markPath, twinOf } from '../routes/addresses.ts';
 import { longDateTime, shortDate } from '../dates.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
 import { blogPosting } from '../structured-data.ts';
-import type { Chrome, Heading, Neighbour, PostPage } from '../views.ts';
+import type { Chrome, Heading, Neighbour, PostPage } from '../pages/views.ts';
 import { engagement } from './engagement.ts';
 import { layout } from './layout.ts';
 import { blogNameplate, lang, portrait, readingTime, tagLink, time } from './parts.ts';

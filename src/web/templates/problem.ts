@@ -1,7 +1,7 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
-import { exampleProblem } from '../../problem.ts';
+import { exampleProblem } from '../../http/problem.ts';
 import { html, type Html } from '../html.ts';
-import type { Chrome } from '../views.ts';
+import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 

@@ -1,7 +1,7 @@
 import { shortDate } from '../dates.ts';
 import { html, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { Chrome, SearchPage, SearchResult } from '../views.ts';
+import type { Chrome, SearchPage, SearchResult } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { lang, pageHead, pagination, signature, time } from './parts.ts';
 

@@ -1,8 +1,8 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
-import { publishCall } from '../first-calls.ts';
+import { publishCall } from '../documents/first-calls.ts';
 import { html, type Html } from '../html.ts';
 import { hueOf } from '../hue.ts';
-import type { Chrome, VerifyForm, VerifyResult } from '../views.ts';
+import type { Chrome, VerifyForm, VerifyResult } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead, portrait } from './parts.ts';
 

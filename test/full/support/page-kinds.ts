@@ -1,5 +1,5 @@
 import type { Page, Response } from 'playwright-core';
-import { suspendAgent } from '../../../src/services/moderation.ts';
+import { suspendAgent } from '../../../src/services/community/moderation.ts';
 import type { Instance } from '../../support/instance.ts';
 import { arabicPage, japanesePage, longPost } from '../../web-fixtures.ts';
 

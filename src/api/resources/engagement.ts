@@ -1,0 +1,141 @@
+import type { FastifyInstance } from 'fastify';
+import { publicly, type Context } from '../../context.ts';
+import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../../schemas/answers.ts';
+import { commentBody, voteBody } from '../../schemas/bodies.ts';
+import { commentsQuery } from '../../schemas/queries.ts';
+import {
+  addComment,
+  allComments,
+  deleteComment,
+  listComments,
+  vote,
+  type VoteResult,
+} from '../../services/community/engagement.ts';
+import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
+import { nextLink } from '../paging.ts';
+import { replayOf, withReplay } from '../replay.ts';
+
+/** Comments and votes. */
+export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
+  const open = publicly(ctx);
+  addEndpoint(app, {
+    method: 'GET',
+    path: '/posts/:id/comments',
+    operationId: 'listComments',
+    summary: 'List the comments on a post',
+    description:
+      'Oldest first; all of them unless limit is given. Of a post that was withdrawn, its owner gets them with the key.',
+    tag: 'Engagement',
+    auth: 'optional',
+    query: commentsQuery,
+    answers: { 200: commentsAnswer },
+    errors: ['not_found'],
+    handle: async ({ caller, params, query, request, reply }) => {
+      const { limit, cursor = null } = query;
+      const postId = uuidParam(params, 'id');
+      const callerId = caller?.id ?? null;
+      const from = caller === null ? open : ctx;
+      reply.header('vary', 'Authorization');
+      if (limit === undefined) {
+        const { total, batches } = await allComments(from, postId, { callerId, cursor });
+        return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
+      }
+      const { items, total, nextCursor } = await listComments(from, postId, { callerId, limit, cursor });
+      return {
+        headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
+        body: { comments: items, total, nextCursor },
+      };
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'POST',
+    path: '/posts/:id/comments',
+    operationId: 'addComment',
+    summary: 'Comment on a post',
+    description: 'A small subset of markdown. Honours Idempotency-Key.',
+    tag: 'Engagement',
+    auth: 'required',
+    body: commentBody,
+    requestHeaders: ['Idempotency-Key'],
+    answers: { 201: commentAnswer },
+    examples: { 201: { message: 'Comment added.' } },
+    errors: ['not_found', 'leaked_key', 'unrenderable', 'idempotency_mismatch', 'in_progress'],
+    handle: async ({ caller, params, body, request, reply }) => {
+      const postId = uuidParam(params, 'id');
+      const replay = replayOf(request, caller.id, `comment ${postId}`);
+      return withReplay(replay, reply, async () => {
+        const { result, replayed, warnings } = await addComment(ctx, caller, postId, body.content, replay);
+        return { replayed, status: 201, warnings, body: { message: 'Comment added.', comment: result } };
+      });
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'DELETE',
+    path: '/posts/:id/comments/:commentId',
+    operationId: 'deleteComment',
+    summary: 'Delete a comment',
+    description: 'For its author and for the owner of the post, also while the post is withdrawn.',
+    tag: 'Engagement',
+    auth: 'required',
+    answers: { 200: doneAnswer },
+    examples: { 200: { message: 'Comment deleted.' } },
+    errors: ['not_found', 'forbidden'],
+    handle: async ({ caller, params }) => {
+      await ctx.engine.write(deleteComment, {
+        agentId: caller.id,
+        postId: uuidParam(params, 'id'),
+        commentId: uuidParam(params, 'commentId'),
+      });
+      return { body: { message: 'Comment deleted.' } };
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'POST',
+    path: '/posts/:id/vote',
+    operationId: 'vote',
+    summary: 'Vote on a post',
+    description: 'One vote per agent: a repeated vote replaces the earlier one.',
+    tag: 'Engagement',
+    auth: 'required',
+    body: voteBody,
+    answers: { 200: voteAnswer },
+    examples: { 200: { message: 'Upvoted.' } },
+    errors: ['not_found'],
+    handle: async ({ caller, params, body }) => {
+      const result = await ctx.engine.write(vote, {
+        agentId: caller.id,
+        postId: uuidParam(params, 'id'),
+        value: body.vote,
+      });
+      return voted(result, body.vote === 1 ? 'Upvoted.' : 'Downvoted.');
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'DELETE',
+    path: '/posts/:id/vote',
+    operationId: 'unvote',
+    summary: "Take one's vote back",
+    description: 'Also where there is none.',
+    tag: 'Engagement',
+    auth: 'required',
+    answers: { 200: voteAnswer },
+    examples: { 200: { message: 'Vote taken back.', vote: null } },
+    errors: ['not_found'],
+    handle: async ({ caller, params }) => {
+      const result = await ctx.engine.write(vote, {
+        agentId: caller.id,
+        postId: uuidParam(params, 'id'),
+        value: null,
+      });
+      return voted(result, 'Vote taken back.');
+    },
+  });
+}
+
+function voted({ vote: given, votes }: VoteResult, message: string): Answer {
+  return { body: { message, vote: given, votes } };
+}

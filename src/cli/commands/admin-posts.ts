@@ -1,0 +1,89 @@
+import type { Context } from '../../context.ts';
+import { StartError } from '../../errors.ts';
+import { jsonOption, shown, type Command } from '../command.ts';
+import { withContext } from '../operator.ts';
+
+const postNaming = 'The post is named by its id or by its address.';
+
+const feature: Command = featuring('feature', true, 'Pin a post to the featured list.', 'is featured');
+const unfeature: Command = featuring(
+  'unfeature',
+  false,
+  'Take a post off the featured list.',
+  'is not pinned',
+);
+
+const remove: Command = {
+  name: 'admin posts delete',
+  summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
+  details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
+  operands: ['post'],
+  options: jsonOption,
+  async run(call) {
+    const { deletePostByOperator } = await import('../../services/community/moderation.ts');
+    const { id, title } = await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId })) };
+    });
+    if (call.has('json')) call.outJson({ id, title });
+    else call.out(`Deleted '${title}'.`);
+  },
+};
+
+const removeComment: Command = {
+  name: 'admin comments delete',
+  summary: 'Delete a comment on a post.',
+  details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
+  operands: ['post', 'comment'],
+  options: jsonOption,
+  async run(call) {
+    const { ownerOfPost } = await import('../../services/posts/find-post.ts');
+    const { deleteComment } = await import('../../services/community/engagement.ts');
+    const commentId = call.operand('comment').toLowerCase();
+    await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      const agentId = await ownerOfPost(ctx, postId);
+      await ctx.engine.write(deleteComment, { agentId, postId, commentId });
+    });
+    if (call.has('json')) call.outJson({ id: commentId });
+    else call.out('Comment deleted.');
+  },
+};
+
+export const adminPosts: readonly Command[] = [feature, unfeature, remove, removeComment];
+
+function featuring(verb: string, featured: boolean, summary: string, outcome: string): Command {
+  return {
+    name: `admin posts ${verb}`,
+    summary,
+    details: [postNaming],
+    operands: ['post'],
+    options: jsonOption,
+    async run(call) {
+      const { featurePost } = await import('../../services/community/moderation.ts');
+      const id = await withContext(call, async (ctx) => {
+        const postId = await idOfPost(ctx, call.operand('post'));
+        await ctx.engine.write(featurePost, { postId, featured });
+        return postId;
+      });
+      if (call.has('json')) call.outJson({ id, featured });
+      else call.out(`The post ${id} ${outcome}.`);
+    },
+  };
+}
+
+/** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
+async function idOfPost(ctx: Context, named: string): Promise<string> {
+  if (!URL.canParse(named)) return named.toLowerCase();
+  const { createHostTable } = await import('../../rules/hosts.ts');
+  const { findPostId } = await import('../../services/posts/find-post.ts');
+  const url = new URL(named);
+  const host = createHostTable(ctx.config)(url.host);
+  const path = url.pathname.split('/').filter((part) => part !== '');
+  const [agentSlug, postSlug, ...rest] = host.kind === 'blog' ? [host.slug, ...path] : path;
+  const ours = host.kind === 'blog' || host.kind === 'base';
+  const id =
+    ours && agentSlug && postSlug && rest.length === 0 ? await findPostId(ctx, agentSlug, postSlug) : null;
+  if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
+  return id;
+}

@@ -1,0 +1,168 @@
+import type { Supervisor } from '../../process/cluster.ts';
+import type { Config } from '../../config/config.ts';
+import type { Log } from '../../platform/log.ts';
+import type { RunningServer } from '../../server.ts';
+import { programVersion } from '../../platform/version.ts';
+import type { Call, Command } from '../command.ts';
+
+/** Milliseconds that stopping may take. */
+const stopWithin = 10_000;
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'Run the service.',
+  details: [
+    'SIGTERM or SIGINT stops it once every request under way is answered; a second one stops it at once.',
+    'With WORKERS=2 or more, SIGHUP replaces all processes, one after the other, and drops no request.',
+  ],
+  operands: [],
+  options: {
+    existing: {
+      meaning: 'Refuse to create a database, so that a lost one is noticed: for every deployment.',
+    },
+  },
+  async run(call) {
+    const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
+    const { createLog } = await import('../../platform/log.ts');
+    const { findSupervisor } = await import('../../process/cluster.ts');
+    const config = loadConfig(call.env);
+    const supervisor = findSupervisor();
+    const output = createHeldOutput();
+    const fields = supervisor === null ? {} : { worker: supervisor.worker };
+    const log = createLog(config.logLevel, (line) => output.write(line), fields);
+    endOnUnforeseen(log, output);
+    const run: Run = { config, call, log, output };
+    try {
+      if (supervisor !== null) return await serveAsWorker(run, supervisor);
+      for (const warning of misspeltSettings(call.env)) log.warn({}, warning);
+      await (config.workers > 1 ? superviseAll(run) : serveAlone(run));
+    } finally {
+      output.release();
+    }
+  },
+};
+
+type Run = {
+  readonly config: Config;
+  readonly call: Call;
+  readonly log: Log;
+  readonly output: ReturnType<typeof createHeldOutput>;
+};
+
+async function serveAlone({ config, call, log, output }: Run): Promise<void> {
+  const { startServer } = await import('../../server.ts');
+  const server = await startServer(config, { existing: call.has('existing'), log });
+  // Heard before anything else is awaited, since whoever finds it ready may stop it at once; and never left unheard,
+  // since a signal that nobody listens for ends the process.
+  const stopped = new Promise<string>((resolve) => {
+    let isStopping = false;
+    const stopOrEnd = (signal: string) => {
+      if (isStopping) process.exit(1);
+      isStopping = true;
+      resolve(signal);
+    };
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, stopOrEnd);
+    // From a terminal that is closed it means the end; else it asks for new workers, and must not end the service.
+    process.on('SIGHUP', () => {
+      if (process.stdin.isTTY) {
+        isStopping = true;
+        resolve('SIGHUP');
+      } else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
+    });
+  });
+  await printBlock(call, server.config, await contents(server));
+  output.release();
+  const signal = await stopped;
+  log.info({ signal }, 'stopping');
+  await stop(server, log);
+  log.info({}, 'stopped');
+}
+
+async function superviseAll({ config, call, log, output }: Run): Promise<void> {
+  const { superviseWorkers } = await import('../../process/cluster.ts');
+  const { settlePort } = await import('../../process/port.ts');
+  const settled = await settlePort(config);
+  await superviseWorkers({
+    workers: config.workers,
+    env: { ...call.env, PORT: String(settled.port) },
+    log,
+    stopWithin,
+    async onReady(database) {
+      await printBlock(call, settled, database);
+      output.release();
+    },
+  });
+}
+
+/** One of several: its supervisor prints the block, and tells it when to stop. */
+async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
+  const { startServer } = await import('../../server.ts');
+  const { faultText } = await import('../fault.ts');
+  let server: RunningServer;
+  try {
+    server = await startServer(config, { existing: call.has('existing'), log });
+  } catch (error) {
+    await supervisor.report({ fault: faultText(error) });
+    process.exit(1);
+  }
+  // From a terminal, or when all of a control group is told to stop, the same is said more than once.
+  const told = new Promise<unknown>((resolve) => {
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
+  });
+  process.on('SIGHUP', () => undefined);
+  await supervisor.report({ ready: await contents(server) });
+  void supervisor.mayLog.then(() => output.release());
+  await Promise.race([told, supervisor.mustStop]);
+  log.info({}, 'stopping');
+  await stop(server, log);
+  await supervisor.leave();
+  log.info({}, 'stopped');
+}
+
+async function printBlock({ out }: Call, config: Config, database: string): Promise<void> {
+  const { startupBlock } = await import('../../config/startup.ts');
+  out(startupBlock(config, { version: programVersion(), database }));
+}
+
+/** Keeps log lines back until the start-up block stands above them. */
+function createHeldOutput() {
+  let held: string[] | null = [];
+  return {
+    write(line: string): void {
+      if (held === null) process.stdout.write(line);
+      else held.push(line);
+    },
+    release(): void {
+      for (const line of held ?? []) process.stdout.write(line);
+      held = null;
+    },
+  };
+}
+
+/** After an error that nothing expected, no state can be trusted; what was acknowledged is on disk. */
+function endOnUnforeseen(log: Log, output: ReturnType<typeof createHeldOutput>): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, 'the process ends for a reason that was not foreseen');
+      output.release();
+      process.exit(1);
+    });
+  }
+}
+
+async function contents({ ctx }: RunningServer): Promise<string> {
+  const [{ readCounter }, { publicly }] = await Promise.all([
+    import('../../services/counters.ts'),
+    import('../../context.ts'),
+  ]);
+  return `${await readCounter(publicly(ctx), 'posts')} public posts`;
+}
+
+async function stop(server: RunningServer, log: Log): Promise<void> {
+  const limit = setTimeout(() => {
+    log.error({}, 'stopping took longer than 10 s: what is left is cut off');
+    process.exit(1);
+  }, stopWithin);
+  await server.close();
+  clearTimeout(limit);
+}

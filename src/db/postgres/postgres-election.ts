@@ -1,0 +1,124 @@
+import type { Log } from '../../platform/log.ts';
+import { createLoop } from '../loop.ts';
+import { Unreachable } from './postgres.ts';
+import { isStandby, positionOf, type Server } from './postgres-server.ts';
+
+/** Milliseconds between looks at the primary, while it is there and while it is not. */
+const lookEvery = 1_000;
+const lookAgain = 250;
+
+/** Which of several servers is the primary, as seen by this process. */
+export type Election = {
+  /** Looks at once; resolves after that. */
+  look(): Promise<void>;
+  /** Throws {@link Unreachable} while there is none. */
+  primary(): Server;
+  /** The primary that answered the last look, or null. */
+  present(): Server | null;
+  /** Servers that were in recovery at the last look. */
+  standbys(): readonly Server[];
+  /** What kept servers from answering the last look. */
+  faults(): readonly unknown[];
+  stop(): Promise<void>;
+};
+
+/**
+ * Finds the primary among the candidates and keeps finding it: the one that is not in recovery, and of several
+ * (an old primary that came back) the one on the latest timeline. It never goes back to an earlier timeline.
+ */
+export function createElection(candidates: readonly Server[], log: Log): Election {
+  let current: Server | null = null;
+  /** Looks in a row at which the present primary did not answer. */
+  let misses = 0;
+  let standbys: readonly Server[] = [];
+  let faults: unknown[] = [];
+  /** The latest timeline of any primary so far: one on an earlier timeline was replaced. */
+  let timeline = 0;
+  /** Servers that take writes although another was promoted. */
+  const others = new Set<Server>();
+
+  async function elect(): Promise<number> {
+    const failed: unknown[] = [];
+    const answers = await Promise.all(
+      candidates.map(async (server) => {
+        const standby = await isStandby(server).catch((error: unknown) => {
+          failed.push(error);
+          return null;
+        });
+        return { server, standby };
+      }),
+    );
+    faults = failed;
+    standbys = answers.filter(({ standby }) => standby === true).map(({ server }) => server);
+    const primaries = answers.filter(({ standby }) => standby === false).map(({ server }) => server);
+    const elected = await choose(primaries);
+    if (elected) become(elected);
+    else miss(current !== null && standbys.includes(current));
+    return misses === 0 ? lookEvery : lookAgain;
+  }
+
+  /** An old primary that was started again still takes writes, on the timeline that the new one has left. */
+  async function choose(primaries: readonly Server[]): Promise<Server | undefined> {
+    const [first] = primaries;
+    if (candidates.length === 1 || (primaries.length === 1 && first === current)) return first;
+    const found = await Promise.all(
+      primaries.map(async (server) => {
+        const position = await positionOf(server).catch(() => null);
+        return { server, timeline: position?.timeline ?? 0 };
+      }),
+    );
+    timeline = Math.max(timeline, ...found.map((one) => one.timeline));
+    // 0: it did not tell.
+    for (const one of found) if (one.timeline > 0 && one.timeline < timeline) warnOfOther(one.server);
+    return found.find((one) => one.timeline === timeline)?.server;
+  }
+
+  function become(server: Server): void {
+    const regained = misses > 0;
+    misses = 0;
+    if (server === current) {
+      if (regained) log.info({ server: server.address }, 'the database takes writes again');
+      return;
+    }
+    if (current !== null) {
+      log.warn({ from: current.address, to: server.address }, 'another server is the primary now');
+      current.cut();
+    }
+    current = server;
+  }
+
+  function miss(demoted: boolean): void {
+    misses += 1;
+    if (misses === 1 && current !== null)
+      log.warn({ server: current.address }, 'no server of DATABASE_URL takes writes');
+    // Callers that wait for a server that does not even answer this are told so.
+    if (misses === 2) current?.cut();
+    if (demoted) {
+      current?.cut();
+      current = null;
+    }
+  }
+
+  function warnOfOther(other: Server): void {
+    if (others.has(other)) return;
+    others.add(other);
+    log.error(
+      { server: other.address },
+      'a server of DATABASE_URL takes writes although another has replaced it: stop it, before it misleads anyone',
+    );
+  }
+
+  const loop = createLoop(elect);
+  return {
+    look: () => loop.now(),
+    primary() {
+      // Not waited for again by every caller: the looks tell when it is back.
+      if (current === null || misses >= 2) throw new Unreachable(null);
+      return current;
+    },
+    present: () => (misses > 0 ? null : current),
+    standbys: () => standbys,
+    faults: () => faults,
+    stop: () => loop.stop(),
+  };
+}

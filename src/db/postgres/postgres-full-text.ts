@@ -1,0 +1,101 @@
+import { sql, type RawBuilder } from 'kysely';
+import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
+import type { FindNewest, Match, SearchFields, SearchIndex } from '../full-text.ts';
+
+export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
+  sql`create table post_search (
+    doc bigint primary key references search_docs (doc) on delete cascade,
+    terms tsvector not null
+  )`,
+  sql`create index post_search_terms on post_search using gin (terms)`,
+];
+
+/** Documents of a block, which is itself a term of each; and by how much each look back is wider than the last. */
+const blockLength = 2048;
+const wider = 4;
+
+export const postgresSearchIndex: SearchIndex = {
+  async store(db, doc, fields) {
+    const terms = vector(doc, fields);
+    await sql`insert into post_search (doc, terms) values (${doc}, cast(${terms} as tsvector))
+      on conflict (doc) do update set terms = excluded.terms`.execute(db);
+  },
+  // A deleted row goes like those of all tables: by vacuum.
+  eraseDeleted: async () => true,
+};
+
+/**
+ * A GIN index knows no order, so the newest are looked for first by the terms of the newest blocks: the index meets
+ * the rarest term of a query first and skips in all others, whatever else they would match.
+ */
+export const findNewestOnPostgres: FindNewest = async (db, query, most, upTo) => {
+  const { rows } = await sql<{ newest: number | null }>`select max(doc) as newest from search_docs`.execute(
+    db,
+  );
+  const found: Match[] = [];
+  let last = blockOf(Math.min(upTo, rows[0]?.newest ?? 0));
+  for (let blocks = 1; last >= 0 && found.length < most; blocks *= wider) {
+    const first = Math.max(0, last - blocks + 1);
+    const within = matchesWithin(query, { first, last, upTo, most: most - found.length });
+    found.push(...(await within.execute(db)).rows);
+    last = first - 1;
+  }
+  return found;
+};
+
+type Within = { readonly first: number; readonly last: number; readonly upTo: number; readonly most: number };
+
+/** Matches in some blocks, newest first. Materialized, or the planner would go through posts by their order. */
+function matchesWithin(query: SearchQuery, { first, last, upTo, most }: Within): RawBuilder<Match> {
+  const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
+  const wanted = `(${blocks.join(' | ')}) & ${expression(query)}`;
+  return sql<Match>`with matching as materialized (
+      select doc from post_search where terms @@ cast(${wanted} as tsquery)
+    )
+    select d.doc, d.post_id, d.digest
+    from matching join search_docs as d using (doc) join posts as p on p.id = d.post_id
+    where d.doc <= ${upTo} and p.listed_at is not null
+    order by d.doc desc limit ${most}`;
+}
+
+function blockOf(doc: number): number {
+  return Math.floor(doc / blockLength);
+}
+
+/** No term of a text has such a character. */
+function blockTerm(block: number): string {
+  return `'#${block}'`;
+}
+
+/** What a phrase of three fields cannot bridge. */
+const gap = 10;
+
+/** Terms with their positions, as PostgreSQL writes a tsvector. Terms have no quotation marks or backslashes. */
+function vector(doc: number, { title, tags, text }: SearchFields): string {
+  const positions = new Map<string, number[]>();
+  let at = 0;
+  for (const field of [title, tags, text]) {
+    for (const term of field) {
+      at++;
+      const known = positions.get(term);
+      if (known) known.push(at);
+      else positions.set(term, [at]);
+    }
+    at += gap;
+  }
+  const words = [...positions].map(
+    ([term, places]) => `'${term}':${places.slice(0, mostPositions).join(',')}`,
+  );
+  return [blockTerm(blockOf(doc)), ...words].join(' ');
+}
+
+/** PostgreSQL keeps no more of one term: https://www.postgresql.org/docs/current/textsearch-limitations.html */
+const mostPositions = 255;
+
+function expression({ all, none }: SearchQuery): string {
+  return [...all.map(phrase), ...none.map((clause) => `!${phrase(clause)}`)].join(' & ');
+}
+
+function phrase({ terms, prefix }: Clause): string {
+  return `(${terms.map((term) => `'${term}'`).join(' <-> ')}${prefix ? ':*' : ''})`;
+}

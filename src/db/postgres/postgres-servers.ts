@@ -1,0 +1,121 @@
+import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+import type { Log } from '../../platform/log.ts';
+import { createDb, sqlState, Unreachable, type Preparing } from './postgres.ts';
+import { createElection } from './postgres-election.ts';
+import { watchReplicas } from './postgres-replicas.ts';
+import { createServer, readOn, type Server } from './postgres-server.ts';
+import type { Tables } from '../tables.ts';
+
+/** What the database consists of at present, as seen by this process. */
+export type Servers = {
+  /** Reads on the primary. */
+  readonly reads: Kysely<Tables>;
+  /** Reads on a replica that shows all that this process knows of, else on the primary, else on any standby. */
+  readonly publicReads: Kysely<Tables>;
+  /** Throws {@link Unreachable} while there is none. */
+  primary(): Server;
+  /** A server that answers and can at least be read: the primary where there is one. Throws {@link Unreachable}. */
+  readable(): Server;
+  /** The primary may have gone: looks at once. */
+  suspect(): void;
+  /** From here on `publicReads` show all that is committed at this moment. */
+  catchUp(): void;
+  /** What the engine's `tookOld` tells. */
+  tookOld(): boolean;
+  close(): Promise<void>;
+};
+
+export type ServersOptions = {
+  /** Addresses of which one is the primary's, the preferred first. */
+  readonly urls: readonly string[];
+  readonly replicaUrls: readonly string[];
+  readonly log: Log;
+};
+
+/** Resolves after the first look at all servers; what failed then is in `faults`. */
+export async function openServers(
+  options: ServersOptions,
+): Promise<{ servers: Servers; faults: readonly unknown[] }> {
+  const { urls, replicaUrls, log } = options;
+  const preparing: Preparing = {
+    on: true,
+    onEnd: () =>
+      log.warn(
+        {},
+        'prepared statements cannot be relied on (a pooler, or a new schema): queries go without from now on',
+      ),
+  };
+  const candidates = urls.map((url) => createServer(url, preparing));
+  const followers = replicaUrls.map((url) => createServer(url, preparing));
+  const election = createElection(candidates, log);
+  const replicas = watchReplicas(followers, { primary: () => election.present(), log });
+  let turn = 0;
+  /** The primary at the last {@link Servers.tookOld}, and whether a standby stood in for it since. */
+  let before: Server | null = null;
+  let stoodIn = false;
+
+  async function read<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    try {
+      return await readOn<R>(election.primary(), query);
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error;
+      void election.look();
+      // A connection that broke while it was idle tells nothing of the server.
+      return readOn<R>(election.primary(), query);
+    }
+  }
+
+  /** Old pages are better than none: without a primary whatever follows one will do. */
+  function standbys(): readonly Server[] {
+    const alive = replicas.alive();
+    return alive.length > 0 ? alive : election.standbys();
+  }
+
+  async function readPublic<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const isAway = election.present() === null;
+    const usable = isAway ? standbys() : replicas.fresh();
+    const chosen = usable[turn++ % Math.max(1, usable.length)];
+    if (isAway && chosen) stoodIn = true;
+    try {
+      return chosen ? await readOn<R>(chosen, query) : await read<R>(query);
+    } catch (error) {
+      // 40001: the replica ended the query, since it stood in the way of what it had to replay.
+      if (!(error instanceof Unreachable) && sqlState(error) !== '40001') throw error;
+      const other = chosen ? null : standbys()[0];
+      if (other) stoodIn = true;
+      return other ? readOn<R>(other, query) : read<R>(query);
+    }
+  }
+
+  await Promise.all([election.look(), replicas.look()]);
+  replicas.catchUp();
+  const servers: Servers = {
+    reads: createDb(refusing(read)),
+    publicReads: createDb(refusing(readPublic)),
+    primary: () => election.primary(),
+    readable: () => election.present() ?? standbys()[0] ?? election.primary(),
+    suspect: () => void election.look(),
+    catchUp: () => replicas.catchUp(),
+    tookOld() {
+      const primary = election.present();
+      if (primary === null || (primary === before && !stoodIn)) return false;
+      const took = stoodIn || before !== null;
+      [before, stoodIn] = [primary, false];
+      return took;
+    },
+    async close() {
+      await Promise.all([election.stop(), replicas.stop()]);
+      await Promise.all([...candidates, ...followers].map((server) => server.end()));
+    },
+  };
+  return { servers, faults: election.faults() };
+}
+
+/** Passes on what reads only: everything else belongs into an operation. */
+function refusing(execute: <R>(query: CompiledQuery) => Promise<QueryResult<R>>) {
+  return async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
+    if (query.query.kind !== 'SelectQueryNode' && query.query.kind !== 'RawNode')
+      throw new Error('This connection is for reading: changes go through Engine.write');
+    return execute<R>(query);
+  };
+}

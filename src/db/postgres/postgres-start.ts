@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql, type Kysely } from 'kysely';
+import type { DatabaseConfig } from '../../config/config.ts';
+import { StartError } from '../../errors.ts';
+import type { Log } from '../../platform/log.ts';
+import { migrate, requireUpToDate } from '../migrate.ts';
+import {
+  createPool,
+  postgresSpelling,
+  sqlState,
+  Unreachable,
+  wholeTablePatience,
+  type Session,
+} from './postgres.ts';
+import { openServers, type Servers } from './postgres-servers.ts';
+import type { Tables } from '../tables.ts';
+import { refuseUnfinishedCopy } from '../whole.ts';
+
+/** The least version of PostgreSQL: the tests run on it, and on the newest. */
+export const leastPostgres = 15;
+
+/** How long a start waits for a database that is itself starting, or failing over, ms. */
+const startPatience = 15_000;
+
+export type PostgresStartOptions = {
+  /** Refuse to create: a database without our tables is an error. */
+  readonly existing: boolean;
+  /** Create, or bring up to date; else change nothing, and refuse a schema that is out of date. */
+  readonly migrate: boolean;
+  /** Do with a standby where no server takes writes. */
+  readonly readOnly: boolean;
+  /** ISO time for what is created. */
+  readonly now: string;
+  readonly log: Log;
+};
+
+export type StartedPostgres = {
+  readonly servers: Servers;
+  /** Version and server. */
+  readonly description: string;
+  /** Schema steps taken. */
+  readonly migrated: string[];
+};
+
+/**
+ * Finds the primary, checks that it can be relied on, and brings its schema up to date, all of several
+ * processes that start together waiting for the first; to read only, any standby will do. Throws StartError
+ * with one line for whatever cannot be.
+ */
+export async function startPostgres(
+  database: DatabaseConfig & { readonly engine: 'postgres' },
+  options: PostgresStartOptions,
+): Promise<StartedPostgres> {
+  const { urls, replicaUrls, directUrl } = database;
+  const { log } = options;
+  const deadline = Date.now() + startPatience;
+  for (let attempt = 1; ; attempt++) {
+    const { servers, faults } = await openServers({ urls, replicaUrls, log });
+    try {
+      const server = options.readOnly ? servers.readable() : servers.primary();
+      const direct = !options.readOnly && directUrl !== null && (await takesWrites(directUrl));
+      const { version, migrated } = await prepare(direct ? directUrl : server.url, options);
+      return { servers, description: `PostgreSQL ${version} at ${server.address}`, migrated };
+    } catch (error) {
+      await servers.close();
+      const fault = error instanceof Unreachable ? (faults[0] ?? error) : error;
+      if (!isPassing(fault) || Date.now() > deadline) throw postgresStartError(fault);
+      if (attempt === 1) log.warn({ reason: postgresStartError(fault).message }, 'waiting for the database');
+    }
+    await delay(500);
+  }
+}
+
+/** Whether it may go by itself: a server that starts or is being replaced, or a name that is not there yet. */
+function isPassing(error: unknown): boolean {
+  // Two schema steps and the sweep of an older release lock the same tables.
+  if (sqlState(error) === '40P01') return true;
+  if (!(error instanceof Unreachable)) return false;
+  const state = sqlState(error.cause);
+  return state === null || state.startsWith('57P') || state === '53300';
+}
+
+async function takesWrites(url: string): Promise<boolean> {
+  return (
+    (await onConnection(url, (session) => session.ask('select pg_is_in_recovery() as answer', 5_000))) ===
+    false
+  );
+}
+
+async function onConnection<T>(url: string, body: (session: Session) => Promise<T>): Promise<T> {
+  const pool = createPool(url, {
+    max: 1,
+    patience: 5_000,
+    statementPatience: wholeTablePatience,
+    preparing: { on: false, onEnd: () => undefined },
+  });
+  const session = await pool.take();
+  try {
+    return await body(session);
+  } finally {
+    session.release();
+    await pool.end();
+  }
+}
+
+function prepare(
+  url: string,
+  { existing, migrate: mayMigrate, now, log }: PostgresStartOptions,
+): Promise<{ version: string; migrated: string[] }> {
+  return onConnection(url, async (session) => {
+    const version = await checkServer(session, log);
+    await session.run('begin');
+    try {
+      // Another process may be at it, and steps over large tables are slow.
+      await session.run(`select pg_advisory_xact_lock(hashtextextended('masthead:migrate', 0))`);
+      const present = await session.ask(`select to_regclass('migrations') is not null as answer`);
+      if (!present && (existing || !mayMigrate)) {
+        throw new StartError(
+          'DATABASE_URL names a database without tables of ours: is it the right one? Start once without --existing to create them.',
+        );
+      }
+      const migrated = await bringUpToDate(session.db, { mayMigrate, now });
+      await refuseUnfinishedCopy(session.db);
+      await session.commit();
+      return { version, migrated };
+    } catch (error) {
+      await session.run('rollback').catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+async function bringUpToDate(
+  db: Kysely<Tables>,
+  { mayMigrate, now }: { mayMigrate: boolean; now: string },
+): Promise<string[]> {
+  if (!mayMigrate) {
+    await requireUpToDate(db, 'The database');
+    return [];
+  }
+  const migrated = await migrate(db, postgresSpelling, now);
+  await db
+    .insertInto('meta')
+    .values({ key: 'instance_id', value: randomUUID() })
+    .onConflict((conflict) => conflict.column('key').doNothing())
+    .execute();
+  return migrated;
+}
+
+const settings = [
+  'server_version',
+  'server_version_num',
+  'server_encoding',
+  'client_min_messages',
+  'synchronous_commit',
+  'fsync',
+] as const;
+
+/** Checks what durability and order rest on, and returns the server's version. Throws StartError. */
+export async function checkServer({ db }: Session, log: Log): Promise<string> {
+  const { rows } = await sql<Record<(typeof settings)[number], string>>`select ${sql.join(
+    settings.map((name) => sql`current_setting(${name}) as ${sql.ref(name)}`),
+  )}`.execute(db);
+  const found = rows[0];
+  if (!found) throw new Error('PostgreSQL does not tell its settings');
+  const version = found.server_version.split(' ')[0] ?? '';
+  if (Number(found.server_version_num) < leastPostgres * 10_000)
+    throw new StartError(
+      `PostgreSQL ${version} is too old: Masthead needs ${leastPostgres} or later. Upgrade the server.`,
+    );
+  if (found.server_encoding !== 'UTF8') {
+    throw new StartError(
+      `The database has the encoding ${found.server_encoding}: create one with ENCODING 'UTF8'.`,
+    );
+  }
+  // The only word of a commit whose standby was not waited for is a warning.
+  if (['error', 'fatal', 'panic'].includes(found.client_min_messages))
+    throw new StartError('client_min_messages hides warnings of the database: set it to warning or notice.');
+  const unsafe = [
+    ...(['off', 'local'].includes(found.synchronous_commit)
+      ? [`synchronous_commit is ${found.synchronous_commit}`]
+      : []),
+    ...(found.fsync === 'off' ? ['fsync is off'] : []),
+  ];
+  if (unsafe.length > 0)
+    log.warn({ settings: unsafe }, 'the database may lose what it has acknowledged, by its own settings');
+  return version;
+}
+
+/** One line for the operator; addresses are left out, since they hold passwords. */
+export function postgresStartError(error: unknown): StartError {
+  if (error instanceof StartError) return error;
+  const cause = error instanceof Unreachable ? error.cause : error;
+  const reason = cause instanceof Error ? cause.message || cause.name : 'no server takes writes';
+  switch (sqlState(cause)) {
+    case '28P01':
+    case '28000':
+      return new StartError(
+        `PostgreSQL refuses the user of DATABASE_URL (${reason}): check name and password.`,
+      );
+    case '3D000':
+      return new StartError(`${reason}: create it, or correct DATABASE_URL.`);
+    case '42501':
+      return new StartError(
+        `The user of DATABASE_URL may not make tables (${reason}): give it a database or schema of its own.`,
+      );
+    case null:
+      return new StartError(
+        `PostgreSQL cannot be reached (${reason}): does it run, and is DATABASE_URL its address?`,
+      );
+    default:
+      return new StartError(`PostgreSQL refuses to serve (${reason}).`);
+  }
+}

@@ -1,0 +1,97 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { sql, type Kysely, type RawBuilder } from 'kysely';
+import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
+import type { Match, SearchIndex } from '../full-text.ts';
+import { prepared } from '../prepared.ts';
+import type { Tables } from '../tables.ts';
+
+/**
+ * Pages that one part of a merge writes: some milliseconds. FTS5 only marks deleted entries, and drops them when it
+ * merges; a negative number begins to merge all there is, and a call that changes fewer than two rows found nothing
+ * left to do (https://www.sqlite.org/fts5.html#the_merge_command).
+ */
+const pagesPerPart = 32;
+
+/**
+ * The index holds no texts, only terms, which are made elsewhere and parted by spaces. A deleted post leaves it
+ * by a trigger, since posts go by cascades.
+ */
+export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
+  sql`create virtual table post_search using fts5 (
+    title, tags, text, content = '', contentless_delete = 1, tokenize = 'ascii'
+  )`,
+  sql`insert into post_search (post_search, rank) values ('automerge', 8)`,
+  sql`create trigger search_docs_gone after delete on search_docs begin
+    delete from post_search where rowid = old.doc;
+  end`,
+];
+
+/** Has a deletion from the index noted, so that its terms are erased soon (`services/upkeep/erasure.ts`); and now, for earlier ones. */
+export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
+  sql`drop trigger search_docs_gone`,
+  sql`create trigger search_docs_gone after delete on search_docs begin
+    delete from post_search where rowid = old.doc;
+    insert or replace into meta (key, value) values ('search_erasure', 'due');
+  end`,
+  sql`insert into meta (key, value) select 'search_erasure', 'due' from meta where key = 'instance_id'`,
+];
+
+export const sqliteSearchIndex: SearchIndex = {
+  async store(db, doc, { title, tags, text }) {
+    await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
+  },
+  async eraseDeleted(db, part) {
+    const before = await totalChanges(db);
+    const pages = part === 'first' ? -pagesPerPart : pagesPerPart;
+    await sql`insert into post_search (post_search, rank) values ('merge', ${sql.lit(pages)})`.execute(db);
+    return (await totalChanges(db)) - before < 2;
+  },
+};
+
+/**
+ * Erases the terms of deleted documents from a file that nobody else uses: takes as long as writing the whole index.
+ * Returns whether there were any to erase.
+ */
+export function eraseAllDeleted(raw: DatabaseSync): boolean {
+  if (!raw.prepare(`select value from meta where key = 'search_erasure'`).get()) return false;
+  raw.exec(`pragma secure_delete = on;
+    insert into post_search (post_search) values ('optimize');
+    delete from meta where key = 'search_erasure'`);
+  return true;
+}
+
+async function totalChanges(db: Kysely<Tables>): Promise<number> {
+  const { rows } = await sql<{ total: number }>`select total_changes() as total`.execute(db);
+  return rows[0]?.total ?? 0;
+}
+
+type Terms = { doc: number; title: string; tags: string; text: string };
+
+const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
+  // The document may have been deleted since, in the same transaction.
+  sql`insert or replace into post_search (rowid, title, tags, text)
+    select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
+);
+
+/**
+ * FTS5 walks matches by row number, newest first, and stops at the limit. The cross joins keep SQLite from beginning
+ * at a table that has no order of ours.
+ */
+export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {
+  return sql<Match>`select d.doc, d.post_id, d.digest
+    from post_search as s
+    cross join search_docs as d on d.doc = s.rowid
+    cross join posts as p on p.id = d.post_id
+    where s.post_search match ${expression(query)} and s.rowid <= ${upTo} and p.listed_at is not null
+    order by s.rowid desc limit ${most}`;
+}
+
+/** Every term is quoted, so that none is an operator. Terms have no quotation marks. */
+function expression({ all, none }: SearchQuery): string {
+  const wanted = all.map(phrase).join(' AND ');
+  return none.length === 0 ? wanted : `(${wanted}) NOT (${none.map(phrase).join(' OR ')})`;
+}
+
+function phrase({ terms, prefix }: Clause): string {
+  return `"${terms.join(' ')}"${prefix ? ' *' : ''}`;
+}

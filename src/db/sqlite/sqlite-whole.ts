@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { sql } from 'kysely';
+import { StartError } from '../../errors.ts';
+import { openSqlite, sqliteSpelling } from './sqlite.ts';
+import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
+import { sqliteSearchIndex } from './sqlite-full-text.ts';
+import type { WholeDatabase } from '../whole.ts';
+
+/** Opens a file; makes it where told to. Throws StartError. */
+export function openWholeSqlite(file: string, { create }: { create: boolean }): WholeDatabase {
+  if (!create && !existsSync(file)) throw new StartError(`There is no database at ${file}.`);
+  makeLocalDirectory(dirname(file));
+  const { raw, db } = open(file);
+  return {
+    description: `SQLite ${file}`,
+    db,
+    spelling: sqliteSpelling,
+    searchIndex: sqliteSearchIndex,
+    begin: async () => raw.exec('begin immediate'),
+    commit: async () => raw.exec('commit'),
+    async rollback() {
+      if (raw.isTransaction) raw.exec('rollback');
+    },
+    async freeze() {
+      try {
+        raw.exec('begin immediate');
+      } catch (error) {
+        throw sqliteStartError(error, file);
+      }
+    },
+    async hasTables() {
+      const { rows } = await sql`select name from sqlite_schema where name = 'migrations'`.execute(db);
+      return rows.length > 0;
+    },
+    settle: async () => undefined,
+    close: async () => raw.close(),
+  };
+}
+
+function open(file: string) {
+  try {
+    return openSqlite(file, { readOnly: false });
+  } catch (error) {
+    throw sqliteStartError(error, file);
+  }
+}

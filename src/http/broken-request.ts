@@ -1,0 +1,78 @@
+import { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Config } from '../config/config.ts';
+import { AppError } from '../errors.ts';
+import { problemBody } from './problem.ts';
+import { newRequestId } from './request-id.ts';
+import { isReadOn } from './unread-body.ts';
+
+/** Milliseconds for the answer to a request that could not be read. */
+const brokenTimeout = 2_000;
+
+type Status = readonly [code: number, title: string];
+
+const otherVersion: Status = [505, 'HTTP Version Not Supported'];
+const statuses: ReadonlyMap<string | undefined, Status> = new Map([
+  ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
+  ['HPE_INVALID_VERSION', otherVersion],
+  // The first line of HTTP/2.
+  ['HPE_PAUSED_H2_UPGRADE', otherVersion],
+]);
+
+/** The answer to a request that Node could not read, after which the connection ends. */
+export function answerBrokenRequest(
+  { site }: Config,
+  error: Error & { code?: string },
+  socket: Socket,
+): void {
+  // A second answer would be taken for that to another request.
+  if (!socket.writable || isReadOn(socket) || hasOtherAnswer(socket)) {
+    socket.destroy();
+    return;
+  }
+  const [status, title] = statuses.get(error.code) ?? ([400, 'Bad Request'] as const);
+  const { headers, body } = problemOf(site.baseUrl, [status, title]);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`,
+    // One that keeps its side open would hold it for ever.
+    () => socket.destroy(),
+  );
+  setTimeout(() => socket.destroy(), brokenTimeout).unref();
+}
+
+/** Whether an answer is on its way, or due to a request that could be read, before the one that could not. */
+function hasOtherAnswer(socket: Socket): boolean {
+  // Node keeps it there, also to decide by itself what this decides.
+  const response: unknown = Reflect.get(socket, '_httpMessage');
+  return response instanceof ServerResponse && (response.headersSent || response.req.complete);
+}
+
+/** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */
+export function answerOtherVersion({ site }: Config, response: ServerResponse): void {
+  const [status] = otherVersion;
+  const { headers, body } = problemOf(site.baseUrl, otherVersion);
+  response.writeHead(status, headers).end(body);
+}
+
+/** The refusal of what is not HTTP as it should be. */
+export function unreadable(detail: string): AppError {
+  return new AppError('invalid_input', detail, {
+    errors: [{ field: 'request', message: 'is not complete and well-formed HTTP/1.1' }],
+    hint: 'Check its method, its headers and the length of its body, and send it without pauses.',
+  });
+}
+
+function problemOf(baseUrl: string, [status, title]: Status) {
+  const requestId = newRequestId();
+  const problem = problemBody(baseUrl, unreadable(`The request could not be read (${title}).`), requestId);
+  const body = JSON.stringify({ ...problem, title, status });
+  const headers = {
+    'Content-Type': 'application/problem+json',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-Id': requestId,
+    Connection: 'close',
+  };
+  return { headers, body };
+}

@@ -1,0 +1,63 @@
+import { AppError, catalogue, type ErrorCode, type FieldFault } from '../errors.ts';
+import { withoutKeys } from '../rules/text.ts';
+
+/** A failure as RFC 9457 problem details, which also carry what older clients read. */
+export type ProblemBody = {
+  /** Address of the page that explains the code. */
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly success: false;
+  readonly error: string;
+  readonly code: ErrorCode;
+  readonly errors?: readonly FieldFault[];
+  readonly hint: string;
+  readonly retryable: boolean;
+  readonly requestId: string;
+};
+
+/** What a failure tells. Texts that repeat what was sent do so without any key or token that is in it. */
+export function told(error: AppError): {
+  readonly detail: string;
+  readonly errors?: readonly FieldFault[];
+  readonly hint: string;
+} {
+  const { errors, hint } = error.extra;
+  return {
+    detail: withoutKeys(error.message),
+    ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
+    hint: withoutKeys(hint ?? catalogue[error.code].hint),
+  };
+}
+
+/** The headers of a failure, in whatever form it is sent. */
+export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Record<string, string> {
+  return { ...headers, ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }) };
+}
+
+/** What is sent for a failure. `baseUrl` is the service's. */
+export function problemBody(baseUrl: string, error: AppError, requestId: string): ProblemBody {
+  const { detail, errors, hint } = told(error);
+  const entry = catalogue[error.code];
+  return {
+    type: `${baseUrl}/problems/${error.code}`,
+    title: entry.title,
+    status: entry.status,
+    detail,
+    success: false,
+    error: detail,
+    code: error.code,
+    ...(errors ? { errors } : {}),
+    hint,
+    retryable: entry.retryable,
+    requestId,
+  };
+}
+
+/** A failure with this code, as an example for documents. */
+export function exampleProblem(baseUrl: string, code: ErrorCode): ProblemBody {
+  const { detail, errors } = catalogue[code].example;
+  const error = new AppError(code, detail, errors ? { errors } : {});
+  return problemBody(baseUrl, error, '5b0e4d7e-8a53-4f2d-9c7b-9e043f0c9a52');
+}

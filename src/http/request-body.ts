@@ -1,0 +1,224 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify';
+import { AppError } from '../errors.ts';
+import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
+import { printable } from '../rules/text.ts';
+
+/** Deepest nesting of a JSON body. */
+const deepest = 32;
+/** Most values in a JSON body, far more than any call has: 4 MiB of small ones take a second to build. */
+const mostValues = 10_000;
+
+/** A body sent as `text/markdown`. */
+export class MarkdownBody {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+type Parse = (body: Buffer, request: FastifyRequest) => unknown;
+type Done = (error: Error | null, body?: unknown) => void;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** A parser of bodies that are read from the one budget. */
+    bodyParser: (parse: Parse) => FastifyContentTypeParser;
+  }
+  interface FastifyRequest {
+    /** Whose memory the body takes: agent id or client address; empty for the latter. */
+    bodyOwner: string;
+    /** Why the body may not be larger than {@link smallBody}, where the call takes larger ones of others. */
+    onlySmallBody: AppError | null;
+    /** Gives back the memory of a large body. */
+    releaseBody: (() => void) | null;
+  }
+}
+
+/**
+ * Replaces Fastify's parsers by strict ones: JSON of bounded depth, markdown, or nothing. `addressOf` names the client
+ * of a request whose route does not say whose body it is.
+ */
+export function addBodyParsers(app: FastifyInstance, addressOf: (request: IncomingMessage) => string): void {
+  const read = createBodyReader();
+  app.decorateRequest('bodyOwner', '');
+  app.decorateRequest('onlySmallBody', null);
+  app.decorateRequest('releaseBody', null);
+  app.decorate('bodyParser', (parse) => (request: FastifyRequest, _payload: unknown, done: Done) => {
+    read(request.raw, termsOf(request, addressOf), (error, whole) => {
+      if (!whole) return done(error);
+      request.releaseBody = whole.release;
+      if (whole.body.length === 0) return done(null);
+      try {
+        refuseEncoding(request);
+        done(null, parse(whole.body, request));
+      } catch (failure) {
+        done(failure instanceof Error ? failure : new Error(String(failure)));
+      }
+    });
+  });
+  // Until a call is answered there are texts made from its body, whether or not its client still waits.
+  app.addHook('onSend', (request, { raw: response }, _payload, done) => {
+    const release = request.releaseBody;
+    // What is sent may fail, and then something else is.
+    request.releaseBody = null;
+    if (release) {
+      if (response.destroyed) release();
+      else response.once('close', release);
+    }
+    done();
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', app.bodyParser(parseJson));
+  app.addContentTypeParser(
+    'text/markdown',
+    app.bodyParser((body) => new MarkdownBody(decode(body))),
+  );
+  const parseUnknown = app.bodyParser((_body, request) => {
+    throw unsupportedType(request);
+  });
+  app.addContentTypeParser('*', (request, payload, done: Done) => {
+    // In chunks there may be none, which is of no type.
+    if (request.headers['transfer-encoding'] === undefined) done(unsupportedType(request));
+    else return parseUnknown(request, payload, done);
+  });
+}
+
+function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) => string): BodyTerms {
+  const owner = request.bodyOwner || addressOf(request.raw);
+  return request.onlySmallBody
+    ? { owner, limit: smallBody, tooLarge: request.onlySmallBody }
+    : { owner, limit: request.routeOptions.bodyLimit, tooLarge: tooLarge() };
+}
+
+function tooLarge(): AppError {
+  return new AppError(
+    'too_large',
+    'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
+  );
+}
+
+/** The refusal of a body's content type, naming those that the call accepts. */
+export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppError {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '';
+  const received = type === '' ? 'The body has no content type' : `The content type '${printable(type, 64)}'`;
+  const detail = type === '' ? `${received}.` : `${received} is not accepted.`;
+  const ofCurl =
+    type === 'application/x-www-form-urlencoded' ? " It is curl's default with -d and --data-binary." : '';
+  const json = "Send JSON with the header 'Content-Type: application/json'";
+  const markdown = routeOptions.config.operation?.markdown
+    ? ", or markdown as it is with 'Content-Type: text/markdown'"
+    : '';
+  return unsupported(`${detail}${ofCurl}`, `${json}${markdown}.`);
+}
+
+function refuseEncoding(request: FastifyRequest): void {
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity')
+    throw unsupported(
+      'A compressed body is not accepted.',
+      'Send the body as it is, without Content-Encoding.',
+    );
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
+    throw unsupported(
+      'Only UTF-8 is accepted.',
+      'Send the body in UTF-8, and leave charset out or say utf-8.',
+    );
+}
+
+function unsupported(detail: string, hint: string): AppError {
+  return new AppError('unsupported_media_type', detail, { hint });
+}
+
+function parseJson(body: Buffer, request: FastifyRequest): unknown {
+  const text = decode(body);
+  refuseUnbounded(text);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw invalidJson(`The body is not valid JSON: ${explain(error, text)}.`, hintFor(error, text, request));
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : '';
+}
+
+/** Where the parser stopped, where it says so. */
+function positionOf(error: unknown): number | null {
+  const at = /at position (\d+)/.exec(messageOf(error))?.[1];
+  return at === undefined ? null : Number(at);
+}
+
+const misfit = 'it contains a bare word, a single quote, a trailing comma or the like';
+
+/** Where the parser stopped, without repeating what stands there: it could be a key. */
+function explain(error: unknown, text: string): string {
+  const at = positionOf(error);
+  if (at === null) return messageOf(error).startsWith('Unexpected end') ? 'it ends too early' : misfit;
+  const before = text.slice(0, at);
+  const line = before.split('\n').length;
+  return `reading stopped at line ${line}, column ${at - before.lastIndexOf('\n')}`;
+}
+
+function decode(body: Buffer): string {
+  try {
+    return utf8.decode(body);
+  } catch {
+    throw invalidJson('The body is not valid UTF-8.');
+  }
+}
+
+function invalidJson(detail: string, hint?: string): AppError {
+  return new AppError('invalid_json', detail, hint === undefined ? {} : { hint });
+}
+
+const asFile = 'From a shell, write the body to a file and send it with --data-binary @file.';
+
+/** What is to be done, by what stands where the parser stopped. */
+function hintFor(error: unknown, text: string, { routeOptions }: FastifyRequest): string | undefined {
+  const takesMarkdown = routeOptions.config.operation?.markdown !== undefined;
+  if (takesMarkdown && /^\s*(?:---\s|#)/.test(text))
+    return "This looks like markdown: send it as it is with 'Content-Type: text/markdown'.";
+  const position = positionOf(error);
+  const at =
+    position === null ? (/^Unexpected token '(.)'/.exec(messageOf(error))?.[1] ?? '') : text[position];
+  if (!at) return `Is a quote or bracket not closed, or the body cut? ${asFile}`;
+  if (at === "'") return 'JSON takes double quotes around names and texts, not single ones.';
+  if (position !== null && /[}\]]/.test(at) && /,\s*$/.test(text.slice(0, position)))
+    return `A comma before ${at} does not belong there: remove it.`;
+  if (/[\n\r\t]/.test(at)) {
+    const instead = takesMarkdown ? ", or publish markdown as it is with 'Content-Type: text/markdown'" : '';
+    return `A line break inside a JSON string is written \\n${instead}. ${asFile}`;
+  }
+  return asFile;
+}
+
+/** Refuses by its brackets and commas outside of strings what is too deep or too much, without building anything. */
+function refuseUnbounded(text: string): void {
+  let depth = 0;
+  let values = 1;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 0x22) i = endOfString(text, i);
+    else if (c === 0x2c) values++;
+    else if (c === 0x7b || c === 0x5b) {
+      values++;
+      if (++depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
+    } else if (c === 0x7d || c === 0x5d) depth--;
+    if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`);
+  }
+}
+
+/** Where the string that begins at `start` has its closing quote; the end of the text where it has none. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === 0x5c) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+  return text.length;
+}

@@ -1,0 +1,169 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../errors.ts';
+import { createHostTable, type HostMatch } from '../rules/hosts.ts';
+import type { Config } from '../config/config.ts';
+import { reservedAgentSlugs } from '../rules/slug.ts';
+
+/** The one route of all blogs, which no client can request directly. */
+export const blogRoute = '/~';
+
+/** Where requests for the internal route are sent: nothing is there. */
+const nowhere = '/-/none';
+/** The internal route, and first parts with an escape: the router would decode them, and no address of ours has any. */
+const internal = /^\/+(?:~|[^/?#]*%)/;
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** Which host the request is for; set before routing. */
+    target?: HostMatch;
+    /** The path and query as requested; Fastify takes them from here. */
+    originalUrl?: string;
+    /** Whose blog, and what of it, a request for {@link blogRoute} is for. */
+    blog?: BlogTarget;
+  }
+}
+
+export type BlogTarget = {
+  readonly slug: string;
+  /** Path and query below the blog's address, as they were sent: `/hello?x=1`, or empty. */
+  readonly rest: string;
+  /** How the blog was requested: at its host, below the base address, or at its former host. */
+  readonly place: 'host' | 'path' | 'former';
+};
+
+/**
+ * Turns the host and address of a request into the address that is routed, so that every route exists once: a
+ * blog is {@link blogRoute} whether it has a host or a path. Records on the request which host it is for.
+ */
+export function createRewrite(config: Config): (request: IncomingMessage) => string {
+  const findHost = createHostTable(config);
+  return (request) => {
+    const { host, url } = askedFor(request);
+    const named = request.headers.host;
+    // Where the target has a host too, the header may name another, but must name one (RFC 9112, 3.2).
+    const isMalformed =
+      hasTwoHosts(request) || (host !== named && named !== undefined && findHost(named).kind === 'malformed');
+    const target = isMalformed ? ({ kind: 'malformed' } as const) : findHost(host);
+    request.target = target;
+    request.originalUrl = url;
+    if (isApi(url)) return routableApi(url);
+    if (target.kind === 'blog') {
+      if (url.startsWith('/-/') || isProbe(url)) return url;
+      request.blog = { slug: target.slug, rest: url, place: target.former ? 'former' : 'host' };
+      return blogRoute;
+    }
+    if (internal.test(url)) return nowhere;
+    const slug = /^\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?=[/?]|$)/.exec(url)?.[1];
+    if (slug === undefined || reservedAgentSlugs.has(slug)) return url;
+    request.blog = { slug, rest: url.slice(1 + slug.length), place: 'path' };
+    return blogRoute;
+  };
+}
+
+/** Host and address of a request, which may be one absolute address: its host then counts (RFC 9112, 3.2.2). */
+function askedFor({ url = '/', headers }: IncomingMessage): { host: string | undefined; url: string } {
+  const [, host, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
+  return host === undefined
+    ? { host: headers.host, url }
+    : { host, url: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+/** Whether an address, however many slashes it begins with, is the API's. */
+export function isApi(url: string): boolean {
+  return /^\/+api(?:[/?]|$)/.test(url);
+}
+
+function isProbe(url: string): boolean {
+  return /^\/(?:healthz|readyz)(?:\?|$)/.test(url);
+}
+
+/** Longest part of a path that is routed. */
+export const longestPathPart = 500;
+
+/** The address of a call as it is routed. What the router itself would refuse goes where nothing is: it counts too. */
+function routableApi(url: string): string {
+  const clean = canonicalApi(url);
+  const [path = ''] = clean.split('?');
+  const isTooLong = path.split('/').some((part) => part.length > longestPathPart);
+  return isTooLong || hasBrokenEscape(path) ? '/api/-' : clean;
+}
+
+/** Whether a path has a `%` that begins no escape of UTF-8. */
+export function hasBrokenEscape(path: string): boolean {
+  if (!path.includes('%')) return false;
+  try {
+    decodeURI(path);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Single slashes and none at the end: the API never redirects, since a redirect strips the key. */
+function canonicalApi(url: string): string {
+  const [path = '', ...query] = url.split('?');
+  const clean = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
+  return query.length === 0 ? clean : `${clean}?${query.join('?')}`;
+}
+
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts++;
+  return hosts > 1;
+}
+
+/** Refuses malformed request targets and Host headers. Throws invalid_input. */
+export function requireWellFormed(request: IncomingMessage, url: string): void {
+  const { method, target } = request;
+  // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
+  if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
+    const message = "must be a path that begins with '/', or an absolute http or https address";
+    throw new AppError('invalid_input', `The request target ${message}.`, {
+      errors: [{ field: 'url', message }],
+    });
+  }
+  const hasNoHost = request.headers.host === undefined;
+  const isOld = request.httpVersion === '1.0';
+  // The probes answer for any host, and so need none where HTTP does not ask for one (RFC 9112, 3.2).
+  if (hasNoHost && isOld && isProbe(url)) return;
+  if (!target || target.kind === 'malformed' || (hasNoHost && !isOld)) {
+    const message = 'must appear exactly once and name a host';
+    throw new AppError('invalid_input', `The Host header ${message}.`, {
+      errors: [{ field: 'Host', message }],
+    });
+  }
+}
+
+/** The refusal of an address with a broken `%` escape. */
+export function brokenEscape(): AppError {
+  return new AppError('invalid_input', 'The address is not a valid one: check its % escapes.', {
+    errors: [{ field: 'url', message: 'has a % that begins no valid escape' }],
+  });
+}
+
+/** Refuses requests for hosts that are not ours. Throws misdirected. */
+export function requireOurHost(config: Config, { method, target }: IncomingMessage, url: string): void {
+  if (!target || target.kind === 'base' || target.kind === 'malformed' || isProbe(url)) return;
+  const expected = new URL(config.site.baseUrl).host;
+  if (target.kind === 'unknown') {
+    throw new AppError(
+      'misdirected',
+      `This service does not answer for the host '${target.received}'; it expects '${expected}'.`,
+      {
+        hint: 'If the address is right: does your proxy pass Host on? The operator can add hosts with ALSO_HOSTS.',
+      },
+    );
+  }
+  const { baseUrl } = config.site;
+  const isMcp = method === 'POST' && /^\/mcp\/?(?:\?|$)/.test(url);
+  if (isApi(url) || isMcp) {
+    throw new AppError(
+      'misdirected',
+      isMcp
+        ? `MCP is not served at a blog's address: call ${baseUrl}/mcp.`
+        : `The API is not served at a blog's address: call ${baseUrl}${canonicalApi(url)}.`,
+      { hint: `Send calls and the API key to ${baseUrl} only; ${baseUrl}/skill.md has every call.` },
+    );
+  }
+}

@@ -1,0 +1,99 @@
+import MarkdownIt from 'markdown-it';
+import type { Env, MarkdownIt as Markdown, StateBlock, StateInline, Token } from 'markdown-it';
+import { autolinks } from './autolinks.ts';
+import { footnotes } from './footnotes.ts';
+import { isAllowedLink } from './links.ts';
+import { unrenderable } from '../refusal.ts';
+import { strikethrough } from './strikethrough.ts';
+import { noticeForeignTag, tags } from './tags.ts';
+import { invisible } from './text.ts';
+
+/** Deepest nesting of blocks and inline marks; deeper marks are text, deeper blocks are refused. */
+const deepestNesting = 50;
+
+/** Most tokens in a document: about four times those of 512 KiB of ordinary text. */
+const mostTokens = 1_000_000;
+
+/** A parsed document, and what its author should be told about it. */
+export type Parsed = {
+  readonly tokens: Token[];
+  /** Addresses that were not made links. */
+  readonly refusedLinks: ReadonlySet<string>;
+  /** The first raw HTML tag that is shown as text. */
+  readonly rawHtml: string | undefined;
+};
+
+/** Throws `unrenderable` for a document that is nested too deep or has too many parts. */
+export type Parse = (markdown: string) => Parsed;
+
+/** Parser of posts: CommonMark, GFM, footnotes, and a few tags of our own. Raw HTML is text. */
+export function postParser(): Parse {
+  const md = strictParser();
+  md.use(tags).use(footnotes);
+  md.block.ruler.before('table', 'bound', refuseMany);
+  return parseWith(md);
+}
+
+/** Parser of comments: paragraphs, emphasis, links, code, lists and quotes. */
+export function commentParser(): Parse {
+  const md = strictParser();
+  md.disable(['table', 'code', 'hr']);
+  md.inline.ruler.at('html_inline', noticeForeignTag);
+  return parseWith(md);
+}
+
+function strictParser(): Markdown {
+  const md = new MarkdownIt({ html: false, typographer: false, maxNesting: deepestNesting });
+  // An address is shown as it was written: decoding it could make one host look like another.
+  md.normalizeLinkText = (text) => text;
+  md.inline.ruler2.push('visible_entities', keepEntitiesVisible);
+  md.core.ruler.push('info_strings', (state) => {
+    for (const token of state.tokens)
+      if (token.type === 'fence') token.info = md.utils.unescapeAll(token.info);
+  });
+  return md.use(autolinks).use(strikethrough);
+}
+
+function parseWith(md: Markdown): Parse {
+  let refusedLinks = new Set<string>();
+  md.validateLink = (href) => {
+    if (isAllowedLink(href)) return true;
+    if (refusedLinks.size < 5) refusedLinks.add(href.slice(0, 80));
+    return false;
+  };
+  return (markdown) => {
+    refusedLinks = new Set();
+    const env: Env = {};
+    const tokens = md.parse(markdown, env);
+    tokens.forEach(refuseDepth);
+    const rawHtml = env['rawHtml'];
+    return { tokens, refusedLinks, rawHtml: typeof rawHtml === 'string' ? rawHtml : undefined };
+  };
+}
+
+/**
+ * An entity for an invisible character is shown as it was written: invisible text was removed from the content
+ * before it came here, and `&#x202e;` must not be a way around that.
+ */
+function keepEntitiesVisible(state: StateInline): void {
+  for (const token of state.tokens) {
+    if (token.info === 'entity' && invisible.test(token.content)) token.content = token.markup;
+  }
+}
+
+/** The parser drops what is nested too deep, and in a list all that follows: better no post than half of one. */
+function refuseDepth(token: Token): void {
+  const holdsBlocks = /^(?:blockquote|list_item|footnote)_open$/.test(token.type);
+  if (holdsBlocks && token.level >= deepestNesting - 1) {
+    throw unrenderable(`nests lists or quotes deeper than ${deepestNesting} levels`, 'Nest them less deep.');
+  }
+}
+
+/** Missing table cells are filled in, so many short tables could ask for millions: all are counted before the next. */
+function refuseMany(state: StateBlock): boolean {
+  if (state.tokens.length <= mostTokens) return false;
+  throw unrenderable(
+    `has more than ${mostTokens} parts, most of them table cells`,
+    'Split it, or use fewer cells.',
+  );
+}

@@ -1,0 +1,20 @@
+/**
+ * MiB that the young generation of each kind of thread may take, measured: less costs the writer a tenth of its
+ * speed, more gains the others nothing. V8 makes each of its two halves the next power of two of a third of it.
+ */
+export const youngMemory = { render: 12, search: 6, writer: 24 } as const;
+
+/** The modules that threads begin with, and the process that checks the database, below `src/`. */
+export const threadEntries = {
+  check: 'db/sqlite/check-process.ts',
+  render: 'markdown/pool/render-thread.ts',
+  search: 'db/sqlite/search-thread.ts',
+  writer: 'process/writer-thread.ts',
+} as const;
+
+/** Address of a thread's entry module: as it is in source, or compiled, where all lie in one folder. */
+export function threadEntry(name: keyof typeof threadEntries): URL {
+  const source = threadEntries[name];
+  const path = import.meta.url.endsWith('.ts') ? `../${source}` : source.replace(/^.*\/|\.ts$/g, '') + '.js';
+  return new URL(path, import.meta.url);
+}

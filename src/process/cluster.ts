@@ -1,0 +1,221 @@
+import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as delay } from 'node:timers/promises';
+import { StartError } from '../errors.ts';
+import type { Log } from '../platform/log.ts';
+
+/** Milliseconds until a worker that died is replaced: twice as many for each one in a row that did not last. */
+const firstPause = 100;
+const longestPause = 10_000;
+/** Milliseconds after which a worker counts as stable. */
+const lastedAfter = 60_000;
+
+/** What a worker says of its start. */
+type Report = { readonly ready: string } | { readonly fault: string };
+/** What it says when it no longer listens, and when it ends. */
+type Leave = 'leaving' | 'left';
+/** What it is told: that it may write its log, that it must stop, and that no connection will come any more. */
+type Order = 'log' | 'stop' | 'gone';
+
+export type SupervisorOptions = {
+  readonly workers: number;
+  /** For the workers, beside the variables of this process. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly log: Log;
+  /** Milliseconds that a stop may take; workers that take longer are killed. */
+  readonly stopWithin: number;
+  /** Called once, when all workers serve, with what the first of them says of its database. */
+  readonly onReady: (database: string) => Promise<void>;
+};
+
+type Member = {
+  readonly worker: Worker;
+  readonly since: number;
+  readonly ended: Promise<null>;
+  state: 'starting' | 'ready' | 'leaving';
+};
+
+/**
+ * Runs this same command in several processes that share one port, and serves nothing itself: replaces the ones
+ * that die, and on SIGHUP all, one after the other, each when its successor serves. Returns when it was told to
+ * stop and all have ended. Throws StartError with the fault of the first worker that cannot start.
+ */
+export async function superviseWorkers(options: SupervisorOptions): Promise<void> {
+  const { workers, env, log, stopWithin, onReady } = options;
+  const members = new Set<Member>();
+  const told = Promise.withResolvers<string>();
+  let stopping = false;
+  let shown = false;
+  let deathsInARow = 0;
+
+  /** Resolves when it serves, with what it says of its database. */
+  async function start(): Promise<string> {
+    const worker = cluster.fork(env);
+    const ended = new Promise<null>((resolve) => worker.once('exit', () => resolve(null)));
+    const member: Member = { worker, since: performance.now(), ended, state: 'starting' };
+    members.add(member);
+    worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be told something'));
+    worker.on('message', (said: unknown) => {
+      if (said === 'leaving') order(member, 'gone');
+    });
+    worker.once('exit', (code, signal) => {
+      members.delete(member);
+      if (member.state === 'ready' && !stopping) replace(member, { code, signal });
+    });
+    const said = await Promise.race([reportOf(worker), ended]);
+    if (said === null || 'fault' in said) {
+      await ended;
+      throw new StartError(said?.fault ?? 'A worker ended before it served.');
+    }
+    member.state = 'ready';
+    if (shown) order(member, 'log');
+    return said.ready;
+  }
+
+  function replace({ worker, since }: Member, end: object): void {
+    deathsInARow = performance.now() - since > lastedAfter ? 0 : deathsInARow + 1;
+    log.error({ workerPid: worker.process.pid, ...end }, 'a worker ended by itself and is replaced');
+    void startAgain();
+  }
+
+  async function startAgain(): Promise<void> {
+    for (;;) {
+      await delay(Math.min(longestPause, firstPause * 2 ** deathsInARow), null, { ref: false });
+      if (stopping) return;
+      try {
+        await start();
+        return;
+      } catch (error) {
+        if (stopping) return;
+        deathsInARow += 1;
+        log.error({ reason: messageOf(error) }, 'a worker could not be replaced yet');
+      }
+    }
+  }
+
+  async function renewAll(): Promise<void> {
+    log.info({}, 'replacing all workers, one after the other');
+    for (const old of [...members].filter(({ state }) => state === 'ready')) {
+      if (stopping) return;
+      try {
+        await start();
+      } catch (error) {
+        if (!stopping)
+          log.error({ reason: messageOf(error) }, 'a new worker cannot start: the old ones go on serving');
+        return;
+      }
+      // It may have died meanwhile, and then has a successor of its own.
+      if (members.has(old)) await retire(old);
+    }
+    log.info({}, 'all workers are replaced');
+  }
+
+  async function retire(member: Member): Promise<void> {
+    // One that does not serve yet listens to nothing else.
+    if (member.state === 'starting') member.worker.process.kill('SIGTERM');
+    else order(member, 'stop');
+    member.state = 'leaving';
+    const limit = setTimeout(() => {
+      log.error({ workerPid: member.worker.process.pid }, 'a worker did not stop in time and is killed');
+      member.worker.process.kill('SIGKILL');
+    }, stopWithin);
+    await member.ended;
+    clearTimeout(limit);
+  }
+
+  const allServe = Promise.withResolvers<void>();
+  let renewing = allServe.promise;
+  const signals: [NodeJS.Signals, () => void][] = [
+    ['SIGTERM', () => stop('SIGTERM')],
+    ['SIGINT', () => stop('SIGINT')],
+  ];
+  // At a terminal it says that the terminal is gone, and ends this process with its workers.
+  if (!process.stdin.isTTY && !process.stdout.isTTY) {
+    signals.push(['SIGHUP', () => void (renewing = renewing.then(renewAll))]);
+  }
+  function stop(signal: string): void {
+    if (stopping) {
+      for (const { worker } of members) worker.process.kill('SIGKILL');
+      process.exit(1);
+    }
+    stopping = true;
+    told.resolve(signal);
+  }
+  for (const [signal, act] of signals) process.on(signal, act);
+
+  async function startAll(): Promise<void> {
+    // The first makes or updates the database; what keeps it from starting is said once.
+    const database = await start();
+    await Promise.all(Array.from({ length: workers - 1 }, start));
+    await onReady(database);
+    shown = true;
+    for (const member of members) order(member, 'log');
+    allServe.resolve();
+  }
+
+  try {
+    await Promise.race([told.promise, startAll()]);
+    log.info({ signal: await told.promise }, 'stopping');
+  } finally {
+    stopping = true;
+    await Promise.all([...members].map(retire));
+    for (const [signal, act] of signals) process.off(signal, act);
+  }
+  log.info({}, 'stopped');
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function order({ worker }: Member, what: Order): void {
+  if (worker.isConnected()) worker.send(what);
+}
+
+function reportOf(worker: Worker): Promise<Report> {
+  return new Promise((resolve) => worker.once('message', resolve));
+}
+
+/** The other side: the supervisor of this process, if it is a worker of one. */
+export type Supervisor = {
+  /** Of this worker among all that were started. */
+  readonly worker: number;
+  /** Resolves when the message is on its way. */
+  report(message: Report): Promise<void>;
+  /**
+   * To be called when this process no longer listens and before it ends. Connections may be on their way here
+   * all the same: they are given back as they come, and this resolves when the last one was.
+   */
+  leave(): Promise<void>;
+  /** Resolves when the log may be written. */
+  readonly mayLog: Promise<unknown>;
+  /** Resolves when this process must stop. */
+  readonly mustStop: Promise<unknown>;
+};
+
+/** The supervisor that started this process, or null. */
+export function findSupervisor(): Supervisor | null {
+  const { worker } = cluster;
+  if (worker === undefined) return null;
+  const told = {
+    log: Promise.withResolvers<void>(),
+    stop: Promise.withResolvers<void>(),
+    gone: Promise.withResolvers<void>(),
+  };
+  worker.on('message', (what: Order) => told[what].resolve());
+  const send = (message: Report | Leave) =>
+    new Promise<void>((resolve, reject) => {
+      worker.send(message, (error: Error | null) => (error ? reject(error) : resolve()));
+    });
+  return {
+    worker: worker.id,
+    report: send,
+    async leave() {
+      // What is said and told stays in order, so 'gone' comes after the last connection, and 'left' after its return.
+      await send('leaving');
+      await told.gone.promise;
+      await send('left');
+    },
+    mayLog: told.log.promise,
+    mustStop: told.stop.promise,
+  };
+}

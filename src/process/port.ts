@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { withPort, type Config } from '../config/config.ts';
+import { StartError } from '../errors.ts';
+
+/** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
+export async function settlePort(config: Config): Promise<Config> {
+  if (config.port !== 0) return withPort(config, config.port);
+  const probe = createServer();
+  try {
+    await once(probe.listen(0, config.host), 'listening');
+    const address = probe.address();
+    return withPort(config, typeof address === 'object' && address !== null ? address.port : 0);
+  } catch (error) {
+    throw listenError(error, config);
+  } finally {
+    probe.close();
+  }
+}
+
+/** Why a server cannot listen, as a StartError where that was foreseen. */
+export function listenError(error: unknown, { host, port }: Config): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'EADDRINUSE':
+      return new StartError(`Port ${port} is already in use: set PORT, or stop the program that holds it.`);
+    case 'EACCES':
+      return new StartError(
+        `Port ${port} may not be used by this user: set PORT to 1024 or more, and put a proxy in front.`,
+      );
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return new StartError(
+        `HOST ${host} is not an address of this machine: set it to one that is, e.g. 127.0.0.1 or 0.0.0.0.`,
+      );
+    default:
+      return error;
+  }
+}

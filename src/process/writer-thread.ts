@@ -1,0 +1,55 @@
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { createSqliteWriter, type Envelope, type WriterData } from '../db/sqlite/sqlite-writer.ts';
+import { countCall } from '../services/limits/rate-limits.ts';
+import { operations } from '../services/operations.ts';
+import { variants } from '../variant.ts';
+
+// The thread that owns the writing SQLite connection, so that an fsync never stalls a reader.
+const port = parentPort;
+if (!port) throw new Error('writer-thread.ts runs as a worker thread only');
+const { file, config, secretKey } = workerData as WriterData;
+
+/** Milliseconds between two times that the log is emptied into the file. */
+const emptyLogEvery = 30_000;
+
+const waiting: Envelope[] = [];
+let running = false;
+
+const writer = createSqliteWriter(
+  file,
+  { config: { ...config, variant: variants[config.variant] }, secretKey: Buffer.from(secretKey) },
+  operations,
+  countCall,
+  () => waiting.shift() ?? (receiveMessageOnPort(port)?.message as Envelope | undefined),
+);
+
+port.on('message', (message: Envelope | 'close') => {
+  if (message === 'close') {
+    closeWhenIdle();
+    return;
+  }
+  waiting.push(message);
+  if (!running) void run();
+});
+const emptying = setInterval(() => {
+  if (!running) writer.emptyLog();
+}, emptyLogEvery);
+port.postMessage('ready');
+
+async function run(): Promise<void> {
+  running = true;
+  for (let first = waiting.shift(); first; first = waiting.shift()) {
+    port?.postMessage(await writer.runBatch(first, () => performance.now()));
+  }
+  running = false;
+}
+
+function closeWhenIdle(): void {
+  if (running || waiting.length > 0) {
+    setImmediate(closeWhenIdle);
+    return;
+  }
+  clearInterval(emptying);
+  // Nobody waits for an answer any more; the next start reports what is missing.
+  void writer.close().finally(() => port?.close());
+}

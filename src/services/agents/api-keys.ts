@@ -1,0 +1,219 @@
+import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import type { AgentRow, TokenRow } from '../../db/tables.ts';
+import { parseEmail } from '../../rules/email.ts';
+import { AppError, invalidField } from '../../errors.ts';
+import { keyIssuedMail, keyReplacedMail, recoveryMail } from '../../mail/messages.ts';
+import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
+import { lockAgent } from './agent-lock.ts';
+import { unauthorized } from './callers.ts';
+import { addToCounter } from '../counters.ts';
+import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent } from '../outbox.ts';
+import {
+  createToken,
+  findToken,
+  lockToken,
+  mailVerification,
+  tokenUsed,
+  tokenVoid,
+  voidTokens,
+} from './tokens.ts';
+
+export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
+
+/**
+ * Verifies an e-mail address and issues the agent's API key. The same token gives the same key until that
+ * key is used, so that a lost answer, a mail scanner or a double click costs nothing.
+ * Throws invalid_token, token_expired, token_used, slug_taken.
+ */
+export const verifyAgent = operation(
+  'keys.verify',
+  async (tx, { token }: { token: string }): Promise<IssuedKey> => {
+    const { row, agent } = await lockToken(tx, token, 'verify');
+    if (row.used_at !== null) return repeatKey(tx, row, agent, token);
+    if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
+    if (agent.slug === null) throw slugLost();
+    const now = timestamp(tx.now());
+    const listedAt = agent.suspended_at === null ? now : null;
+    const apiKey = await issueKey(tx, row, agent, token, { verified_at: now, listed_at: listedAt });
+    if (listedAt !== null) await addToCounter(tx, 'blogs', agent.id, 1);
+    const text = keyIssuedMail({
+      baseUrl: tx.config.site.baseUrl,
+      agent: mailedAgent(tx, agent, agent.slug),
+      apiKey,
+    });
+    await mailTo(tx, agent, 'key-issued', text);
+    tx.changed(`agent:${agent.id}`);
+    tx.changed('site');
+    return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, agent.slug), slug: agent.slug };
+  },
+);
+
+/** What the verification page shows before it is confirmed. Throws like {@link verifyAgent}. */
+export async function describeToken(
+  ctx: Context,
+  token: string,
+): Promise<{ name: string; slug: string; email: string }> {
+  let { row, agent } = await findToken(ctx, token, 'verify');
+  // Token and agent are two reads: where the token was used between them, they are read again.
+  if (row.used_at === null && agent.verified_at !== null)
+    ({ row, agent } = await findToken(ctx, token, 'verify'));
+  if (row.used_at !== null) throwUnlessRepeatable(ctx, row, agent, token);
+  else if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
+  if (agent.slug === null) throw slugLost();
+  return { name: agent.name, slug: agent.slug, email: agent.email };
+}
+
+/**
+ * Queues a message with a token for a new key (or, before verification, for the first one). The caller does not
+ * learn whether the address is known.
+ */
+export const recover = operation(
+  'keys.recover',
+  async (tx, { email: typed }: { email: string }): Promise<null> => {
+    const email = parseEmail(typed);
+    if (!email.ok) throw invalidField('email', email.message);
+    await tx.lock(`email:${email.key}`);
+    const agent = await tx.db
+      .selectFrom('agents')
+      .selectAll()
+      .where('email_key', '=', email.key)
+      .executeTakeFirst();
+    if (!agent?.slug || (await mailboxIsFull(tx, email))) return null;
+    // Mail goes to the address that was registered, not to another spelling of it.
+    const to = { address: agent.email, mailboxKey: email.mailboxKey };
+    if (agent.verified_at === null) {
+      await mailVerification(tx, agent, agent.slug, to);
+      return null;
+    }
+    const token = await createToken(tx, agent.id, 'recover');
+    const text = recoveryMail({
+      baseUrl: tx.config.site.baseUrl,
+      agent: mailedAgent(tx, agent, agent.slug),
+      token,
+    });
+    await enqueueMail(tx, 'recovery', agent.id, to, text);
+    return null;
+  },
+);
+
+/** Replaces the key by a token from {@link recover}; the old key works until then. Repeatable like verifying. */
+export const confirmRecovery = operation(
+  'keys.confirm',
+  async (tx, { token }: { token: string }): Promise<IssuedKey> => {
+    const { row, agent } = await lockToken(tx, token, 'recover');
+    if (row.used_at !== null) return repeatKey(tx, row, agent, token);
+    const apiKey = await issueKey(tx, row, agent, token, {});
+    await mailReplacedKey(tx, agent, apiKey);
+    const slug = agent.slug ?? '';
+    return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, slug), slug };
+  },
+);
+
+/**
+ * Replaces the caller's key. Of concurrent calls with one key the first wins, and the others fail as any call
+ * with a revoked key does, so that exactly one new key works.
+ */
+export const regenerateKey = operation(
+  'keys.regenerate',
+  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<{ apiKey: string }> => {
+    await lockAgent(tx, agentId);
+    const apiKey = newApiKey();
+    const now = timestamp(tx.now());
+    const agent = await tx.db
+      .updateTable('agents')
+      .set({ key_hash: sha256(apiKey), key_used_at: now })
+      .where('id', '=', agentId)
+      .where('key_hash', '=', keyHash)
+      .returningAll()
+      .executeTakeFirst();
+    if (!agent) throw unauthorized('This API key was replaced a moment ago.');
+    await voidTokens(tx, agentId);
+    await mailReplacedKey(tx, agent, apiKey);
+    return { apiKey };
+  },
+);
+
+/** Sends the owner the new key; undelivered messages about earlier keys are cancelled. */
+async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string): Promise<void> {
+  await cancelMail(tx, agent.id, ['key-issued', 'key-replaced']);
+  const text = keyReplacedMail({
+    baseUrl: tx.config.site.baseUrl,
+    agent: mailedAgent(tx, agent, agent.slug ?? ''),
+    apiKey,
+  });
+  await mailTo(tx, agent, 'key-replaced', text);
+}
+
+/** The key that this token gave earlier, if it has been neither used nor replaced. */
+async function repeatKey(
+  tx: WriteContext,
+  row: TokenRow,
+  agent: AgentRow,
+  token: string,
+): Promise<IssuedKey> {
+  await tx.confirm();
+  const apiKey = throwUnlessRepeatable(tx, row, agent, token);
+  const slug = agent.slug ?? '';
+  return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, slug), slug };
+}
+
+function throwUnlessRepeatable(ctx: ReadContext, row: TokenRow, agent: AgentRow, token: string): string {
+  const apiKey =
+    row.sealed_key === null
+      ? null
+      : unseal(keyFromToken(token.toLowerCase()), row.sealed_key, `token:${row.hash}`);
+  if (apiKey === null || agent.key_used_at !== null || sha256(apiKey) !== agent.key_hash)
+    throw tokenUsed(ctx);
+  return apiKey;
+}
+
+function slugLost(): AppError {
+  return new AppError(
+    'slug_taken',
+    'The registration was not verified within an hour, and another agent took its slug meanwhile. Register again with another slug.',
+    {
+      errors: [{ field: 'slug', message: 'is taken' }],
+      hint: 'POST /api/register with the same e-mail address and another slug.',
+    },
+  );
+}
+
+/** Gives the agent a new key, and ends its other tokens. Throws slug_taken if a registration takes its slug at this moment. */
+async function issueKey(
+  tx: WriteContext,
+  row: TokenRow,
+  agent: AgentRow,
+  token: string,
+  also: { verified_at?: string; listed_at?: string | null },
+): Promise<string> {
+  const apiKey = newApiKey();
+  const { numUpdatedRows } = await tx.db
+    .updateTable('agents')
+    .set({ key_hash: sha256(apiKey), key_used_at: null, ...also })
+    .where('id', '=', agent.id)
+    .where('slug', '=', agent.slug)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) throw slugLost();
+  await voidTokens(tx, agent.id, row.hash);
+  await tx.db
+    .updateTable('tokens')
+    .set({
+      used_at: timestamp(tx.now()),
+      sealed_key: seal(keyFromToken(token.toLowerCase()), apiKey, `token:${row.hash}`),
+    })
+    .where('hash', '=', row.hash)
+    .execute();
+  return apiKey;
+}
+
+async function mailTo(
+  tx: WriteContext,
+  agent: AgentRow,
+  kind: 'key-issued' | 'key-replaced',
+  text: Parameters<typeof enqueueMail>[4],
+): Promise<void> {
+  const email = parseEmail(agent.email);
+  if (!email.ok) throw new Error(`The stored address of agent ${agent.id} is not one`);
+  await enqueueMail(tx, kind, agent.id, email, text);
+}

@@ -1,0 +1,111 @@
+import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import { prepared } from '../../db/prepared.ts';
+import type { AgentRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
+import { findAgent, lockAgent } from './agent-lock.ts';
+import { eraseSealedKeys } from './tokens.ts';
+
+/** The agent that a key belongs to. */
+export type Caller = {
+  readonly id: string;
+  readonly slug: string;
+  readonly keyHash: string;
+  readonly suspended: { readonly reason: string | null } | null;
+};
+
+const holderOf = prepared((db, { hash }: { hash: string }) =>
+  db
+    .selectFrom('agents')
+    .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+    .where('key_hash', '=', hash)
+    .compile(),
+);
+
+/** Finds callers by key. A repeated key costs no query as long as nobody has committed anything. */
+export function createKeyCheck(ctx: Context) {
+  const cache = new Map<string, Caller>();
+  let cachedAt = -1;
+
+  /** The agent with this key, or null. The first call with a new key ends the repeatability of its token. */
+  return async function findCaller(key: string): Promise<Caller | null> {
+    if (!uuidV4Pattern.test(key.toLowerCase())) return null;
+    const hash = sha256(key.toLowerCase());
+    const version = ctx.engine.version();
+    if (version !== cachedAt || cache.size > 10_000) {
+      cache.clear();
+      cachedAt = version;
+    }
+    const known = cache.get(hash);
+    if (known) return known;
+    const [row] = await holderOf(ctx.db, { hash });
+    if (!row) return null;
+    const caller: Caller = {
+      id: row.id,
+      slug: row.slug ?? '',
+      keyHash: hash,
+      suspended: row.suspended_at === null ? null : { reason: row.suspended_reason },
+    };
+    if (row.key_used_at === null) await noteFirstCall(ctx, caller);
+    // A commit seen meanwhile may have revoked the key that was read before it.
+    else if (cachedAt === version) cache.set(hash, caller);
+    return caller;
+  };
+}
+
+/** Where nothing can be written, reading still works: the next call with the key notes it. */
+async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<void> {
+  try {
+    await ctx.engine.write(markKeyUsed, { agentId: id, keyHash });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+  }
+}
+
+/** Notes a key's first call and erases the sealed copy: from here on its token answers "used". */
+export const markKeyUsed = operation(
+  'keys.used',
+  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<null> => {
+    await lockAgent(tx, agentId);
+    const { numUpdatedRows } = await tx.db
+      .updateTable('agents')
+      .set({ key_used_at: timestamp(tx.now()) })
+      .where('id', '=', agentId)
+      .where('key_hash', '=', keyHash)
+      .where('key_used_at', 'is', null)
+      .executeTakeFirstOrThrow();
+    // Another call has noted it, or the key was replaced: then a sealed copy is of another key.
+    if (numUpdatedRows === 0n) return null;
+    await eraseSealedKeys(tx, agentId);
+    return null;
+  },
+);
+
+/** The caller's own row. Throws unauthorized or suspended if that has happened since its key was checked. */
+export async function requireCallerRow(ctx: ReadContext, agentId: string): Promise<AgentRow> {
+  return allowed(await findAgent(ctx, agentId));
+}
+
+/** {@link requireCallerRow} under {@link lockAgent}: how everything that an agent does begins. */
+export async function lockCaller(tx: WriteContext, agentId: string): Promise<AgentRow> {
+  return allowed(await lockAgent(tx, agentId));
+}
+
+function allowed(agent: AgentRow | undefined): AgentRow {
+  if (!agent) throw unauthorized('The agent was deleted.');
+  if (agent.suspended_at !== null) throw suspended(agent.suspended_reason);
+  return agent;
+}
+
+/** The answer to the key of a suspended agent. */
+export function suspended(reason: string | null): AppError {
+  return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
+}
+
+/** The answer to a missing, unknown or revoked key. */
+export function unauthorized(detail: string): AppError {
+  return new AppError('unauthorized', detail, {
+    headers: { 'www-authenticate': 'Bearer realm="masthead"' },
+  });
+}

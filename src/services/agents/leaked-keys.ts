@@ -1,0 +1,131 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { timestamp, type Context, type WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import { parseEmail } from '../../rules/email.ts';
+import { AppError } from '../../errors.ts';
+import type { MailText } from '../../mail/letter.ts';
+import { keyLeakedMail, tokenLeakedMail } from '../../mail/messages.ts';
+import { sha256 } from '../../rules/secrets.ts';
+import { keysToBeSeen } from '../../rules/text.ts';
+import { lockAgent } from './agent-lock.ts';
+import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour, type Mailbox } from '../outbox.ts';
+import { voidLeakedTokens } from './tokens.ts';
+
+/** Hashes that one query asks for. */
+const hashesAtOnce = 500;
+
+/** Texts of a call, by the field that they were sent in. */
+type Texts = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+
+/** A key, or the token with this hash, that works here and was found in a field. */
+type Leak = { readonly field: string; readonly agentId: string; readonly token: string | null };
+
+/**
+ * Refuses a call in whose texts a reader can see a key that works here, or a token that still gives one, and
+ * tells its owner: in any case, with or without invisible characters in it. Such a token is void from then on.
+ * Throws leaked_key.
+ */
+export async function refuseLeakedKeys(ctx: Context, texts: Texts): Promise<void> {
+  const leaks: Leak[] = [];
+  for (const [field, text] of Object.entries(texts))
+    leaks.push(...(await findLeaks(ctx, field, keysToBeSeen([text ?? []].flat()))));
+  await refuse(ctx, leaks);
+}
+
+/** The same for strings of one field that look like keys, in lower case. */
+export async function refuseKeys(ctx: Context, field: string, candidates: readonly string[]): Promise<void> {
+  await refuse(ctx, await findLeaks(ctx, field, candidates));
+}
+
+async function findLeaks(ctx: Context, field: string, candidates: readonly string[]): Promise<Leak[]> {
+  const leaks: Leak[] = [];
+  for (let from = 0; from < candidates.length; from += hashesAtOnce) {
+    // A text can hold thousands: others take their turn in between.
+    if (from > 0) await nextTurn();
+    const found = await findWorking(ctx, candidates.slice(from, from + hashesAtOnce).map(sha256));
+    leaks.push(...found.map((leak) => ({ field, ...leak })));
+  }
+  return leaks;
+}
+
+/** Of these hashes the keys that work, and the tokens that give a key: unused, or used and not called with yet. */
+async function findWorking(ctx: Context, hashes: readonly string[]): Promise<Omit<Leak, 'field'>[]> {
+  return ctx.db
+    .selectFrom('agents')
+    .select(['id as agentId', sql<string | null>`null`.as('token')])
+    .where('key_hash', 'in', hashes)
+    .unionAll(
+      ctx.db
+        .selectFrom('tokens')
+        .select(['agent_id as agentId', 'hash as token'])
+        .where('hash', 'in', hashes)
+        .where('voided_at', 'is', null)
+        .where('expires_at', '>', timestamp(ctx.now()))
+        .where((row) => row.or([row('used_at', 'is', null), row('sealed_key', 'is not', null)])),
+    )
+    .execute();
+}
+
+async function refuse(ctx: Context, leaks: readonly Leak[]): Promise<void> {
+  const [first] = leaks;
+  if (!first) return;
+  for (const agentId of new Set(leaks.map((leak) => leak.agentId))) {
+    const own = leaks.filter((leak) => leak.agentId === agentId);
+    const tokens = own.flatMap(({ token }) => token ?? []);
+    await ctx.engine.write(reportLeak, { agentId, key: tokens.length < own.length, tokens });
+  }
+  const messages = new Map(leaks.map(({ field, token }) => [`${field} ${nameOf(token)}`, { field, token }]));
+  throw new AppError('leaked_key', detailOf(first), {
+    errors: [...messages.values()].map(({ field, token }) => ({
+      field,
+      message: `contains ${nameOf(token)} that works here`,
+    })),
+    hint: [...new Set(leaks.map(({ token }) => (token === null ? keyHint : tokenHint)))].join(' '),
+  });
+}
+
+const keyHint = 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.';
+const tokenHint =
+  'If the token is yours, ask for another: POST /api/recover, or, before verification, POST /api/register again.';
+
+function nameOf(token: string | null): string {
+  return token === null ? 'an API key' : 'a verification or recovery token';
+}
+
+function detailOf({ field, token }: Leak): string {
+  return token === null
+    ? `'${field}' contains an API key that works here, so nothing was stored. Take the key out of the text.`
+    : `'${field}' contains a verification or recovery token that works here, so nothing was stored, and the token is void from now on. Take it out of the text.`;
+}
+
+/** Voids tokens of an agent that somebody sent in a text, and tells the owner of them, or of the agent's key. */
+export const reportLeak = operation(
+  'agents.leaked',
+  async (
+    tx,
+    { agentId, key, tokens }: { agentId: string; key: boolean; tokens: readonly string[] },
+  ): Promise<null> => {
+    const agent = await lockAgent(tx, agentId);
+    if (tokens.length > 0) await voidLeakedTokens(tx, tokens);
+    if (!agent?.slug) return null;
+    const email = parseEmail(agent.email);
+    if (!email.ok) return null;
+    const about = { baseUrl: tx.config.site.baseUrl, agent: mailedAgent(tx, agent, agent.slug) };
+    if (key) await tell(tx, agentId, email, 'key-leaked', keyLeakedMail(about));
+    if (tokens.length > 0) await tell(tx, agentId, email, 'token-leaked', tokenLeakedMail(about));
+    return null;
+  },
+);
+
+/** Once an hour, so that a client which keeps trying leaves room for the messages that mend it. */
+async function tell(
+  tx: WriteContext,
+  agentId: string,
+  to: Mailbox,
+  kind: 'key-leaked' | 'token-leaked',
+  text: MailText,
+): Promise<void> {
+  if ((await mailboxIsFull(tx, to)) || (await wasMailedWithinHour(tx, to, kind))) return;
+  await enqueueMail(tx, kind, agentId, to, text);
+}

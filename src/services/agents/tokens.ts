@@ -1,0 +1,191 @@
+import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
+import type { AgentRow, TokenRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { verificationMail } from '../../mail/messages.ts';
+import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
+import { findAgent, lockAgent } from './agent-lock.ts';
+import { cancelMail, enqueueMail, mailedAgent, type Mailbox } from '../outbox.ts';
+
+/** Lifetime of tokens, ms. */
+const tokenLifetime = 24 * 3_600_000;
+
+/** Makes a verification token and queues the message that carries it. */
+export async function mailVerification(
+  tx: WriteContext,
+  agent: AgentRow,
+  slug: string,
+  email: Mailbox,
+): Promise<void> {
+  const token = await createToken(tx, agent.id, 'verify');
+  const text = verificationMail({
+    baseUrl: tx.config.site.baseUrl,
+    agent: mailedAgent(tx, agent, slug),
+    address: email.address,
+    token,
+  });
+  await enqueueMail(tx, 'verification', agent.id, email, text);
+}
+
+/** A new token, of which only the hash is stored. */
+export async function createToken(
+  tx: WriteContext,
+  agentId: string,
+  kind: TokenRow['kind'],
+): Promise<string> {
+  const token = newToken();
+  await tx.db
+    .insertInto('tokens')
+    .values({
+      hash: sha256(token),
+      kind,
+      agent_id: agentId,
+      created_at: timestamp(tx.now()),
+      expires_at: timestamp(tx.now() + tokenLifetime),
+      voided_at: null,
+      used_at: null,
+      sealed_key: null,
+    })
+    .execute();
+  return token;
+}
+
+/**
+ * Ends what the tokens of an agent could still do, but for the one that is being used: no earlier one may give a
+ * key after its owner or the operator has acted. Undelivered messages that carry one are cancelled.
+ */
+export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
+    .where('agent_id', '=', agentId)
+    .where('hash', '<>', inUse)
+    .where('voided_at', 'is', null)
+    .execute();
+  await cancelMail(tx, agentId, ['verification', 'recovery']);
+}
+
+/** Ends tokens that others may have read, by their hashes: those that were used give their key no more. */
+export async function voidLeakedTokens(tx: WriteContext, hashes: readonly string[]): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
+    .where('hash', 'in', hashes)
+    .where('voided_at', 'is', null)
+    .execute();
+}
+
+/** Erases the keys that an agent's tokens could still give: from here on they answer "used". */
+export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
+  await tx.db
+    .updateTable('tokens')
+    .set({ sealed_key: null })
+    .where('agent_id', '=', agentId)
+    .where('sealed_key', 'is not', null)
+    .execute();
+}
+
+type FoundToken = { readonly row: TokenRow; readonly agent: AgentRow };
+
+/** The token, while no other transaction can use a token of the same agent. */
+export async function lockToken(
+  tx: WriteContext,
+  token: string,
+  kind: TokenRow['kind'],
+): Promise<FoundToken> {
+  const { agent } = await findToken(tx, token, kind);
+  await lockAgent(tx, agent.id);
+  return findToken(tx, token, kind);
+}
+
+/** A token that can be used, or used again. Throws invalid_token, token_expired, token_used. */
+export async function findToken(
+  ctx: ReadContext,
+  token: string,
+  kind: TokenRow['kind'],
+): Promise<FoundToken> {
+  const row = await ctx.db
+    .selectFrom('tokens')
+    .selectAll()
+    .where('hash', '=', sha256(token.toLowerCase()))
+    .executeTakeFirst();
+  if (row && row.kind !== kind) throw otherToken(row.kind);
+  const agent = row && (await findAgent(ctx, row.agent_id));
+  if (!row || !agent) {
+    throw new AppError(
+      'invalid_token',
+      'This token is not one that this service sent. Copy the whole token from the newest message.',
+      {
+        hint: sendsAnother(kind),
+        errors: [{ field: 'token', message: 'is not one that was sent' }],
+      },
+    );
+  }
+  const expired = row.expires_at <= timestamp(ctx.now());
+  if (row.used_at !== null && (expired || row.voided_at !== null)) throw tokenUsed(ctx);
+  if (row.voided_at !== null) throw tokenVoid(kind, agent);
+  if (expired) {
+    throw new AppError('token_expired', 'This token is older than 24 hours.', {
+      hint: sendsAnother(agent.verified_at === null ? kind : 'recover'),
+      errors: [{ field: 'token', message: 'is older than 24 hours' }],
+    });
+  }
+  return { row, agent };
+}
+
+/** The refusal of a token that ended before it was used, whatever ended it. */
+export function tokenVoid(kind: TokenRow['kind'], agent: AgentRow): AppError {
+  const verifiedSince = kind === 'verify' && agent.verified_at !== null;
+  return new AppError(
+    'token_expired',
+    verifiedSince
+      ? 'This token is void, since the agent was verified without it: use the API key that was given then.'
+      : 'This token was made void after it was sent: use the token of a newer message, or ask for another.',
+    {
+      hint: verifiedSince ? `If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind),
+      errors: [{ field: 'token', message: 'was made void' }],
+    },
+  );
+}
+
+function sendsAnother(kind: TokenRow['kind']): string {
+  return kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
+}
+
+/** Of a token that was sent in place of a key, what it is and where it goes; null for what is no token. */
+export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string | null> {
+  if (!uuidV4Pattern.test(key.toLowerCase())) return null;
+  const row = await ctx.db
+    .selectFrom('tokens')
+    .select(['kind', 'used_at', 'voided_at', 'expires_at'])
+    .where('hash', '=', sha256(key.toLowerCase()))
+    .executeTakeFirst();
+  if (!row) return null;
+  if (row.used_at !== null)
+    return 'This is the token of a mail, not an API key: use the apiKey that the service answered when the token was used.';
+  if (row.voided_at !== null || row.expires_at <= timestamp(ctx.now()))
+    return 'This is the token of a mail, not an API key, and it works no more: POST /api/recover sends another.';
+  return row.kind === 'verify'
+    ? 'This is a verification token, not an API key: GET /api/verify?token=… with it gives the key.'
+    : 'This is a recovery token, not an API key: POST /api/recover/confirm with {"token": "…"} gives the key.';
+}
+
+/** The token belongs to the other call: whoever has it may be told. */
+function otherToken(kind: TokenRow['kind']): AppError {
+  return kind === 'recover'
+    ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
+        errors: [{ field: 'token', message: 'is for recovering a key' }],
+        hint: 'POST /api/recover/confirm with {"token": "…"}.',
+      })
+    : new AppError('invalid_token', 'This token is for verifying an address, not for recovering a key.', {
+        errors: [{ field: 'token', message: 'is for verifying an address' }],
+        hint: 'GET /api/verify?token=… with this token.',
+      });
+}
+
+/** The refusal of a token that was used. */
+export function tokenUsed(ctx: ReadContext): AppError {
+  return new AppError('token_used', 'This token has been used, and gives its API key no more.', {
+    errors: [{ field: 'token', message: 'has been used' }],
+    hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
+  });
+}

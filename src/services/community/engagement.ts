@@ -1,0 +1,263 @@
+import { sql } from 'kysely';
+import { timestamp, type Context, type ReadContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import type { PostRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { uuidv7 } from '../../rules/secrets.ts';
+import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
+import { lockAgent } from '../agents/agent-lock.ts';
+import { lockCaller, type Caller } from '../agents/callers.ts';
+import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
+import { readCursor, toPage, type Page } from '../lists/paging.ts';
+import { tally, type Tally } from '../posts/post-views.ts';
+import { noSuchPost } from '../posts/find-post.ts';
+import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { addToCommentCount, addToVotes } from './tallies.ts';
+
+export type Comment = Readonly<{
+  id: string;
+  postId: string;
+  content: string;
+  authorName: string;
+  authorSlug: string;
+  authorUrl: string;
+  createdAt: string;
+}>;
+
+/** Comments as a page shows them. */
+export type RenderedComment = Comment & { readonly html: string };
+
+const commentColumns = [
+  'comments.id',
+  'comments.post_id',
+  'comments.content',
+  'comments.html',
+  'comments.created_at',
+  'agents.name',
+  'agents.slug',
+] as const;
+
+type CommentColumns = {
+  id: string;
+  post_id: string;
+  content: string;
+  html: string;
+  created_at: string;
+  name: string;
+  slug: string | null;
+};
+
+/** Whose answer a list of comments is, null for anyone's, and from where on. */
+export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
+
+/** Comments on a published post, or for its owner on a withdrawn one, oldest first. Throws not_found. */
+export async function listComments(
+  ctx: ReadContext,
+  postId: string,
+  { limit, cursor, callerId }: CommentsFor & { limit: number },
+): Promise<Page<RenderedComment> & { total: number }> {
+  const found = await findPost(ctx, postId);
+  const wasPublic = found !== undefined && found.published_at !== null;
+  const post = wasPublic && found.agent_id === callerId ? found : listed(found, postId, callerId);
+  const after = readCursor(cursor, 'comments', ['', '']);
+  let comments = ctx.db
+    .selectFrom('comments')
+    .innerJoin('agents', 'agents.id', 'comments.agent_id')
+    .select(commentColumns)
+    .where('comments.post_id', '=', postId)
+    .where('agents.suspended_at', 'is', null)
+    .orderBy('comments.created_at')
+    .orderBy('comments.id')
+    .limit(limit + 1);
+  if (after)
+    comments = comments.where(sql<boolean>`(comments.created_at, comments.id) > (${after[0]}, ${after[1]})`);
+  const rows = await comments.execute();
+  const page = toPage(
+    rows,
+    limit,
+    'comments',
+    (row) => [row.created_at, row.id],
+    (row) => ({ ...commentView(ctx, row), html: row.html }),
+  );
+  return { ...page, total: post.comment_count };
+}
+
+/** Comments that one read brings, where all are asked for: up to 8 KiB each, kept until the client has taken them. */
+const batchLength = 100;
+
+/** All that {@link listComments} gives from a cursor on, read as the batches are taken. Throws not_found. */
+export async function allComments(
+  ctx: ReadContext,
+  postId: string,
+  { callerId, cursor }: CommentsFor,
+): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
+  const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
+  async function* batches(): AsyncGenerator<readonly Comment[]> {
+    for (let page: Page<RenderedComment> = first; ;) {
+      yield page.items.map(({ html: _html, ...comment }) => comment);
+      if (page.nextCursor === null) return;
+      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
+    }
+  }
+  return { total: first.total, batches: batches() };
+}
+
+function commentView(ctx: ReadContext, row: CommentColumns): Comment {
+  const slug = row.slug ?? '';
+  return {
+    id: row.id,
+    postId: row.post_id,
+    content: row.content,
+    authorName: row.name,
+    authorSlug: slug,
+    authorUrl: ctx.config.variant.blogUrl(ctx.config.site, slug),
+    createdAt: row.created_at,
+  };
+}
+
+/** Adds a comment to a published post. Throws not_found, leaked_key, unrenderable, idempotency_mismatch. */
+export async function addComment(
+  ctx: Context,
+  caller: Caller,
+  postId: string,
+  content: string,
+  replay: Replayable | null,
+): Promise<Remembered<Comment> & { warnings: string[] }> {
+  const { text, warnings } = stripHiddenText(normalizeNewlines(content));
+  const rendered = await ctx.renderer.renderComment(text, caller.id);
+  // A key may appear only when hidden characters or markdown's escapes are gone.
+  await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
+  const stored = await ctx.engine.write(storeComment, {
+    agentId: caller.id,
+    postId,
+    content: text,
+    html: rendered.html,
+    replay,
+  });
+  const mangled = looksMangled(text);
+  return {
+    ...stored,
+    warnings: [...warnings, ...(mangled === null ? [] : [mangled]), ...rendered.warnings],
+  };
+}
+
+export const storeComment = operation(
+  'comments.add',
+  async (
+    tx,
+    input: { agentId: string; postId: string; content: string; html: string; replay: Replayable | null },
+  ): Promise<Remembered<Comment>> =>
+    remember(tx, input.replay, async () => {
+      const { name, slug } = await lockCaller(tx, input.agentId);
+      await requireListed(tx, input.postId, input.agentId);
+      const row = {
+        id: uuidv7(tx.now()),
+        post_id: input.postId,
+        agent_id: input.agentId,
+        content: input.content,
+        html: input.html,
+        created_at: timestamp(tx.now()),
+      };
+      await tx.db.insertInto('comments').values(row).execute();
+      await addToCommentCount(tx, input.postId, 1);
+      return { agentId: input.agentId, result: commentView(tx, { ...row, name, slug }) };
+    }),
+);
+
+/** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
+export const deleteComment = operation(
+  'comments.delete',
+  async (
+    tx,
+    { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string },
+  ): Promise<null> => {
+    const post = await findPost(tx, postId);
+    const comment = await tx.db
+      .selectFrom('comments')
+      .select('agent_id')
+      .where('id', '=', commentId)
+      .where('post_id', '=', postId)
+      .executeTakeFirst();
+    const isTheirs = comment?.agent_id === agentId || post?.agent_id === agentId;
+    // Nobody else learns of a post that is not public.
+    if (!isTheirs) listed(post, postId);
+    if (!comment) throw noSuchComment(postId);
+    if (!isTheirs) {
+      throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
+    }
+    const author = await lockAgent(tx, comment.agent_id);
+    const { numDeletedRows } = await tx.db
+      .deleteFrom('comments')
+      .where('id', '=', commentId)
+      .executeTakeFirstOrThrow();
+    if (numDeletedRows === 0n) throw noSuchComment(postId);
+    // Comments of a suspended author are not in the count.
+    if (author?.suspended_at === null) await addToCommentCount(tx, postId, -1);
+    return null;
+  },
+);
+
+function noSuchComment(postId: string): AppError {
+  return new AppError('not_found', 'There is no comment with this id on this post.', {
+    hint: `GET /api/posts/${postId}/comments lists them.`,
+  });
+}
+
+export type VoteResult = { readonly vote: 1 | -1 | null; readonly votes: Tally };
+
+/** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
+export const vote = operation(
+  'votes.set',
+  async (
+    tx,
+    { agentId, postId, value }: { agentId: string; postId: string; value: 1 | -1 | null },
+  ): Promise<VoteResult> => {
+    await lockCaller(tx, agentId);
+    const post = await requireListed(tx, postId, agentId);
+    const before = await tx.db
+      .selectFrom('votes')
+      .select('vote')
+      .where('post_id', '=', postId)
+      .where('agent_id', '=', agentId)
+      .executeTakeFirst();
+    if ((before?.vote ?? null) === value) {
+      await tx.confirm();
+      return { vote: value, votes: tally(post) };
+    }
+    if (value === null)
+      await tx.db.deleteFrom('votes').where('post_id', '=', postId).where('agent_id', '=', agentId).execute();
+    else {
+      await tx.db
+        .insertInto('votes')
+        .values({ post_id: postId, agent_id: agentId, vote: value, created_at: timestamp(tx.now()) })
+        .onConflict((conflict) => conflict.columns(['post_id', 'agent_id']).doUpdateSet({ vote: value }))
+        .execute();
+    }
+    const difference = (wanted: 1 | -1) => (value === wanted ? 1 : 0) - (before?.vote === wanted ? 1 : 0);
+    const after = await addToVotes(tx, postId, { up: difference(1), down: difference(-1) });
+    if (!after) throw noSuchPost(postId);
+    return { vote: value, votes: tally(after) };
+  },
+);
+
+async function requireListed(ctx: ReadContext, postId: string, callerId: string): Promise<PostRow> {
+  return listed(await findPost(ctx, postId), postId, callerId);
+}
+
+async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
+  return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+}
+
+/** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
+function listed(post: PostRow | undefined, postId: string, callerId: string | null = null): PostRow {
+  if (post?.status === 'draft' && post.agent_id === callerId)
+    throw new AppError(
+      'not_found',
+      'This post of yours is a draft, which nobody can comment on or vote for.',
+      {
+        hint: `Publish it first: POST /api/publish with {"slug": "${post.slug}", "status": "published"}.`,
+      },
+    );
+  if (!post || post.listed_at === null) throw noSuchPost(postId);
+  return post;
+}

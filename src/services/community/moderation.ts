@@ -1,0 +1,205 @@
+import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import type { AgentRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { newApiKey, sha256 } from '../../rules/secrets.ts';
+import { lockAgent } from '../agents/agent-lock.ts';
+import { addToCounter } from '../counters.ts';
+import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
+import { removePost } from '../posts/post-store.ts';
+import { parseTags } from '../posts/post-views.ts';
+import { countComments } from './tallies.ts';
+import { unverifiable } from '../agents/registration.ts';
+import { voidTokens } from '../agents/tokens.ts';
+
+/** Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted. */
+export const suspendAgent = operation(
+  'moderation.suspend',
+  async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
+    const agent = await lockBySlug(tx, slug);
+    await voidTokens(tx, agent.id);
+    if (agent.suspended_at !== null) {
+      await tx.db
+        .updateTable('agents')
+        .set({ suspended_reason: reason })
+        .where('id', '=', agent.id)
+        .execute();
+      return null;
+    }
+    await tx.db
+      .updateTable('agents')
+      .set({ suspended_at: timestamp(tx.now()), suspended_reason: reason, listed_at: null })
+      .where('id', '=', agent.id)
+      .execute();
+    await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
+    await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
+    await countComments(tx, agent.id, -1);
+    if (agent.listed_at !== null) await countListing(tx, agent, -1);
+    return null;
+  },
+);
+
+/** Undoes {@link suspendAgent}. */
+export const restoreAgent = operation(
+  'moderation.restore',
+  async (tx, { slug }: { slug: string }): Promise<null> => {
+    const agent = await lockBySlug(tx, slug);
+    if (agent.suspended_at === null) return null;
+    await tx.db
+      .updateTable('agents')
+      .set({ suspended_at: null, suspended_reason: null, listed_at: agent.verified_at })
+      .where('id', '=', agent.id)
+      .execute();
+    await tx.db
+      .updateTable('posts')
+      .set((row) => ({ listed_at: row.ref('published_at') }))
+      .where('agent_id', '=', agent.id)
+      .where('status', '=', 'published')
+      .execute();
+    await restoreTags(tx, agent.id);
+    await countComments(tx, agent.id, 1);
+    if (agent.verified_at !== null) await countListing(tx, agent, 1);
+    return null;
+  },
+);
+
+/** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
+export const verifyByOperator = operation(
+  'moderation.verify',
+  async (tx, { slug }: { slug: string }): Promise<{ apiKey: string }> => {
+    const agent = await lockBySlug(tx, slug);
+    if (agent.verified_at !== null)
+      throw new AppError('token_used', `The agent '${slug}' is verified already.`);
+    if (agent.email_key.startsWith(unverifiable))
+      throw new AppError('email_taken', `The address of '${slug}' belongs to a verified agent.`);
+    const now = timestamp(tx.now());
+    const listedAt = agent.suspended_at === null ? now : null;
+    const apiKey = newApiKey();
+    const { numUpdatedRows } = await tx.db
+      .updateTable('agents')
+      .set({ verified_at: now, listed_at: listedAt, key_hash: sha256(apiKey), key_used_at: now })
+      .where('id', '=', agent.id)
+      .where('slug', '=', slug)
+      .executeTakeFirstOrThrow();
+    // A registration takes the slug at this moment.
+    if (numUpdatedRows === 0n) throw noSuchAgent(slug);
+    await voidTokens(tx, agent.id);
+    if (listedAt !== null) await addToCounter(tx, 'blogs', agent.id, 1);
+    tx.changed(`agent:${agent.id}`);
+    tx.changed('site');
+    return { apiKey };
+  },
+);
+
+/** Pins a post to the featured list, where it stands while it is public, or takes it off. */
+export const featurePost = operation(
+  'moderation.feature',
+  async (tx, { postId, featured }: { postId: string; featured: boolean }): Promise<null> => {
+    const post = await tx.db
+      .updateTable('posts')
+      .set({ featured_at: featured ? timestamp(tx.now()) : null })
+      .where('id', '=', postId)
+      .returning('id')
+      .executeTakeFirst();
+    if (!post) throw new AppError('not_found', `There is no post with the id '${postId}'.`);
+    tx.changed('site');
+    return null;
+  },
+);
+
+/** Deletes a post of any agent, also of a suspended one, as its owner could. Throws not_found. */
+export const deletePostByOperator = operation(
+  'moderation.delete-post',
+  async (tx, { postId }: { postId: string }): Promise<{ title: string }> => {
+    const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
+    if (!agent) throw noSuchPost(postId);
+    const post = await requireOwnPost(tx, agent.id, postId);
+    await removePost(tx, agent, post);
+    return { title: post.title };
+  },
+);
+
+/** An agent as an operator sees it. */
+export type AgentRecord = Readonly<{
+  id: string;
+  slug: string | null;
+  name: string;
+  email: string;
+  createdAt: string;
+  verifiedAt: string | null;
+  suspendedAt: string | null;
+  suspendedReason: string | null;
+  posts: number;
+  drafts: number;
+  contentBytes: number;
+}>;
+
+/** Agents, newest first. */
+export async function listAgents(ctx: ReadContext, limit: number): Promise<AgentRecord[]> {
+  const rows = await ctx.db.selectFrom('agents').selectAll().orderBy('id', 'desc').limit(limit).execute();
+  return rows.map(record);
+}
+
+/** One agent by its slug. Throws not_found. */
+export async function showAgent(ctx: ReadContext, slug: string): Promise<AgentRecord> {
+  return record(await requireAgent(ctx, slug));
+}
+
+function record(row: AgentRow): AgentRecord {
+  return {
+    id: row.id,
+    slug: row.slug,
+    name: row.name,
+    email: row.email,
+    createdAt: row.created_at,
+    verifiedAt: row.verified_at,
+    suspendedAt: row.suspended_at,
+    suspendedReason: row.suspended_reason,
+    posts: row.published_count,
+    drafts: row.draft_count,
+    contentBytes: row.content_bytes,
+  };
+}
+
+async function requireAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
+  const agent = await ctx.db.selectFrom('agents').selectAll().where('slug', '=', slug).executeTakeFirst();
+  if (!agent) throw noSuchAgent(slug);
+  return agent;
+}
+
+async function lockBySlug(tx: WriteContext, slug: string): Promise<AgentRow> {
+  const { id } = await requireAgent(tx, slug);
+  const agent = await lockAgent(tx, id);
+  if (agent?.slug !== slug) throw noSuchAgent(slug);
+  return agent;
+}
+
+function noSuchAgent(slug: string): AppError {
+  return new AppError('not_found', `There is no agent with the slug '${slug}'.`);
+}
+
+async function countListing(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
+  await addToCounter(tx, 'blogs', agent.id, sign);
+  await addToCounter(tx, 'posts', agent.id, sign * agent.published_count);
+  tx.changed(`agent:${agent.id}`);
+  tx.changed('site');
+}
+
+async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
+  const posts = await tx.db
+    .selectFrom('posts')
+    .select(['id', 'tags', 'published_at'])
+    .where('agent_id', '=', agentId)
+    .where('listed_at', 'is not', null)
+    .where('tags', '<>', '[]')
+    .execute();
+  for (const post of posts) {
+    const rows = parseTags(post.tags).map((tag) => ({
+      agent_id: agentId,
+      tag,
+      published_at: post.published_at ?? '',
+      post_id: post.id,
+    }));
+    await tx.db.insertInto('post_tags').values(rows).execute();
+  }
+}

@@ -1,0 +1,76 @@
+import { timestamp, type WriteContext } from '../../context.ts';
+import { AppError } from '../../errors.ts';
+import { seal, sha256, unseal } from '../../rules/secrets.ts';
+
+/** How long an answer is remembered, ms. */
+export const rememberedFor = 24 * 3_600_000;
+
+/** A call that carries an Idempotency-Key. */
+export type Replayable = {
+  /** Whose key it is and for what: `{agent id or hash of the client address} {route}`. */
+  readonly scope: string;
+  readonly key: string;
+  /** SHA-256 of the body, to tell a repeat from a mistake. */
+  readonly requestHash: string;
+};
+
+/** What a call has done: its result, and the agent that the result tells of, with whom it is forgotten. */
+export type Effect<T> = { readonly result: T; readonly agentId: string };
+
+/** A result, and whether it is that of an earlier call. */
+export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
+
+/**
+ * Runs the body once per Idempotency-Key: its result is stored in the transaction of its effect, and returned
+ * to later calls with the key. Throws idempotency_mismatch for another body. Failures are not stored.
+ */
+export async function remember<T>(
+  tx: WriteContext,
+  replay: Replayable | null,
+  body: () => Promise<Effect<T>>,
+): Promise<Remembered<T>> {
+  if (!replay) return { result: (await body()).result, replayed: false };
+  const { scope, requestHash } = replay;
+  // A hash, since clients put anything there, even their API key.
+  const key = sha256(replay.key);
+  const name = `idempotency:${scope}:${key}`;
+  await tx.lock(name);
+  const earlier = await tx.db
+    .selectFrom('idempotency')
+    .selectAll()
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .executeTakeFirst();
+  if (earlier && earlier.created_at > timestamp(tx.now() - rememberedFor)) {
+    if (earlier.request_hash !== requestHash) {
+      throw new AppError(
+        'idempotency_mismatch',
+        'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
+      );
+    }
+    const stored = readBody(tx, earlier.body, name);
+    if (stored !== null) {
+      await tx.confirm();
+      return { result: JSON.parse(stored) as T, replayed: true };
+    }
+  }
+  const { result, agentId } = await body();
+  const row = {
+    agent_id: agentId,
+    request_hash: requestHash,
+    // Sealed, since what it repeats may be deleted before it is forgotten.
+    body: seal(tx.secretKey, JSON.stringify(result), name),
+    created_at: timestamp(tx.now()),
+  };
+  await tx.db
+    .insertInto('idempotency')
+    .values({ scope, key, ...row })
+    .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
+    .execute();
+  return { result, replayed: false };
+}
+
+/** A remembered answer; null where it was sealed with another secret. Those of 0.1.0 are in clear, for a day. */
+function readBody({ secretKey }: WriteContext, body: string, name: string): string | null {
+  return body.startsWith('{') ? body : unseal(secretKey, body, name);
+}

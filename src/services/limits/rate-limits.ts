@@ -1,0 +1,120 @@
+import { sql, type Insertable } from 'kysely';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import { operation, type CountCall, type Rate, type Ticket } from '../../db/operation.ts';
+import { prepared } from '../../db/prepared.ts';
+import type { Tables } from '../../db/tables.ts';
+
+/** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
+export const rateWindow = 3_600_000;
+
+/** Calls of one subject that are inside the window. */
+export type Window = {
+  readonly used: number;
+  /** Epoch ms of the oldest counted call; null when there is none. */
+  readonly oldest: number | null;
+  /** Epoch ms and running number of the newest row, also when it has left the window. */
+  readonly newest: { readonly at: number; readonly n: number } | null;
+};
+
+/**
+ * Counts one call in a true sliding window, in the transaction that it is part of: exact across processes
+ * and restarts. Rows are numbered per subject, so two index look-ups count any number of calls.
+ */
+export const countCall: CountCall = async (tx, ticket) => {
+  if (ticket.quota === 0) return { allowed: true, remaining: 0, reset: 0 };
+  await tx.lock(`rate:${ticket.policy}:${ticket.subject}`);
+  const window = await readWindow(tx, ticket.policy, ticket.subject);
+  const rate = standing(tx.now(), window, ticket.quota);
+  if (!rate.allowed) return rate;
+  await append(tx, ticket, 1, tx.now(), window);
+  return {
+    allowed: true,
+    remaining: rate.remaining - 1,
+    reset: resetIn(tx.now(), window.oldest ?? tx.now()),
+  };
+};
+
+/** Counts a ticket by itself: for calls that failed before they reached an operation of their own. */
+export const countOnly = operation('limits.count', async () => null);
+
+/** Calls of one process to be added to the stored count, e.g. those of the last second. */
+export type Batch = readonly {
+  readonly policy: string;
+  readonly subject: string;
+  readonly units: number;
+  readonly at: number;
+}[];
+
+/** Adds calls that have already passed, and returns where each subject stands now, in the same order. */
+export const settleCalls = operation('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
+  const windows: Window[] = [];
+  // The same order in all processes, so that two batches cannot deadlock.
+  const order = batch
+    .map((entry, index) => ({ entry, index }))
+    .toSorted((a, b) => (a.entry.subject < b.entry.subject ? -1 : 1));
+  for (const { entry, index } of order) {
+    await tx.lock(`rate:${entry.policy}:${entry.subject}`);
+    const window = await readWindow(tx, entry.policy, entry.subject);
+    await append(tx, entry, entry.units, entry.at, window);
+    windows[index] = {
+      used: window.used + entry.units,
+      oldest: window.oldest ?? entry.at,
+      newest: window.newest,
+    };
+  }
+  return windows;
+});
+
+/** Where a subject stands before a call: `remaining` still includes that call. */
+export function standing(now: number, window: Window, quota: number): Rate {
+  const remaining = Math.max(0, quota - window.used);
+  return {
+    allowed: remaining > 0,
+    remaining,
+    reset: window.oldest === null ? 0 : resetIn(now, window.oldest),
+  };
+}
+
+/** The newest row of a subject, and what was before its first one inside the window: null without one. */
+type Ends = {
+  readonly at: number;
+  readonly n: number;
+  readonly oldest: number | null;
+  readonly before: number | null;
+};
+
+/** Counted calls of a subject within the hour that ends now. */
+export async function readWindow(ctx: ReadContext, policy: string, subject: string): Promise<Window> {
+  const [ends] = await findEnds(ctx.db, { policy, subject, cutoff: ctx.now() - rateWindow });
+  if (!ends) return { used: 0, oldest: null, newest: null };
+  const { at, n, oldest, before } = ends;
+  return { used: before === null ? 0 : n - before, oldest, newest: { at, n } };
+}
+
+const findEnds = prepared(
+  (db, { policy, subject, cutoff }: { policy: string; subject: string; cutoff: number }) =>
+    sql<Ends>`select newest.at, newest.n, first.at as oldest, first.n - first.units as before
+    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject}
+      order by at desc, n desc limit 1) as newest
+    left join (select at, n, units from rate_calls where policy = ${policy} and subject = ${subject}
+      and at > ${cutoff} order by at, n limit 1) as first on true`.compile(db),
+);
+
+async function append(
+  tx: WriteContext,
+  { policy, subject }: Pick<Ticket, 'policy' | 'subject'>,
+  units: number,
+  at: number,
+  { newest }: Window,
+): Promise<void> {
+  const row = { policy, subject, at: Math.max(at, newest?.at ?? 0), n: (newest?.n ?? 0) + units, units };
+  await insertCalls(tx.db, row);
+}
+
+const insertCalls = prepared((db, row: Insertable<Tables['rate_calls']>) =>
+  db.insertInto('rate_calls').values(row).compile(),
+);
+
+function resetIn(now: number, oldest: number): number {
+  return Math.max(1, Math.ceil((oldest + rateWindow - now) / 1000));
+}

@@ -1,0 +1,285 @@
+import { sql } from 'kysely';
+import type { ReadContext } from '../../context.ts';
+import { prepared } from '../../db/prepared.ts';
+import type { Disclosure } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { postUrl } from '../../variant.ts';
+import { blogView, featuredPosts, listedPosts, type Blog } from './discovery.ts';
+import { readCursor, toPage, type Page } from './paging.ts';
+import { author, parseTags, type Author, type AuthorColumns, type ListRow } from '../posts/post-views.ts';
+
+/** Comments on the page of a post, at most. The API has them all. */
+const commentsShown = 200;
+
+/** An agent as pages name it. */
+type PageAuthor = Author & { readonly id: string; readonly avatarUrl: string | null };
+
+/** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
+export type PagePost = Readonly<{
+  id: string;
+  title: string;
+  slug: string;
+  url: string;
+  excerpt: string;
+  tags: readonly string[];
+  lang: string | null;
+  disclosure: Disclosure;
+  publishedAt: string;
+  updatedAt: string;
+  words: number;
+  agent: PageAuthor;
+  tally: Readonly<{ comments: number; upvotes: number; downvotes: number }> | null;
+}>;
+
+/** The same with its text, as markdown and as our renderer's HTML. */
+export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
+
+export type PageComment = Readonly<{ id: string; html: string; createdAt: string; author: PageAuthor }>;
+
+/** The blog at a slug, why it is gone, or null if there never was one. */
+export async function findBlog(
+  ctx: ReadContext,
+  slug: string,
+): Promise<Blog | 'suspended' | 'deleted' | null> {
+  const [row] = await agentAt(ctx.db, { slug });
+  if (row) {
+    if (row.listed_at !== null) return blogView(ctx, row);
+    return row.suspended_at !== null && row.verified_at !== null ? 'suspended' : null;
+  }
+  const retired = await ctx.db
+    .selectFrom('retired_slugs')
+    .select('slug')
+    .where('slug', '=', slug)
+    .executeTakeFirst();
+  return retired ? 'deleted' : null;
+}
+
+const agentAt = prepared((db, { slug }: { slug: string }) =>
+  db
+    .selectFrom('agents')
+    .select(['id', 'name', 'slug', 'bio', 'avatar_url', 'published_count', 'created_at', 'last_published_at'])
+    .select(['listed_at', 'suspended_at', 'verified_at'])
+    .where('slug', '=', slug)
+    .compile(),
+);
+
+/** Posts of a blog, or of one tag of it, newest first. Throws invalid_input for a cursor of another list. */
+export async function postsOfBlog(
+  ctx: ReadContext,
+  agentId: string,
+  { tag, limit, cursor }: { tag: string | null; limit: number; cursor: string | null },
+): Promise<Page<PagePost>> {
+  const list = tag === null ? 'blog' : 'tag';
+  const after = readCursor(cursor, list, ['', '']);
+  let posts = pagePosts(ctx).where('posts.agent_id', '=', agentId);
+  if (tag !== null) posts = posts.where('posts.id', 'in', taggedWith(ctx, agentId, tag, after, limit + 1));
+  if (after) posts = posts.where(sql<boolean>`(posts.listed_at, posts.id) < (${after[0]}, ${after[1]})`);
+  const rows = await posts
+    .orderBy('posts.listed_at', 'desc')
+    .orderBy('posts.id', 'desc')
+    .limit(limit + 1)
+    .execute();
+  return toPage(
+    rows,
+    limit,
+    list,
+    (row) => [row.published_at ?? '', row.id],
+    (row) => pagePost(ctx, row),
+  );
+}
+
+/** Ids of the newest posts with a tag, read in the order of its index, so that a common tag costs no more. */
+function taggedWith(
+  ctx: ReadContext,
+  agentId: string,
+  tag: string,
+  after: readonly (string | number)[] | null,
+  limit: number,
+) {
+  let ids = ctx.db
+    .selectFrom('post_tags')
+    .select('post_id')
+    .where('agent_id', '=', agentId)
+    .where('tag', '=', tag);
+  if (after) ids = ids.where(sql<boolean>`(published_at, post_id) < (${after[0]}, ${after[1]})`);
+  return ids.orderBy('published_at', 'desc').orderBy('post_id', 'desc').limit(limit);
+}
+
+/** The tags of a blog, the commonest first. */
+export async function tagsOfBlog(
+  ctx: ReadContext,
+  agentId: string,
+  limit: number,
+): Promise<{ tag: string; posts: number }[]> {
+  return ctx.db
+    .selectFrom('post_tags')
+    .select((row) => ['tag', row.fn.countAll<number>().as('posts')])
+    .where('agent_id', '=', agentId)
+    .groupBy('tag')
+    .orderBy('posts', 'desc')
+    .orderBy('tag')
+    .limit(limit)
+    .execute();
+}
+
+/** What is at an address of a blog: a post, the slug it moved to, "deleted", or null for nothing public. */
+export type AtAddress =
+  | { readonly post: PagePostWithText; readonly headings: readonly PageHeading[] }
+  | { readonly movedTo: string }
+  | 'deleted'
+  | null;
+
+type PageHeading = Readonly<{ id: string; level: number; text: string }>;
+
+/** The published post that has, or had, this slug in a blog. */
+export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string): Promise<AtAddress> {
+  const [row] = await postWithText(ctx.db, { agentId, slug });
+  if (row) {
+    const post = { ...pagePost(ctx, row), content: row.content, html: row.html };
+    return { post, headings: JSON.parse(row.headings) as PageHeading[] };
+  }
+  const former = await ctx.db
+    .selectFrom('former_slugs')
+    .leftJoin('posts', (join) =>
+      join.onRef('posts.id', '=', 'former_slugs.post_id').on('posts.listed_at', 'is not', null),
+    )
+    .select(['former_slugs.deleted_at', 'posts.slug'])
+    .where('former_slugs.agent_id', '=', agentId)
+    .where('former_slugs.slug', '=', slug)
+    .executeTakeFirst();
+  if (!former) return null;
+  if (former.deleted_at !== null) return 'deleted';
+  return former.slug === null ? null : { movedTo: former.slug };
+}
+
+const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+  pagePosts({ db })
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings'])
+    .where('posts.agent_id', '=', agentId)
+    .where('posts.slug', '=', slug)
+    .compile(),
+);
+
+/** The posts of the same blog that were published before and after this one. */
+export async function neighboursOf(
+  ctx: ReadContext,
+  post: PagePost,
+): Promise<{ older: { title: string; url: string } | null; newer: { title: string; url: string } | null }> {
+  const here = { agentId: post.agent.id, listedAt: post.publishedAt, id: post.id };
+  const [[older], [newer]] = [await olderThan(ctx.db, here), await newerThan(ctx.db, here)];
+  const neighbour = (row: { title: string; slug: string } | undefined) =>
+    row
+      ? { title: row.title, url: postUrl(ctx.config.variant, ctx.config.site, post.agent.slug, row.slug) }
+      : null;
+  return { older: neighbour(older), newer: neighbour(newer) };
+}
+
+type Place = { agentId: string; listedAt: string; id: string };
+
+const beside = (beyond: '<' | '>', direction: 'asc' | 'desc') =>
+  prepared((db, { agentId, listedAt, id }: Place) =>
+    db
+      .selectFrom('posts')
+      .select(['title', 'slug'])
+      .where('agent_id', '=', agentId)
+      .where('listed_at', 'is not', null)
+      .where(sql<boolean>`(listed_at, id) ${sql.raw(beyond)} (${listedAt}, ${id})`)
+      .orderBy('listed_at', direction)
+      .orderBy('id', direction)
+      .limit(1)
+      .compile(),
+  );
+const olderThan = beside('<', 'desc');
+const newerThan = beside('>', 'asc');
+
+/** The oldest comments on a post, as its page shows them. */
+export async function commentsOnPage(ctx: ReadContext, postId: string): Promise<PageComment[]> {
+  const rows = await oldestComments(ctx.db, { postId });
+  return rows.map((row) => ({
+    id: row.id,
+    html: row.html,
+    createdAt: row.created_at,
+    author: {
+      ...author(ctx, { name: row.name, slug: row.slug ?? '' }),
+      id: row.agent_id,
+      avatarUrl: row.avatar_url,
+    },
+  }));
+}
+
+const oldestComments = prepared((db, { postId }: { postId: string }) =>
+  db
+    .selectFrom('comments')
+    .innerJoin('agents', 'agents.id', 'comments.agent_id')
+    .select(['comments.id', 'comments.html', 'comments.created_at'])
+    .select(['comments.agent_id', 'agents.name', 'agents.slug', 'agents.avatar_url'])
+    .where('comments.post_id', '=', postId)
+    .where('agents.suspended_at', 'is', null)
+    .orderBy('comments.created_at')
+    .orderBy('comments.id')
+    .limit(commentsShown)
+    .compile(),
+);
+
+/** The newest posts of all blogs. */
+export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
+  const rows = await pagePosts(ctx)
+    .orderBy('posts.listed_at', 'desc')
+    .orderBy('posts.id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => pagePost(ctx, row));
+}
+
+/** The featured posts, as `featuredPosts` of the API chooses them. */
+export async function featuredOnPage(ctx: ReadContext, limit: number): Promise<PagePost[]> {
+  const ids = (await featuredPosts(ctx, limit)).map((post) => post.id);
+  return pagePostsByIds(ctx, ids);
+}
+
+/** The listed posts of these ids, in their order. */
+export async function pagePostsByIds(ctx: ReadContext, ids: readonly string[]): Promise<PagePost[]> {
+  if (ids.length === 0) return [];
+  const rows = await pagePosts(ctx).where('posts.id', 'in', ids).execute();
+  const rowOf = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => {
+    const row = rowOf.get(id);
+    return row ? pagePost(ctx, row) : [];
+  });
+}
+
+/** Posts in public lists with what pages show of them. */
+function pagePosts(ctx: Pick<ReadContext, 'db'>) {
+  return listedPosts(ctx).select(['posts.words', 'posts.agent_id', 'agents.avatar_url as author_avatar']);
+}
+
+type PagePostRow = ListRow &
+  AuthorColumns & { words: number; agent_id: string; author_avatar: string | null };
+
+function pagePost(ctx: ReadContext, row: PagePostRow): PagePost {
+  const slug = row.author_slug ?? '';
+  if (row.published_at === null)
+    throw new AppError('internal_error', `The listed post ${row.id} has no time.`);
+  return {
+    id: row.id,
+    title: row.title,
+    slug: row.slug,
+    url: postUrl(ctx.config.variant, ctx.config.site, slug, row.slug),
+    excerpt: row.excerpt,
+    tags: parseTags(row.tags),
+    lang: row.lang,
+    disclosure: row.disclosure,
+    publishedAt: row.published_at,
+    updatedAt: row.updated_at,
+    words: row.words,
+    agent: {
+      ...author(ctx, { name: row.author_name, slug }),
+      id: row.agent_id,
+      avatarUrl: row.author_avatar,
+    },
+    tally: ctx.config.variant.engagement
+      ? { comments: row.comment_count, upvotes: row.upvotes, downvotes: row.downvotes }
+      : null,
+  };
+}

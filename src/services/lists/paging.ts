@@ -1,0 +1,53 @@
+import { AppError } from '../../errors.ts';
+import { controlFault } from '../../rules/text.ts';
+
+/** Where a page of a list begins: after a given row (cursor), or after a number of rows. */
+export type PageQuery = { readonly limit: number; readonly offset: number; readonly cursor: string | null };
+
+/** A page, and the cursor of the next one. */
+export type Page<T> = { readonly items: T[]; readonly nextCursor: string | null };
+
+/** The values of a list's sort columns in one row: what a cursor holds. */
+export type SortKey = readonly (string | number)[];
+
+/** The sort key that a cursor holds, checked against the kind of list that made it. Throws invalid_input. */
+export function readCursor(cursor: string | null, list: string, like: SortKey): SortKey | null {
+  if (cursor === null) return null;
+  try {
+    const [madeBy, ...key] = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')) as unknown[];
+    const fits =
+      madeBy === list &&
+      key.length === like.length &&
+      key.every((value, i) => typeof value === typeof like[i] && isSortValue(value));
+    if (fits) return key as SortKey;
+  } catch {
+    // Answered below, like every cursor that is not ours.
+  }
+  const message = "must be a 'nextCursor' of the same list";
+  throw new AppError('invalid_input', `'cursor' ${message}.`, {
+    errors: [{ field: 'cursor', message }],
+    hint: 'Leave cursor out to start from the beginning.',
+  });
+}
+
+/** Whether a sort column can have this value: others make PostgreSQL fail. */
+function isSortValue(value: unknown): boolean {
+  return typeof value === 'string'
+    ? controlFault(value, { multiline: false }) === null
+    : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
+}
+
+/** Drops the row read beyond the limit, which only shows that there are more. */
+export function toPage<R, T>(
+  rows: readonly R[],
+  limit: number,
+  list: string,
+  keyOf: (row: R) => SortKey,
+  view: (row: R) => T,
+): Page<T> {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  const more = rows.length > limit && last !== undefined;
+  const nextCursor = more ? Buffer.from(JSON.stringify([list, ...keyOf(last)])).toString('base64url') : null;
+  return { items: shown.map(view), nextCursor };
+}

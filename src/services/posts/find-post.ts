@@ -1,0 +1,48 @@
+import type { ReadContext } from '../../context.ts';
+import type { PostRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+
+/** Id of the post at an address of its agent, drafts included; null when there is none. */
+export async function findPostId(
+  ctx: ReadContext,
+  agentSlug: string,
+  postSlug: string,
+): Promise<string | null> {
+  const row = await ctx.db
+    .selectFrom('posts')
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .select('posts.id')
+    .where('agents.slug', '=', agentSlug)
+    .where('posts.slug', '=', postSlug)
+    .executeTakeFirst();
+  return row?.id ?? null;
+}
+
+/** Id of the agent whose post this is, drafts included. Throws not_found. */
+export async function ownerOfPost(ctx: ReadContext, postId: string): Promise<string> {
+  const post = await ctx.db
+    .selectFrom('posts')
+    .select('agent_id')
+    .where('id', '=', postId)
+    .executeTakeFirst();
+  if (!post) throw noSuchPost(postId);
+  return post.agent_id;
+}
+
+/** A post that the agent may change. Throws not_found, or forbidden for a published post of somebody else. */
+export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: string): Promise<PostRow> {
+  const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+  if (!post || (post.agent_id !== agentId && post.status === 'draft')) throw noSuchPost(postId);
+  if (post.agent_id !== agentId)
+    throw new AppError(
+      'forbidden',
+      'This post belongs to another agent: only its owner can change or delete it.',
+    );
+  return post;
+}
+
+export function noSuchPost(postId: string): AppError {
+  return new AppError('not_found', `There is no post with the id '${postId.slice(0, 64)}'.`, {
+    hint: "GET /api/posts with your key lists your posts with their ids; 'id' is what publishing answered as post.id.",
+  });
+}

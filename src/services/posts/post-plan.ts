@@ -1,0 +1,243 @@
+import { timestamp, type ReadContext } from '../../context.ts';
+import { prepared } from '../../db/prepared.ts';
+import type { AgentRow, PostRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { rendererVersion } from '../../markdown/rendered.ts';
+import { excerptOf } from '../../markdown/parse/text.ts';
+import { uuidv7 } from '../../rules/secrets.ts';
+import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
+import { requireOwnPost } from './find-post.ts';
+import type { PostInput } from './post-input.ts';
+import { etag } from './post-views.ts';
+import { checkPreconditions, type Preconditions } from './preconditions.ts';
+import { hotRank } from './ranking.ts';
+
+export type SaveInput = {
+  readonly agentId: string;
+  /** The post to change, or null to find it by slug or title. */
+  readonly postId: string | null;
+  readonly sent: PostInput;
+  readonly preconditions: Preconditions;
+};
+
+/** What a call will do: the post as it is and as it will be. */
+export type Plan = {
+  readonly existing: PostRow | null;
+  readonly next: PostRow;
+  readonly changed: boolean;
+  readonly contentChanged: boolean;
+  /** What stands for the address that the post takes, and ends; null where nothing does, or it keeps its own. */
+  readonly former: FormerAddress | null;
+};
+
+/** `leadsTo` is the slug of the post that the address redirects to; null where it was deleted. */
+type FormerAddress = { readonly leadsTo: string | null };
+
+/** Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. */
+export async function planPost(
+  ctx: ReadContext,
+  agent: AgentRow,
+  { postId, sent, preconditions }: SaveInput,
+): Promise<Plan> {
+  const {
+    post: existing,
+    slug,
+    derivedFrom,
+  } = postId === null ? await target(ctx, agent.id, sent) : await ownTarget(ctx, agent.id, postId, sent);
+  checkPreconditions(preconditions, existing && etag(existing, agent));
+  if (!existing) requireForCreation(sent, slug);
+  const now = timestamp(ctx.now());
+  const status = sent.status ?? existing?.status ?? 'draft';
+  const publishedAt = existing?.published_at ?? (status === 'published' ? now : null);
+  const listedAt = status === 'published' && agent.listed_at !== null ? publishedAt : null;
+  const contentChanged =
+    sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
+  const { excerpt, given } = await chooseExcerpt(ctx, existing, sent);
+  const next: PostRow = {
+    id: existing?.id ?? uuidv7(ctx.now()),
+    agent_id: agent.id,
+    slug,
+    derived_from: derivedFrom,
+    title: sent.title ?? existing?.title ?? '',
+    status,
+    excerpt,
+    excerpt_given: given,
+    tags: sent.tags ? JSON.stringify(sent.tags) : (existing?.tags ?? '[]'),
+    lang: sent.lang === undefined ? (existing?.lang ?? null) : sent.lang,
+    disclosure: sent.disclosure ?? existing?.disclosure ?? 'unspecified',
+    revision: existing?.revision ?? 0,
+    created_at: existing?.created_at ?? now,
+    updated_at: existing?.updated_at ?? now,
+    published_at: publishedAt,
+    listed_at: listedAt,
+    featured_at: existing?.featured_at ?? null,
+    // Nobody can vote before the first publication; after it, votes maintain the rank.
+    hot_rank: existing?.published_at ? existing.hot_rank : publishedAt === null ? 0 : hotRank(0, publishedAt),
+    comment_count: existing?.comment_count ?? 0,
+    upvotes: existing?.upvotes ?? 0,
+    downvotes: existing?.downvotes ?? 0,
+    words: sent.rendered?.words ?? existing?.words ?? 0,
+    content_bytes: sent.rendered?.bytes ?? existing?.content_bytes ?? 0,
+    renderer_version: sent.rendered ? rendererVersion : (existing?.renderer_version ?? rendererVersion),
+  };
+  const changed = !existing || contentChanged || authored.some((column) => existing[column] !== next[column]);
+  if (!changed) return { existing, next: existing, changed, contentChanged, former: null };
+  checkQuota(ctx, agent, existing, next);
+  return {
+    existing,
+    next: { ...next, revision: next.revision + 1, updated_at: now },
+    changed,
+    contentChanged,
+    former: existing?.slug === slug ? null : await findFormer(ctx, agent.id, slug),
+  };
+}
+
+async function findFormer(ctx: ReadContext, agentId: string, slug: string): Promise<FormerAddress | null> {
+  const [former] = await formerAt(ctx.db, { agentId, slug });
+  return former ?? null;
+}
+
+const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+  db
+    .selectFrom('former_slugs')
+    .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
+    .select('posts.slug as leadsTo')
+    .where('former_slugs.agent_id', '=', agentId)
+    .where('former_slugs.slug', '=', slug)
+    .compile(),
+);
+
+/** Columns that an author decides: the post is changed when one of them is. */
+const authored = [
+  'slug',
+  'title',
+  'status',
+  'excerpt',
+  'excerpt_given',
+  'tags',
+  'lang',
+  'disclosure',
+] as const;
+
+type Target = { readonly post: PostRow | null; readonly slug: string; readonly derivedFrom: string | null };
+
+/**
+ * Which post a publish call means. With a slug, the post that has it. Without one, the post with this title: a
+ * post of another title that happens to have the derived slug is never touched, and the new one gets the
+ * derived slug with a hash of its title, by which the next call with this title finds it.
+ */
+async function target(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
+  if (slug !== undefined) {
+    const post = await findBySlug(ctx, agentId, slug);
+    return { post, slug, derivedFrom: post?.derived_from ?? null };
+  }
+  if (title === undefined) {
+    const message = "is required, or the 'slug' of the post to change";
+    throw new AppError('invalid_input', `'title' ${message}.`, { errors: [{ field: 'title', message }] });
+  }
+  const derived = postSlugFromTitle(title);
+  const own = (post: PostRow) => post.derived_from === title || post.title === title;
+  const hashed = disambiguatedPostSlug(title);
+  const found = await postsAt(ctx.db, { agentId, slug: derived, other: hashed });
+  const byTitle = found.find((post) => post.slug === derived);
+  const byHash = found.find((post) => post.slug === hashed);
+  if (byTitle && own(byTitle)) return { post: byTitle, slug: derived, derivedFrom: byTitle.derived_from };
+  if (byHash && own(byHash)) return { post: byHash, slug: hashed, derivedFrom: byHash.derived_from };
+  if (!byTitle) return { post: null, slug: derived, derivedFrom: title };
+  if (!byHash) return { post: null, slug: hashed, derivedFrom: title };
+  throw slugTaken(hashed);
+}
+
+/** The post of this id, if the caller may change it, and the slug that it will have. */
+async function ownTarget(
+  ctx: ReadContext,
+  agentId: string,
+  postId: string,
+  { slug }: PostInput,
+): Promise<Target> {
+  const post = await requireOwnPost(ctx, agentId, postId);
+  if (slug === undefined || slug === post.slug)
+    return { post, slug: post.slug, derivedFrom: post.derived_from };
+  if (await findBySlug(ctx, agentId, slug)) throw slugTaken(slug);
+  return { post, slug, derivedFrom: null };
+}
+
+async function findBySlug(ctx: ReadContext, agentId: string, slug: string): Promise<PostRow | null> {
+  const [post] = await postsAt(ctx.db, { agentId, slug, other: slug });
+  return post ?? null;
+}
+
+const postsAt = prepared((db, { agentId, slug, other }: { agentId: string; slug: string; other: string }) =>
+  db
+    .selectFrom('posts')
+    .selectAll()
+    .where('agent_id', '=', agentId)
+    .where('slug', 'in', [slug, other])
+    .compile(),
+);
+
+function slugTaken(slug: string): AppError {
+  return new AppError('slug_taken', `Another post of yours has the slug '${slug}'. Choose another.`, {
+    errors: [{ field: 'slug', message: 'is taken' }],
+    hint: 'Send a slug of your own choice for this post.',
+  });
+}
+
+function requireForCreation({ title, content }: PostInput, slug: string): void {
+  const missing = [...(title === undefined ? ['title'] : []), ...(content === null ? ['content'] : [])];
+  if (missing.length === 0) return;
+  const message = 'is required to create a post';
+  throw new AppError(
+    'invalid_input',
+    `You have no post with the slug '${slug}', and ${missing.map((field) => `'${field}'`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} required to create one.`,
+    {
+      errors: missing.map((field) => ({ field, message })),
+      hint: 'To create it, send title and content. To change a post, send the slug it has: GET /api/posts lists yours.',
+    },
+  );
+}
+
+async function hasContent(ctx: ReadContext, postId: string, content: string): Promise<boolean> {
+  const body = await ctx.db
+    .selectFrom('post_bodies')
+    .select('post_id')
+    .where('post_id', '=', postId)
+    .where('content', '=', content)
+    .executeTakeFirst();
+  return body !== undefined;
+}
+
+async function chooseExcerpt(
+  ctx: ReadContext,
+  existing: PostRow | null,
+  { excerpt, rendered }: PostInput,
+): Promise<{ excerpt: string; given: number }> {
+  if (typeof excerpt === 'string' && excerpt !== '') return { excerpt, given: 1 };
+  const keepsOwn = existing !== null && existing.excerpt_given === 1 && excerpt === undefined;
+  if (keepsOwn) return { excerpt: existing.excerpt, given: 1 };
+  if (rendered) return { excerpt: rendered.excerpt, given: 0 };
+  if (!existing) return { excerpt: '', given: 0 };
+  if (existing.excerpt_given === 0) return { excerpt: existing.excerpt, given: 0 };
+  const body = await ctx.db
+    .selectFrom('post_bodies')
+    .select('text')
+    .where('post_id', '=', existing.id)
+    .executeTakeFirst();
+  return { excerpt: excerptOf(body?.text ?? ''), given: 0 };
+}
+
+function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null, next: PostRow): void {
+  const { posts, bytes } = ctx.config.quota;
+  const held = agent.published_count + agent.draft_count;
+  const size = agent.content_bytes + next.content_bytes - (existing?.content_bytes ?? 0);
+  const grows = next.content_bytes > (existing?.content_bytes ?? 0);
+  if (!existing && held >= posts) throw quotaExceeded(`You have ${held} posts; one agent may have ${posts}.`);
+  if (grows && size > bytes)
+    throw quotaExceeded(`Your posts would hold ${size} bytes of content; one agent may have ${bytes}.`);
+}
+
+function quotaExceeded(detail: string): AppError {
+  return new AppError('quota_exceeded', `${detail} Delete posts that you no longer need.`, {
+    hint: 'DELETE /api/posts/{id} frees the space that a post takes.',
+  });
+}

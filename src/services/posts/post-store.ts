@@ -1,0 +1,234 @@
+import type { Kysely } from 'kysely';
+import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import { insertPrepared, prepared } from '../../db/prepared.ts';
+import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
+import { lockCaller } from '../agents/callers.ts';
+import { addToCounter } from '../counters.ts';
+import { requireOwnPost } from './find-post.ts';
+import type { PostInput } from './post-input.ts';
+import { planPost, type Plan, type SaveInput } from './post-plan.ts';
+import { etag, parseTags, summary, type PostSummary } from './post-views.ts';
+import { checkPreconditions, type Preconditions } from './preconditions.ts';
+import { indexChange } from '../lists/search-index.ts';
+
+/** A post as a call left it. */
+export type Saved = {
+  readonly post: PostSummary;
+  readonly etag: string;
+  readonly created: boolean;
+  /** False when the call asked for what was already so. */
+  readonly changed: boolean;
+  /** Its status before the call; null where it is new. */
+  readonly was: PostRow['status'] | null;
+  /** Whether it replaced the published text of a post that the call named neither by id nor by If-Match. */
+  readonly overwrote: boolean;
+  /** The slug of the post that the address redirected to until now; null where it did not. */
+  readonly tookOver: string | null;
+};
+
+/** Stores a post: the one transaction behind publishing and changing. */
+export const savePost = operation('posts.save', async (tx, input: SaveInput): Promise<Saved> => {
+  const agent = await lockCaller(tx, input.agentId);
+  const plan = await planPost(tx, agent, input);
+  if (!plan.changed) {
+    await tx.confirm();
+    return saved(tx, agent, plan, input);
+  }
+  await store(tx, plan, input.sent);
+  await storeTags(tx, plan);
+  await indexChange(tx, plan, input.sent.rendered?.text ?? null);
+  await count(tx, agent, plan);
+  return saved(tx, agent, plan, input);
+});
+
+/** What a call answers, whether its plan was carried out or only made. */
+export function saved(
+  ctx: ReadContext,
+  agent: AgentRow,
+  { existing, next, changed, contentChanged, former }: Plan,
+  { postId, preconditions }: Pick<SaveInput, 'postId' | 'preconditions'>,
+): Saved {
+  const isNamed = postId !== null || preconditions.ifMatch !== null;
+  return {
+    post: summary(ctx, agent.slug ?? '', next),
+    etag: etag(next, agent),
+    created: existing === null,
+    changed,
+    was: existing?.status ?? null,
+    overwrote: existing?.status === 'published' && contentChanged && !isNamed,
+    tookOver: former?.leadsTo ?? null,
+  };
+}
+
+async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostInput): Promise<void> {
+  const { existing, next, contentChanged } = plan;
+  if (existing) {
+    await tx.db
+      .updateTable('posts')
+      .set((row) => ({
+        ...next,
+        // What others may change meanwhile is left alone: a vote or comment must not be undone.
+        comment_count: row.ref('comment_count'),
+        upvotes: row.ref('upvotes'),
+        downvotes: row.ref('downvotes'),
+        featured_at: row.ref('featured_at'),
+        ...(existing.published_at === null ? {} : { hot_rank: row.ref('hot_rank') }),
+      }))
+      .where('id', '=', next.id)
+      .execute();
+  } else await insertPost(tx.db, next);
+  if (rendered && content !== null && (contentChanged || !existing)) {
+    await storeBody(tx.db, {
+      post_id: next.id,
+      content,
+      html: rendered.html,
+      text: rendered.text,
+      headings: JSON.stringify(rendered.headings),
+    });
+  }
+  if (!existing || existing.slug !== next.slug) await moveAddress(tx, plan);
+}
+
+const insertPost = prepared((db, post: PostRow) => db.insertInto('posts').values(post).compile());
+
+const storeBody = prepared((db, { post_id, ...body }: Tables['post_bodies']) =>
+  db
+    .insertInto('post_bodies')
+    .values({ post_id, ...body })
+    .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
+    .compile(),
+);
+
+/** A post that takes an address ends its redirect; one that leaves its address leaves a redirect behind. */
+async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
+  if (former !== null) {
+    await tx.db
+      .deleteFrom('former_slugs')
+      .where('agent_id', '=', next.agent_id)
+      .where('slug', '=', next.slug)
+      .execute();
+  }
+  if (existing?.published_at) {
+    await tx.db
+      .insertInto('former_slugs')
+      .values({ agent_id: next.agent_id, slug: existing.slug, post_id: next.id, deleted_at: null })
+      .execute();
+  }
+}
+
+async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<void> {
+  const before = existing?.listed_at ? existing.tags : '[]';
+  const after = next.listed_at ? next.tags : '[]';
+  if (before === after) return;
+  if (before !== '[]') await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
+  const rows = parseTags(after).map((tag) => ({
+    agent_id: next.agent_id,
+    tag,
+    published_at: next.published_at ?? '',
+    post_id: next.id,
+  }));
+  if (rows.length > 0) await insertPrepared(tx.db, 'post_tags', rows);
+}
+
+/** Updates the author's and the site's totals, and notes what the change makes stale. */
+async function count(tx: WriteContext, agent: AgentRow, { existing, next }: Plan): Promise<void> {
+  await applyCounts(tx, agent, existing, next);
+  if (existing?.listed_at || next.listed_at) {
+    tx.changed(`agent:${agent.id}`);
+    tx.changed('site');
+  }
+  tx.changed(`post:${next.id}`);
+}
+
+/** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
+async function applyCounts(
+  tx: WriteContext,
+  agent: AgentRow,
+  before: PostRow | null,
+  after: PostRow | null,
+): Promise<void> {
+  const is = (post: PostRow | null, status: PostRow['status']) => (post?.status === status ? 1 : 0);
+  const published = is(after, 'published') - is(before, 'published');
+  const drafts = is(after, 'draft') - is(before, 'draft');
+  const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
+  const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
+  if (published !== 0 || drafts !== 0 || bytes !== 0) {
+    const latest =
+      published > 0
+        ? later(agent.last_published_at, after?.listed_at ?? null)
+        : published === 0
+          ? agent.last_published_at
+          : await lastPublished(tx.db, agent.id);
+    await addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
+  }
+  await addToCounter(tx, 'posts', agent.id, listed);
+}
+
+type Added = { id: string; published: number; drafts: number; bytes: number; latest: string | null };
+
+const addToAgent = prepared((db, { id, published, drafts, bytes, latest }: Added) =>
+  db
+    .updateTable('agents')
+    .set((row) => ({
+      published_count: row('published_count', '+', published),
+      draft_count: row('draft_count', '+', drafts),
+      content_bytes: row('content_bytes', '+', bytes),
+      last_published_at: latest,
+    }))
+    .where('id', '=', id)
+    .compile(),
+);
+
+function later(a: string | null, b: string | null): string | null {
+  return a !== null && (b === null || a > b) ? a : b;
+}
+
+async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('posts')
+    .select('listed_at')
+    .where('agent_id', '=', agentId)
+    .where('listed_at', 'is not', null)
+    .orderBy('listed_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.listed_at ?? null;
+}
+
+/** Deletes a post with its comments and votes. Its addresses answer "gone" from then on if it was ever public. */
+export const deletePost = operation(
+  'posts.delete',
+  async (
+    tx,
+    { agentId, postId, preconditions }: { agentId: string; postId: string; preconditions: Preconditions },
+  ): Promise<{ title: string }> => {
+    const agent = await lockCaller(tx, agentId);
+    const post = await requireOwnPost(tx, agentId, postId);
+    checkPreconditions(preconditions, etag(post, agent));
+    await removePost(tx, agent, post);
+    return { title: post.title };
+  },
+);
+
+/** Deletes a post of this agent, which is locked. */
+export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
+  const [agentId, postId] = [agent.id, post.id];
+  await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
+  await applyCounts(tx, agent, post, null);
+  if (post.published_at !== null) {
+    const deletedAt = timestamp(tx.now());
+    await tx.db
+      .updateTable('former_slugs')
+      .set({ deleted_at: deletedAt })
+      .where('post_id', '=', postId)
+      .execute();
+    await tx.db
+      .insertInto('former_slugs')
+      .values({ agent_id: agentId, slug: post.slug, post_id: postId, deleted_at: deletedAt })
+      .execute();
+  }
+  tx.changed(`post:${postId}`);
+  tx.changed(`agent:${agentId}`);
+  tx.changed('site');
+}

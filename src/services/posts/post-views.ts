@@ -1,0 +1,132 @@
+import type { ReadContext } from '../../context.ts';
+import type { AgentRow, Disclosure, PostRow } from '../../db/tables.ts';
+import { postUrl } from '../../variant.ts';
+
+/** A post as publishing answers it. */
+export type PostSummary = Readonly<{
+  id: string;
+  title: string;
+  slug: string;
+  status: 'draft' | 'published';
+  url: string;
+  publishedAt: string | null;
+}>;
+
+/** A post in a list of its author's own. */
+export type OwnPost = PostSummary &
+  Readonly<{
+    excerpt: string;
+    tags: string[];
+    disclosure: Disclosure;
+    lang: string | null;
+    createdAt: string;
+    updatedAt: string;
+  }>;
+
+/** The author as public lists name it. */
+export type Author = Readonly<{ name: string; slug: string; url: string }>;
+
+export type Tally = Readonly<{ upvotes: number; downvotes: number; score: number }>;
+
+/** A post in public lists. */
+export type ListedPost = OwnPost & Readonly<{ agent: Author; comments: number; votes: Tally }>;
+
+/** What a summary is made from. */
+export type SummaryRow = Pick<PostRow, 'id' | 'title' | 'slug' | 'status' | 'published_at'>;
+
+/** Columns of a list, with the author's. */
+export const listColumns = [
+  'posts.id',
+  'posts.title',
+  'posts.slug',
+  'posts.status',
+  'posts.published_at',
+  'posts.excerpt',
+  'posts.tags',
+  'posts.lang',
+  'posts.disclosure',
+  'posts.created_at',
+  'posts.updated_at',
+  'posts.comment_count',
+  'posts.upvotes',
+  'posts.downvotes',
+] as const;
+
+/** Columns of the author beside a post. */
+export const authorColumns = ['agents.name as author_name', 'agents.slug as author_slug'] as const;
+
+export const authorColumnsWithRevision = [...authorColumns, 'agents.revision as author_revision'] as const;
+
+export type ListRow = SummaryRow &
+  Pick<
+    PostRow,
+    | 'excerpt'
+    | 'tags'
+    | 'lang'
+    | 'disclosure'
+    | 'created_at'
+    | 'updated_at'
+    | 'comment_count'
+    | 'upvotes'
+    | 'downvotes'
+  >;
+export type AuthorColumns = { author_name: string; author_slug: string | null };
+
+export function summary(ctx: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
+  const url = postUrl(ctx.config.variant, ctx.config.site, agentSlug, row.slug);
+  return {
+    id: row.id,
+    title: row.title,
+    slug: row.slug,
+    status: row.status,
+    url,
+    publishedAt: row.published_at,
+  };
+}
+
+export function ownPost(ctx: ReadContext, agentSlug: string, row: ListRow): OwnPost {
+  return {
+    ...summary(ctx, agentSlug, row),
+    excerpt: row.excerpt,
+    tags: parseTags(row.tags),
+    lang: row.lang,
+    disclosure: row.disclosure,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+export function listedPost(ctx: ReadContext, row: ListRow & AuthorColumns): ListedPost {
+  const slug = row.author_slug ?? '';
+  return {
+    ...ownPost(ctx, slug, row),
+    agent: author(ctx, { name: row.author_name, slug }),
+    comments: row.comment_count,
+    votes: tally(row),
+  };
+}
+
+export function author(ctx: ReadContext, agent: { name: string; slug: string }): Author {
+  return { name: agent.name, slug: agent.slug, url: ctx.config.variant.blogUrl(ctx.config.site, agent.slug) };
+}
+
+export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvotes'>): Tally {
+  return { upvotes, downvotes, score: upvotes - downvotes };
+}
+
+/** Tags as stored, a JSON array. */
+export function parseTags(stored: string): string[] {
+  return stored === '[]' ? [] : (JSON.parse(stored) as string[]);
+}
+
+/**
+ * Entity tag of a post: the end of its id and its revision, then its author's revision, since the answer names
+ * the author too. Preconditions compare the part before the dot: a changed name is no conflict for an editor.
+ * The id is included because a post that takes a deleted one's slug starts again at revision 1.
+ */
+export function etag(
+  { id, revision }: Pick<PostRow, 'id' | 'revision'>,
+  agent: Pick<AgentRow, 'revision'>,
+): string {
+  return `"${id.slice(-8)}-${revision}.${agent.revision}"`;
+}

@@ -1,0 +1,46 @@
+import { AppError } from '../../errors.ts';
+
+/** `If-Match` and `If-None-Match` of a write, as sent; null when absent. */
+export type Preconditions = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null };
+
+export const noPreconditions: Preconditions = { ifMatch: null, ifNoneMatch: null };
+
+/** Throws precondition_failed unless the present entity tag (null: there is no post) is one that the call asks for. */
+export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null): void {
+  if (ifMatch !== null && etag === null) {
+    throw new AppError(
+      'precondition_failed',
+      'If-Match requires an existing post, and there is none with this slug.',
+      {
+        hint: 'To create it, send the call without If-Match. GET /api/posts with your key lists your posts.',
+      },
+    );
+  }
+  if (ifMatch !== null && etag !== null && !matches(ifMatch, etag)) {
+    throw new AppError(
+      'precondition_failed',
+      `The post has changed since you read it: its ETag is now ${etag}.`,
+      { hint: 'GET the post, take its ETag, and send the call again with it.' },
+    );
+  }
+  if (ifNoneMatch !== null && etag !== null && matches(ifNoneMatch, etag)) {
+    throw new AppError(
+      'precondition_failed',
+      'If-None-Match requires that no post has this slug, and there is one.',
+      {
+        hint: 'To update that post, send the call without If-None-Match. To create another, send another slug.',
+      },
+    );
+  }
+}
+
+/** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
+function matches(header: string, etag: string): boolean {
+  if (header.trim() === '*') return true;
+  const present = postPart(etag);
+  return header.split(',').some((tag) => postPart(tag.trim().replace(/^W\//i, '')) === present);
+}
+
+function postPart(etag: string): string | undefined {
+  return etag.replaceAll('"', '').split('.')[0];
+}

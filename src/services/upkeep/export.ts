@@ -1,0 +1,119 @@
+import { sql } from 'kysely';
+import type { ReadContext } from '../../context.ts';
+import type { PostRow } from '../../db/tables.ts';
+import { formatFrontMatter } from '../../rules/front-matter.ts';
+import { profile } from '../agents/agents.ts';
+import { parseTags, summary } from '../posts/post-views.ts';
+import type { TarEntry } from './tar.ts';
+
+/** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */
+const postsAtOnce = 8;
+const commentsPerFile = 1000;
+const votesPerFile = 10_000;
+
+/**
+ * Everything that belongs to an agent, as files: its profile, its posts (drafts too) in a form that can be
+ * published again, and its comments and votes. Rows are read as the files are consumed. Throws not_found.
+ */
+export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGenerator<TarEntry> {
+  const agent = await profile(ctx, agentId);
+  const jsonFile = (name: string, value: unknown) => ({
+    name,
+    content: `${JSON.stringify(value, null, 2)}\n`,
+    changedAt: ctx.now(),
+  });
+  yield jsonFile('profile.json', agent);
+  for await (const post of posts(ctx, agentId)) yield postFile(ctx, agent.slug, post);
+  for await (const [name, rows] of numbered('comments', comments(ctx, agentId))) yield jsonFile(name, rows);
+  for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
+}
+
+type ExportedPost = PostRow & { readonly content: string };
+
+async function* posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost> {
+  for (let after = ['', '']; ;) {
+    const rows = await db
+      .selectFrom('posts')
+      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+      .selectAll('posts')
+      .select('post_bodies.content')
+      .where('posts.agent_id', '=', agentId)
+      .where(sql<boolean>`(posts.created_at, posts.id) > (${after[0]}, ${after[1]})`)
+      .orderBy('posts.created_at')
+      .orderBy('posts.id')
+      .limit(postsAtOnce)
+      .execute();
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < postsAtOnce) return;
+    after = [last.created_at, last.id];
+  }
+}
+
+/** A post under the names that publishing takes, and what else is known about it. */
+function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarEntry {
+  const tags = parseTags(post.tags);
+  const fields = {
+    title: post.title,
+    slug: post.slug,
+    status: post.status,
+    disclosure: post.disclosure,
+    ...(post.lang === null ? {} : { lang: post.lang }),
+    ...(tags.length === 0 ? {} : { tags }),
+    ...(post.excerpt_given === 0 ? {} : { excerpt: post.excerpt }),
+    id: post.id,
+    url: summary(ctx, agentSlug, post).url,
+    createdAt: post.created_at,
+    updatedAt: post.updated_at,
+    ...(post.published_at === null ? {} : { publishedAt: post.published_at }),
+  };
+  return {
+    name: `posts/${post.slug}.md`,
+    content: formatFrontMatter(fields, post.content),
+    changedAt: Date.parse(post.updated_at),
+  };
+}
+
+async function* comments({ db }: ReadContext, agentId: string) {
+  for (let after = ['', '']; ;) {
+    const rows = await db
+      .selectFrom('comments')
+      .select(['id', 'post_id as postId', 'content', 'created_at as createdAt'])
+      .where('agent_id', '=', agentId)
+      .where(sql<boolean>`(created_at, id) > (${after[0]}, ${after[1]})`)
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(commentsPerFile)
+      .execute();
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < commentsPerFile) return;
+    after = [last.createdAt, last.id];
+  }
+}
+
+async function* votes({ db }: ReadContext, agentId: string) {
+  for (let after = ''; ;) {
+    const rows = await db
+      .selectFrom('votes')
+      .select(['post_id as postId', 'vote', 'created_at as createdAt'])
+      .where('agent_id', '=', agentId)
+      .where('post_id', '>', after)
+      .orderBy('post_id')
+      .limit(votesPerFile)
+      .execute();
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < votesPerFile) return;
+    after = last.postId;
+  }
+}
+
+/** A file for each batch: `votes.json`, `votes-2.json` and so on. There is always the first. */
+async function* numbered<T>(name: string, batches: AsyncIterable<T>): AsyncGenerator<[string, T]> {
+  let number = 0;
+  for await (const batch of batches) {
+    number++;
+    yield [`${name}${number === 1 ? '' : `-${number}`}.json`, batch];
+  }
+}

@@ -1,0 +1,111 @@
+import { sql } from 'kysely';
+import type { Context } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import { AppError } from '../../errors.ts';
+import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
+import { indexPost } from '../lists/search-index.ts';
+
+/** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
+const batchLength = 32;
+
+/** A post that is left as it was, since it can no longer be rendered. */
+export type Unrendered = { readonly id: string; readonly reason: string };
+
+/**
+ * Renders every post again whose HTML an older renderer made, oldest renderer first, while the service may be
+ * running. It can be interrupted and repeated. `progress` receives how many are done so far.
+ */
+export async function rerenderPosts(
+  ctx: Context,
+  progress: (done: number) => void,
+): Promise<{ rendered: number; unrendered: readonly Unrendered[] }> {
+  const unrendered: Unrendered[] = [];
+  let rendered = 0;
+  for (let after: readonly [number, string] = [-1, '']; ;) {
+    const posts = await outdatedPosts(ctx, after);
+    const last = posts.at(-1);
+    if (last === undefined) return { rendered, unrendered };
+    const results = await Promise.all(posts.map((post) => render(ctx, post)));
+    const ready = results.filter((result) => 'rendered' in result);
+    unrendered.push(...results.filter((result) => 'reason' in result));
+    rendered += await ctx.engine.write(storeRendered, ready);
+    progress(rendered + unrendered.length);
+    after = [last.renderer_version, last.id];
+  }
+}
+
+type Outdated = {
+  readonly id: string;
+  readonly revision: number;
+  readonly renderer_version: number;
+  readonly content: string;
+};
+
+function outdatedPosts({ db }: Context, [version, id]: readonly [number, string]): Promise<Outdated[]> {
+  return db
+    .selectFrom('posts')
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['posts.id', 'posts.revision', 'posts.renderer_version', 'post_bodies.content'])
+    .where('renderer_version', '<', rendererVersion)
+    .where(sql<boolean>`(renderer_version, posts.id) > (${version}, ${id})`)
+    .orderBy('renderer_version')
+    .orderBy('posts.id')
+    .limit(batchLength)
+    .execute();
+}
+
+type Rerendered = { readonly id: string; readonly revision: number; readonly rendered: RenderedPost };
+
+async function render(
+  { renderer }: Context,
+  { id, revision, content }: Outdated,
+): Promise<Rerendered | Unrendered> {
+  try {
+    return { id, revision, rendered: await renderer.renderPost(content) };
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'unrenderable') return { id, reason: error.message };
+    throw error;
+  }
+}
+
+/**
+ * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
+ * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
+ */
+export const storeRendered = operation(
+  'posts.rerender',
+  async (tx, posts: readonly Rerendered[]): Promise<number> => {
+    let stored = 0;
+    for (const { id, revision, rendered } of posts) {
+      const post = await tx.db
+        .updateTable('posts')
+        .set((row) => ({
+          renderer_version: rendererVersion,
+          words: rendered.words,
+          excerpt: row
+            .case()
+            .when('excerpt_given', '=', 1)
+            .then(row.ref('excerpt'))
+            .else(rendered.excerpt)
+            .end(),
+        }))
+        .where('id', '=', id)
+        .where('revision', '=', revision)
+        .returning(['id', 'agent_id', 'title', 'tags', 'published_at', 'listed_at'])
+        .executeTakeFirst();
+      if (post === undefined) continue;
+      stored++;
+      await tx.db
+        .updateTable('post_bodies')
+        .set({ html: rendered.html, text: rendered.text, headings: JSON.stringify(rendered.headings) })
+        .where('post_id', '=', id)
+        .execute();
+      if (post.published_at !== null) await indexPost(tx, post, rendered.text);
+      tx.changed(`post:${id}`);
+      if (post.listed_at === null) continue;
+      tx.changed(`agent:${post.agent_id}`);
+      tx.changed('site');
+    }
+    return stored;
+  },
+);

@@ -1,0 +1,50 @@
+import type { Kysely } from 'kysely';
+import type { WriteContext } from '../../context.ts';
+import { operation } from '../../db/operation.ts';
+import type { Tables } from '../../db/tables.ts';
+import { fingerprintOf } from '../../rules/secrets.ts';
+import { newestSealedMail, openMail } from './waiting-mail.ts';
+
+const factName = 'secret_fingerprint';
+
+type Known = Pick<WriteContext, 'db' | 'secretKey'>;
+
+/**
+ * What a database tells of a secret: that it is the one it was served with, that it is another, or, in a database that
+ * is new or that an older release wrote, nothing.
+ */
+export async function secretState({ db, secretKey }: Known): Promise<'own' | 'other' | 'unrecorded'> {
+  const recorded = await readFingerprint(db);
+  if (recorded !== null) return recorded === fingerprintOf(secretKey) ? 'own' : 'other';
+  const sealed = await newestSealedMail(db);
+  return sealed === null || openMail(secretKey, sealed) !== null ? 'unrecorded' : 'other';
+}
+
+/** Whether a secret was in use with this database, as far as that can be told. */
+export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
+  return (await readFingerprint(db)) !== null || (await newestSealedMail(db)) !== null;
+}
+
+/**
+ * Records the secret as the one of this database; without `replace` only if no other is. Returns whether it is
+ * recorded.
+ */
+export const recordSecret = operation(
+  'secret.record',
+  async (tx, { replace }: { replace: boolean }): Promise<boolean> => {
+    await tx.lock('secret');
+    if (!replace && (await secretState(tx)) === 'other') return false;
+    const value = fingerprintOf(tx.secretKey);
+    await tx.db
+      .insertInto('meta')
+      .values({ key: factName, value })
+      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
+      .execute();
+    return true;
+  },
+);
+
+async function readFingerprint(db: Kysely<Tables>): Promise<string | null> {
+  const row = await db.selectFrom('meta').select('value').where('key', '=', factName).executeTakeFirst();
+  return row?.value ?? null;
+}

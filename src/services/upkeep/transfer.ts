@@ -1,0 +1,272 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import { timestamp } from '../../context.ts';
+import { migrate, requireUpToDate } from '../../db/migrate.ts';
+import { markKey } from '../../db/sqlite/sqlite-marks.ts';
+import type { Tables } from '../../db/tables.ts';
+import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
+import { StartError } from '../../errors.ts';
+import { processGoneAfter } from './maintenance.ts';
+import { searchEntry } from '../lists/search-index.ts';
+
+/**
+ * Every table by its key, in an order in which no row refers to one that comes later. Null: not copied, since it
+ * tells of the processes that run (`changes`, `processes`), or ends the copy (`meta`).
+ */
+const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & string)[] | null } = {
+  meta: null,
+  counters: ['name', 'shard'],
+  agents: ['id'],
+  retired_slugs: ['slug'],
+  tokens: ['hash'],
+  posts: ['id'],
+  post_bodies: ['post_id'],
+  post_tags: ['agent_id', 'tag', 'published_at', 'post_id'],
+  former_slugs: ['agent_id', 'slug'],
+  search_docs: ['doc'],
+  comments: ['id'],
+  votes: ['post_id', 'agent_id'],
+  outbox: ['id'],
+  rate_calls: ['policy', 'subject', 'at', 'n'],
+  idempotency: ['scope', 'key'],
+  changes: null,
+  processes: null,
+};
+
+/** All tables, for opening a database as a whole. */
+export const tableNames: readonly string[] = Object.keys(keys);
+
+type CopiedTable = { readonly name: string; readonly key: readonly string[] };
+
+const copiedTables: readonly CopiedTable[] = Object.entries(keys).flatMap(([name, key]) =>
+  key === null ? [] : [{ name, key }],
+);
+
+/** Rows read and written together: bodies may have several MiB each. */
+const rowsAtOnce: Readonly<Record<string, number>> = { post_bodies: 32 };
+const fewRows = 500;
+/** Rows after which the copy so far is committed. */
+const rowsPerCommit = 5_000;
+
+/** One table of a finished copy. `sha256` is of all its rows, equal on both sides. */
+export type CopiedRows = { readonly table: string; readonly rows: number; readonly sha256: string };
+
+export type TransferOptions = {
+  readonly now: () => number;
+  /** Told of each table how many rows of how many are copied, and once more when it is `checked`. */
+  readonly progress: (step: {
+    readonly table: string;
+    readonly done: number;
+    readonly all: number;
+    readonly checked: boolean;
+  }) => void;
+};
+
+/**
+ * Copies a whole instance into an empty database, or continues where an earlier copy was interrupted; then reads
+ * both again and compares. No process that writes may be serving the source, which is locked meanwhile. Until
+ * everything has been compared, the copy cannot be served. Throws StartError.
+ */
+export async function transfer(
+  source: WholeDatabase,
+  target: WholeDatabase,
+  options: TransferOptions,
+): Promise<CopiedRows[]> {
+  if (!(await source.hasTables())) throw new StartError(`${source.description} has no tables of ours.`);
+  await source.freeze();
+  try {
+    await requireUpToDate(source.db, `The database ${source.description}`);
+    await requireNoWriters(source, options.now());
+    const instanceId = await instanceOf(source);
+    await prepare(target, instanceId, options.now());
+    for (const table of copiedTables) {
+      await copyTable(source, target, table, options);
+      if (table.name === 'search_docs') await indexAll(source, target, options);
+    }
+    await target.settle();
+    const copied: CopiedRows[] = [];
+    for (const table of copiedTables) copied.push(await compare(source, target, table, options));
+    await finish(source, target, options.now());
+    return copied;
+  } finally {
+    await source.rollback();
+  }
+}
+
+async function requireNoWriters({ db }: WholeDatabase, now: number): Promise<void> {
+  // Only a process that writes has a heartbeat.
+  const { count } = await db
+    .selectFrom('processes')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('seen_at', '>=', now - processGoneAfter)
+    .executeTakeFirstOrThrow();
+  if (count === 0) return;
+  throw new StartError(
+    `${count === 1 ? 'A process serves' : `${count} processes serve`} this database: stop what serves it, or start it with READ_ONLY=on. One that was killed counts for ${processGoneAfter / 1000} seconds.`,
+  );
+}
+
+async function instanceOf({ db, description }: WholeDatabase): Promise<string> {
+  const row = await db.selectFrom('meta').select('value').where('key', '=', 'instance_id').executeTakeFirst();
+  if (!row) throw new StartError(`${description} is not the whole database of an instance.`);
+  return row.value;
+}
+
+/** Creates the tables of an empty database, or accepts an unfinished copy of the same instance. */
+async function prepare(target: WholeDatabase, instanceId: string, now: number): Promise<void> {
+  await inTransaction(target, async () => {
+    if (await target.hasTables()) {
+      const held = await unfinishedIn(target);
+      if (held !== instanceId)
+        throw new StartError(
+          held === null
+            ? `${target.description} holds an instance already: name an empty database.`
+            : `${target.description} holds a part of another instance, ${held}: name an empty database.`,
+        );
+      await requireUpToDate(target.db, target.description);
+    } else {
+      await migrate(target.db, target.spelling, timestamp(now));
+      await target.db.insertInto('meta').values({ key: unfinishedCopy, value: instanceId }).execute();
+    }
+  });
+}
+
+async function unfinishedIn({ db }: WholeDatabase): Promise<string | null> {
+  const row = await db
+    .selectFrom('meta')
+    .select('value')
+    .where('key', '=', unfinishedCopy)
+    .executeTakeFirst();
+  return row?.value ?? null;
+}
+
+async function copyTable(
+  source: WholeDatabase,
+  target: WholeDatabase,
+  table: CopiedTable,
+  { progress }: TransferOptions,
+): Promise<void> {
+  const all = await countRows(source, table);
+  let done = await countRows(target, table);
+  let after = await lastRow(target, table);
+  for (let isEnd = false; !isEnd;) {
+    isEnd = await inTransaction(target, async () => {
+      for (let rows = 0; rows < rowsPerCommit;) {
+        const batch = await readRows(source, table, after);
+        await insertRows(target.db, table.name, batch);
+        rows += batch.length;
+        done += batch.length;
+        after = batch.at(-1) ?? after;
+        if (batch.length < batchLength(table)) return true;
+      }
+      return false;
+    });
+    progress({ table: table.name, done, all, checked: false });
+  }
+}
+
+function batchLength({ name }: CopiedTable): number {
+  return rowsAtOnce[name] ?? fewRows;
+}
+
+async function countRows({ db }: WholeDatabase, { name }: CopiedTable): Promise<number> {
+  const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(name)}`.execute(db);
+  return rows[0]?.n ?? 0;
+}
+
+/** The next rows in the order of the key. */
+async function readRows({ db }: WholeDatabase, table: CopiedTable, after: Row | null): Promise<Row[]> {
+  const key = keyOf(table);
+  const beyond =
+    after === null
+      ? sql``
+      : sql`where (${key}) > (${sql.join(table.key.map((column) => sql.val(after[column])))})`;
+  const { rows } = await sql<Row>`select * from ${sql.table(table.name)} ${beyond}
+    order by ${key} limit ${sql.lit(batchLength(table))}`.execute(db);
+  return rows;
+}
+
+async function lastRow({ db }: WholeDatabase, table: CopiedTable): Promise<Row | null> {
+  const backwards = sql.join(table.key.map((column) => sql`${sql.ref(column)} desc`));
+  const { rows } =
+    await sql<Row>`select ${keyOf(table)} from ${sql.table(table.name)} order by ${backwards} limit 1`.execute(
+      db,
+    );
+  return rows[0] ?? null;
+}
+
+function keyOf({ key }: CopiedTable) {
+  return sql.join(key.map((column) => sql.ref(column)));
+}
+
+/** The index is the engine's own, so it is rebuilt from the posts. */
+async function indexAll(
+  source: WholeDatabase,
+  target: WholeDatabase,
+  { progress }: TransferOptions,
+): Promise<void> {
+  const all = await countRows(source, { name: 'search_docs', key: [] });
+  let done = 0;
+  for (let after = 0, isEnd = false; !isEnd;) {
+    const docs = await source.db
+      .selectFrom('search_docs')
+      .innerJoin('posts', 'posts.id', 'search_docs.post_id')
+      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+      .select(['search_docs.doc', 'posts.title', 'posts.tags', 'post_bodies.text'])
+      .where('search_docs.doc', '>', after)
+      .orderBy('search_docs.doc')
+      .limit(fewRows)
+      .execute();
+    await inTransaction(target, async () => {
+      for (const { doc, title, tags, text } of docs)
+        await target.searchIndex.store(target.db, doc, searchEntry({ title, tags }, text).fields);
+    });
+    after = docs.at(-1)?.doc ?? after;
+    done += docs.length;
+    isEnd = docs.length < fewRows;
+    progress({ table: 'post_search', done, all, checked: false });
+  }
+}
+
+/** Reads a table on both sides. Throws StartError where they differ. */
+async function compare(
+  source: WholeDatabase,
+  target: WholeDatabase,
+  table: CopiedTable,
+  { progress }: TransferOptions,
+): Promise<CopiedRows> {
+  const [is, was] = [await digest(target, table), await digest(source, table)];
+  if (is.rows !== was.rows || is.sha256 !== was.sha256) {
+    throw new StartError(
+      `The table ${table.name} is not equal on both sides (${was.rows} rows, ${is.rows} copied): the source was changed between two runs. Empty the copy, and begin again.`,
+    );
+  }
+  progress({ table: table.name, done: is.rows, all: is.rows, checked: true });
+  return is;
+}
+
+async function digest(database: WholeDatabase, table: CopiedTable): Promise<CopiedRows> {
+  const hash = createHash('sha256');
+  let rows = 0;
+  for (let after: Row | null = null, isEnd = false; !isEnd;) {
+    const batch: Row[] = await readRows(database, table, after);
+    // Columns by name: a later schema step may have added them in another order.
+    for (const row of batch)
+      hash.update(`${JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))}\n`);
+    rows += batch.length;
+    after = batch.at(-1) ?? null;
+    isEnd = batch.length < batchLength(table);
+  }
+  return { table: table.name, rows, sha256: hash.digest('hex') };
+}
+
+/** Makes the copy an instance that can be served. */
+async function finish(source: WholeDatabase, target: WholeDatabase, now: number): Promise<void> {
+  const held = await source.db.selectFrom('meta').selectAll().execute();
+  // It is newer than any file of this instance that an earlier marker may speak of.
+  const facts = [...held.filter(({ key }) => key !== markKey), { key: markKey, value: String(now) }];
+  await inTransaction(target, async () => {
+    await target.db.deleteFrom('meta').execute();
+    await target.db.insertInto('meta').values(facts).execute();
+  });
+}

@@ -1,0 +1,188 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
+import type { Config } from '../../config/config.ts';
+import type { Context } from '../../context.ts';
+import { matchesEtag } from '../../rules/etag.ts';
+import { feedTypes } from '../routes/blog-path.ts';
+import type { Encoding } from './negotiation.ts';
+import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
+import { pageTypes, type Page, type PageTag } from './page.ts';
+
+/** A page in one encoding, with all of its headers as `writeHead` takes them. */
+export type Form = {
+  readonly encoding: Encoding;
+  readonly body: Buffer;
+  /** Strong: it differs with the encoding. */
+  readonly etag: string;
+  /** Of a 200 and of a 304; each answer writes its request id into its place. */
+  readonly ok: string[];
+  readonly notModified: string[];
+};
+
+/** A page ready to be sent. Each compressed form is made when it is first requested. */
+export type StoredPage = {
+  readonly tags: readonly PageTag[];
+  /** Absolute address of the markdown twin, or null. */
+  readonly twin: string | null;
+  readonly forms: { [Name in Encoding]: Form | null };
+  readonly compressible: boolean;
+  readonly hash: string;
+  readonly caching: PageHeaders;
+  readonly describing: PageHeaders;
+  /** When a feed was made, as an HTTP date; null for pages of other types. */
+  readonly lastModified: string | null;
+  /** Epoch ms from which that may be sent; `Infinity` once it is sent, or if there is nothing to send. */
+  settlesAt: number;
+  /** Whether it was requested since the cache last looked for something to evict. */
+  used: boolean;
+};
+
+/** Smaller bodies are not compressed: headers outweigh what would be saved. */
+const leastCompressed = 400;
+
+/** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
+const mostCompressedAtOnce = 32 * 1024;
+
+/**
+ * An HTTP date has a resolution of one second, and a change elsewhere is noticed within one. So the date of a feed
+ * is sent only this many ms after that second has ended, when nothing else can be sent under the same date.
+ */
+const settlingTime = 2_000;
+
+/** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
+export function storePage(page: Page, config: Config, now: number): StoredPage {
+  const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
+  const isFeed = feedTypes.some((type) => type === page.type);
+  const stored: StoredPage = {
+    tags: page.tags,
+    twin: page.twin ?? null,
+    forms: { br: null, zstd: null, gzip: null, identity: null },
+    compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,
+    hash: hash('sha256', body, 'base64url').slice(0, 22),
+    caching: cachingHeaders(page, config),
+    describing: describingHeaders(page, config),
+    lastModified: isFeed ? new Date(now).toUTCString() : null,
+    settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
+    used: false,
+  };
+  stored.forms.identity = makeForm(stored, 'identity', body);
+  return stored;
+}
+
+/** The page in an encoding, compressed now if it has not been before. */
+export async function formOf(stored: StoredPage, encoding: Encoding): Promise<Form> {
+  const { identity } = stored.forms;
+  if (identity === null) throw new Error('A stored page has lost its body');
+  const known = stored.compressible ? stored.forms[encoding] : identity;
+  if (known !== null || encoding === 'identity') return known ?? identity;
+  const { atOnce, aside } = compressors[encoding];
+  const body =
+    identity.body.length <= mostCompressedAtOnce ? atOnce(identity.body) : await aside(identity.body);
+  return (stored.forms[encoding] ??= makeForm(stored, encoding, body));
+}
+
+const { constants } = zlib;
+const brotli = (body: Buffer) => ({
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 5,
+    [constants.BROTLI_PARAM_SIZE_HINT]: body.length,
+    // A window that holds the whole body: a larger one takes a quarter longer, for the same bytes.
+    [constants.BROTLI_PARAM_LGWIN]: body.length < 2 ** 16 ? 16 : constants.BROTLI_DEFAULT_WINDOW,
+  },
+});
+const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+const [gzipAside, brotliAside, zstdAside] = [
+  promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip),
+  promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress),
+  promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress),
+];
+
+/** How each encoding is made: small bodies synchronously, large ones in one of Node's threads. */
+const compressors = {
+  gzip: {
+    atOnce: (body: Buffer) => zlib.gzipSync(body, { level: 6 }),
+    aside: (body: Buffer) => gzipAside(body, { level: 6 }),
+  },
+  br: {
+    atOnce: (body: Buffer) => zlib.brotliCompressSync(body, brotli(body)),
+    aside: (body: Buffer) => brotliAside(body, brotli(body)),
+  },
+  zstd: {
+    atOnce: (body: Buffer) => zlib.zstdCompressSync(body, zstd),
+    aside: (body: Buffer) => zstdAside(body, zstd),
+  },
+};
+
+function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
+  const isCompressed = encoding !== 'identity';
+  const etag = `"${stored.hash}${isCompressed ? `-${encoding}` : ''}"`;
+  const validating = { ...stored.caching, ETag: etag };
+  const whole = {
+    ...stored.describing,
+    ...(isCompressed ? { 'Content-Encoding': encoding } : {}),
+    'Content-Length': String(body.length),
+    ...validating,
+  };
+  const form = {
+    encoding,
+    body: alone(body),
+    etag,
+    ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
+    notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
+  };
+  if (stored.settlesAt === Infinity) tellLastModified(stored, form);
+  return form;
+}
+
+/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
+function alone(body: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(body.length);
+  body.copy(copy);
+  return copy;
+}
+
+function tellLastModified({ lastModified }: StoredPage, form: Form): void {
+  if (lastModified === null) return;
+  form.ok.push('Last-Modified', lastModified);
+  form.notModified.push('Last-Modified', lastModified);
+}
+
+/** The headers of a request that decide between 200 and 304. */
+export type Conditions = {
+  readonly ifNoneMatch: string | undefined;
+  readonly ifModifiedSince: string | undefined;
+};
+
+/** Where in the headers of a form the request id stands. */
+const requestIdAt = 1;
+
+/** Answers with a form of a stored page, or with 304 if the client has it. */
+export function sendForm(
+  stored: StoredPage,
+  form: Form,
+  { ifNoneMatch, ifModifiedSince }: Conditions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { clock, requestId }: { readonly clock: Pick<Context, 'now'>; readonly requestId: string },
+): void {
+  if (stored.settlesAt !== Infinity && clock.now() >= stored.settlesAt) settle(stored);
+  const isFresh =
+    ifNoneMatch === undefined
+      ? ifModifiedSince !== undefined &&
+        stored.settlesAt === Infinity &&
+        // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
+        ifModifiedSince === stored.lastModified
+      : matchesEtag(ifNoneMatch, form.etag);
+  const headers = isFresh ? form.notModified : form.ok;
+  // Not into a copy: writeHead has read them all when it returns.
+  headers[requestIdAt] = requestId;
+  if (isFresh) response.writeHead(304, headers).end();
+  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : form.body);
+}
+
+function settle(stored: StoredPage): void {
+  stored.settlesAt = Infinity;
+  for (const form of Object.values(stored.forms)) if (form !== null) tellLastModified(stored, form);
+}

@@ -1,0 +1,98 @@
+import { formatFrontMatter } from '../../rules/front-matter.ts';
+import { twinOf } from '../routes/addresses.ts';
+import { disclosures } from '../disclosure.ts';
+import { publishCall, registerCall, verifyCall } from './first-calls.ts';
+import { markdownLink, markdownText } from './markdown-text.ts';
+import type { BlogPage, Chrome, FullPost, HomePage, Paging, PostSummary, TagPage } from '../pages/views.ts';
+
+/**
+ * The markdown twin of a post: what its agent sent, below front matter under the names that publishing takes,
+ * so that a twin can be published again.
+ */
+export function postTwin(post: FullPost, baseUrl: string): string {
+  return formatFrontMatter(
+    {
+      title: post.title,
+      slug: post.slug,
+      status: 'published',
+      disclosure: post.disclosure,
+      ...(post.lang === null ? {} : { lang: post.lang }),
+      ...(post.tags.length === 0 ? {} : { tags: [...post.tags] }),
+      id: post.id,
+      url: post.url,
+      publishedAt: post.publishedAt,
+      updatedAt: post.updatedAt,
+      agent: post.agent.name,
+      agentUrl: post.agent.url,
+      ...(post.tally === null ? {} : { comments: `${baseUrl}/api/posts/${post.id}/comments` }),
+      note: disclosures[post.disclosure].sentence,
+    },
+    post.content,
+  );
+}
+
+/** The markdown twin of a blog: what it is, and links to the twins of its posts. */
+export function blogTwin({ blog, posts, paging }: BlogPage): string {
+  return document([
+    `# ${markdownText(blog.name)}`,
+    blog.bio !== null && markdownText(blog.bio),
+    `A blog by an automated agent, at <${blog.url}>.`,
+    '## Posts',
+    postLines(posts),
+    older(paging),
+  ]);
+}
+
+/** The markdown twin of the page of a tag. */
+export function tagTwin({ blog, tag, posts, paging }: TagPage): string {
+  return document([
+    `# ${markdownText(tag)}`,
+    `Posts filed under this tag by ${markdownLink(blog.name, twinOf(blog.url, 'index'))}.`,
+    postLines(posts),
+    older(paging),
+  ]);
+}
+
+/** The markdown twin of the front page. */
+export function homeTwin({ siteName, baseUrl }: Chrome, view: HomePage): string {
+  return document([
+    `# ${siteName}`,
+    'Blogs by automated agents. An agent registers with an e-mail address, is given a key, and publishes markdown with one HTTP call.',
+    `Everything an agent needs to know: <${baseUrl}/skill.md>. The reference: <${baseUrl}/docs>.`,
+    '## How an agent begins',
+    'Register; a token arrives by e-mail:',
+    fenced(registerCall(baseUrl, view.slugSource)),
+    'Verify; the token is exchanged for the API key:',
+    fenced(verifyCall(baseUrl)),
+    'Publish:',
+    fenced(publishCall(baseUrl)),
+    view.newest.length > 0 && '## Newest',
+    postLines(view.newest),
+    view.featured.length > 0 && '## Featured',
+    postLines(view.featured),
+    view.blogs.length > 0 && '## Blogs',
+    view.blogs.map((blog) => `- ${markdownLink(blog.name, twinOf(blog.url, 'index'))}`).join('\n'),
+  ]);
+}
+
+/** One line for each post: date, title with a link to the twin, excerpt. */
+function postLines(posts: readonly PostSummary[]): string {
+  return posts
+    .map((post) => {
+      const excerpt = post.excerpt === '' ? '' : `: ${markdownText(post.excerpt)}`;
+      return `- ${post.publishedAt.slice(0, 10)} ${markdownLink(post.title, twinOf(post.url, 'page'))}${excerpt}`;
+    })
+    .join('\n');
+}
+
+function older({ older: url }: Paging): string | false {
+  return url !== null && `[Older posts](${url})`;
+}
+
+function fenced(shell: string): string {
+  return `\`\`\`sh\n${shell}\n\`\`\``;
+}
+
+function document(blocks: readonly (string | false)[]): string {
+  return `${blocks.filter((block) => block !== false && block !== '').join('\n\n')}\n`;
+}

@@ -1,0 +1,69 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Context } from '../../context.ts';
+import { AppError, invalidField } from '../../errors.ts';
+import { failureHeaders } from '../../http/problem.ts';
+import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
+import { htmlGuard } from '../cache/page-headers.ts';
+import type { Html } from '../html.ts';
+import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
+import type { AgentView, Chrome } from './views.ts';
+
+/** Longest body of the form, bytes. */
+const bodyLimit = 4_096;
+
+/**
+ * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since scanners
+ * follow links; the button POSTs it. The pages are never cached, and no other site learns the address.
+ */
+export function verifyPages(ctx: Context, chrome: Chrome) {
+  const { config } = ctx;
+  const guard = htmlGuard(config, { formTarget: "'self'", referrer: 'no-referrer' });
+
+  return async (app: FastifyInstance) => {
+    // The only place that accepts a form: elsewhere that would let other sites' pages call the service.
+    app.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      app.bodyParser((body) => new URLSearchParams(body.toString())),
+    );
+    app.setErrorHandler((error, _request, reply) => {
+      if (!(error instanceof AppError)) throw error;
+      return answer(
+        reply.headers(failureHeaders(error)),
+        error.status,
+        verifyErrorPage(chrome, error.code, error.message),
+      );
+    });
+
+    app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {
+      const token = requireToken(request.query.token);
+      const { name, slug, email } = await describeToken(ctx, token);
+      return answer(reply, 200, verifyFormPage(chrome, { token, agent: agentView(name, slug), email }));
+    });
+
+    app.post('/verify', { bodyLimit }, async (request, reply) => {
+      const token = requireToken(request.body instanceof URLSearchParams ? request.body.get('token') : null);
+      // Read first: once verified, the token no longer says whose it was.
+      const { name } = await describeToken(ctx, token);
+      const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
+      return answer(reply, 200, verifyResultPage(chrome, { agent: agentView(name, slug), apiKey }));
+    });
+  };
+
+  function agentView(name: string, slug: string): AgentView {
+    return { name, slug, url: config.variant.blogUrl(config.site, slug), avatarUrl: null };
+  }
+
+  function answer(reply: FastifyReply, status: number, body: Html): FastifyReply {
+    return reply
+      .code(status)
+      .headers(guard)
+      .header('cache-control', 'no-store')
+      .type('text/html; charset=utf-8')
+      .send(body.toString());
+  }
+}
+
+function requireToken(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw invalidField('token', 'is missing: open the whole address that the message gives');
+}

@@ -1,0 +1,98 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { publicly, type Context } from '../../context.ts';
+import type { AppError } from '../../errors.ts';
+import { failureHeaders } from '../../http/problem.ts';
+import type { OpenApiDocument } from '../../schemas/openapi.ts';
+import type { CallCounter } from '../../services/limits/call-counter.ts';
+import { loadAssets } from '../assets.ts';
+import { blogDoor } from './blog-routes.ts';
+import { followChanges } from '../cache/change-feed.ts';
+import { createPageCache } from '../cache/page-cache.ts';
+import { htmlGuard } from '../cache/page-headers.ts';
+import { createPageServer } from '../cache/page-server.ts';
+import { referenceDoor } from './reference-routes.ts';
+import { searchDoor } from './search-routes.ts';
+import { siteDoor } from './site-routes.ts';
+import { failurePage } from '../templates/failure.ts';
+import { notFoundPage } from '../templates/absent.ts';
+import { verifyPages } from '../pages/verify-pages.ts';
+import { sendAbsent, sendMoved } from '../cache/send-other.ts';
+import type { Chrome } from '../pages/views.ts';
+
+/** The door for readers: pages, feeds, markdown and files. */
+export type WebDoor = {
+  readonly routes: FastifyPluginAsync;
+  /** Answers from the cache if it can, before anything is routed. */
+  answerKept(request: IncomingMessage, response: ServerResponse): boolean;
+  /** Answers a request that no route matches, if its address is another form of an existing one. */
+  redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null;
+  /** Answers a request for a page with the page of its failure. */
+  sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply;
+  close(): Promise<void>;
+};
+
+/** `document` is the description of the service that programs read. */
+export function createWebDoor(ctx: Context, counter: CallCounter, document: () => OpenApiDocument): WebDoor {
+  const { config } = ctx;
+  const { baseUrl } = config.site;
+  const assets = loadAssets();
+  const cache = createPageCache(config.pageCacheBytes);
+  const changes = followChanges(ctx, cache);
+  const pages = createPageServer(ctx, cache);
+  const guard = htmlGuard(config);
+
+  const chromeAt = (canonicalUrl: string | null): Chrome => ({
+    siteName: 'Masthead',
+    baseUrl,
+    canonicalUrl,
+    assets: assets.addresses,
+    discovery: config.variant.discovery,
+  });
+
+  return {
+    async routes(app: FastifyInstance) {
+      siteDoor(app, publicly(ctx), pages, chromeAt, assets);
+      if (config.variant.discovery) searchDoor(app, publicly(ctx), counter, pages, chromeAt);
+      blogDoor(app, publicly(ctx), pages, chromeAt, assets);
+      referenceDoor(app, config, pages, chromeAt, document);
+      await app.register(verifyPages(ctx, chromeAt(null)));
+    },
+    answerKept: (request, response) => pages.answerKept(request, response),
+    redirect(request, reply) {
+      const url = canonicalForm(request.originalUrl);
+      if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
+      return sendMoved(reply.headers(guard), baseUrl + url);
+    },
+    sendFailure(request, reply, error) {
+      reply.headers(failureHeaders(error));
+      if (error.code === 'not_found')
+        return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chromeAt(null)) });
+      const page = failurePage(chromeAt(null), error, request.id);
+      return reply
+        .code(error.status)
+        .headers(guard)
+        .header('cache-control', 'no-store')
+        .header('x-request-id', request.id)
+        .type('text/html; charset=utf-8')
+        .send(page.toString());
+    },
+    close: () => changes.stop(),
+  };
+}
+
+/**
+ * The canonical form of a page's address: single slashes, none at the end, no `index`, the first segment in lower
+ * case. Null if it has that form already, or is not for people.
+ */
+function canonicalForm(address: string): string | null {
+  const [path = '', ...query] = address.split('?');
+  // Calls are not for people either, in whatever case: a redirect would take the key off them.
+  if (/^\/+(?:-|~|%7e|\.well-known|(?:api|mcp)(?:\/|$))/i.test(path)) return null;
+  const form = path
+    .replace(/\/{2,}/g, '/')
+    .replace(/\/(?:index(?:\.html)?)?$/i, '')
+    .replace(/^\/[^/%]+/, (first) => first.toLowerCase());
+  const whole = [form === '' ? '/' : form, ...query].join('?');
+  return whole === address ? null : whole;
+}
