@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +7,33 @@ import { threadEntries } from '../src/platform/thread-entry.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-if (import.meta.main) await buildProgram(join(root, 'dist'));
+if (import.meta.main) await (process.argv[2] === 'client' ? buildClient() : buildProgram(join(root, 'dist')));
+
+/** Writes `client/dist`: the SDK as modules with their types, and the agent's command line as few files. */
+async function buildClient(): Promise<void> {
+  const folder = join(root, 'client/dist');
+  rmSync(folder, { recursive: true, force: true });
+  execFileSync(
+    process.execPath,
+    [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'client')],
+    {
+      stdio: 'inherit',
+    },
+  );
+  await build({
+    absWorkingDir: root,
+    entryPoints: { 'masthead-agent': 'client/src/cli.ts' },
+    outdir: folder,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    bundle: true,
+    splitting: true,
+    chunkNames: 'chunks/[hash]',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+}
 
 /**
  * Writes the program as it is published into `folder`, which is emptied: JavaScript in few files. Dependencies are

@@ -363,15 +363,3 @@ export function invalidField(field: string, message: string, hint?: string): App
 export function internalError(): AppError {
   return new AppError('internal_error', catalogue.internal_error.example.detail);
 }
-
-/** A start (or a command) that cannot work: shown to the operator as one line, exit code 1. */
-export class StartError extends Error {
-  /** What programs are told beside the message; at least a `code`, where it says more than that it failed. */
-  readonly facts: Readonly<Record<string, unknown>>;
-
-  constructor(message: string, facts: Readonly<Record<string, unknown>> = {}) {
-    super(message);
-    this.name = 'StartError';
-    this.facts = facts;
-  }
-}

@@ -74,6 +74,25 @@ describe('a folder imports only from below', () => {
   }
 });
 
+test('the client package holds nothing of the server but pure rules', () => {
+  const client = fileURLToPath(new URL('../client/src', import.meta.url));
+  const outside = readdirSync(client, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .flatMap((path) =>
+      [...readFileSync(join(client, path), 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)]
+        .map(([, to = '']) => normalize(join(dirname(path), to)))
+        .filter((to) => to.startsWith('../../src/'))
+        .map((to) => `${path} imports ${to.slice('../../src/'.length)}`),
+    );
+  assert.ok(outside.length > 0);
+  assert.deepEqual(
+    outside.filter(
+      (use) => !/^(commands|conform|terminal)\/.* imports (rules\/|mail\/stored-mail\.ts)/.test(use),
+    ),
+    [],
+  );
+});
+
 test('every folder is in the picture', () => {
   const picture = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8').split(/[\s,]+/);
   const folders = [...new Set(files.map(({ path, folder }) => (path === folder ? folder : `${folder}/`)))];

@@ -26,7 +26,7 @@ test('a call in a hint becomes a tool and a command that there are, and says wha
     const asTool = callsAsTools(`Now: ${call} lists.`);
     if (asTool !== `Now: ${call} lists.`) assert.equal(asTool, `Now: '${tool}' lists.`);
     if (asTool !== `Now: ${call} lists.`) assert.ok(tools.has(tool), tool);
-    const [, command] = /'masthead (\w+(?:[ -]\w+)*)/.exec(callsAsCommands(call)) ?? [];
+    const [, command] = /'masthead (\w+(?:[ -]\w+)*)/.exec(callsAsCommands('masthead', call)) ?? [];
     if (command !== undefined) commands.add(command);
   }
   assert.ok(commands.size > 5);
@@ -45,13 +45,17 @@ test('a call is known with an address, an id, a query and a body', () => {
     [`GET /api/posts/${id}/comments lists`, "'list_comments' lists", "'masthead comments' lists"],
     ['GET /api/openapi.json', 'GET /api/openapi.json', 'GET /api/openapi.json'],
   ] as const)
-    assert.deepEqual([callsAsTools(text), callsAsCommands(text)], [asTool, asCommand]);
+    assert.deepEqual([callsAsTools(text), callsAsCommands('masthead', text)], [asTool, asCommand]);
 });
 
 test('no hint of the catalogue names a call to one who cannot make it', () => {
   for (const code of errorCodes) {
     const { hint } = catalogue[code];
-    assert.doesNotMatch(callsAsCommands(hint), /\b(?:POST|DELETE|PATCH) \/api|GET \/api\/(?!openapi)/, code);
+    assert.doesNotMatch(
+      callsAsCommands('masthead', hint),
+      /\b(?:POST|DELETE|PATCH) \/api|GET \/api\/(?!openapi)/,
+      code,
+    );
     assert.doesNotMatch(callsAsTools(hint), /\b(?:GET|POST|DELETE|PATCH) \/api\/(?!openapi|re)/, code);
   }
 });

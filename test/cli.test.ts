@@ -11,7 +11,7 @@ import { runCommandLine } from '../src/cli/main.ts';
 import { loadConfig } from '../src/config/config.ts';
 import { settings } from '../src/config/settings.ts';
 import { createLog } from '../src/platform/log.ts';
-import { readNewestMail } from '../src/mail/folder.ts';
+import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { request } from './support/http.ts';

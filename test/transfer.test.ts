@@ -7,7 +7,7 @@ import { loadConfig } from '../src/config/config.ts';
 import { openWholePostgres } from '../src/db/postgres/postgres-whole.ts';
 import { openWholeSqlite } from '../src/db/sqlite/sqlite-whole.ts';
 import { createLog } from '../src/platform/log.ts';
-import { readNewestMail } from '../src/mail/folder.ts';
+import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { startServer } from '../src/server.ts';
 import { addComment, vote } from '../src/services/community/engagement.ts';

@@ -1,6 +1,6 @@
 import type { SecretPolicy } from '../process/instance-secret.ts';
 import type { OpenContext } from '../process/open-context.ts';
-import type { Terminal } from './command.ts';
+import type { Terminal } from '../../client/src/terminal/command.ts';
 
 /**
  * Runs what an operator asked for on the database itself, beside any server that runs on it: never brings the

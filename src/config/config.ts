@@ -1,10 +1,11 @@
+import { StartError } from '../rules/start-error.ts';
 import { createPrivateKey } from 'node:crypto';
 import { isIP, isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 import { trustProxyFault } from '../rules/client-address.ts';
-import { readAgentSettings, type AgentSettings } from './agent.ts';
 import { parseSender, parseSmtpUrl, urlEncoding } from './mail-settings.ts';
-import { createReader, quoted, split, type Environment, type Reader } from './reader.ts';
+import { createReader, split, type Environment, type Reader } from './reader.ts';
+import { quoted } from '../rules/text.ts';
 import { settingNames, type SettingName } from './settings.ts';
 import { canonicalHost, isLoopback } from '../rules/hosts.ts';
 import { logLevels, type LogLevel } from '../platform/log.ts';
@@ -71,7 +72,7 @@ type MailConfig = {
 };
 
 /** The settings cannot be used. `faults` has a line for each one, with an example; none holds a secret. */
-export class ConfigError extends Error {
+export class ConfigError extends StartError {
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[]) {
@@ -134,11 +135,6 @@ export function withPort(config: Config, port: number): Config {
   const put = (address: string): string => address.replace(/:0$/, `:${port}`);
   const site = { baseUrl: put(config.site.baseUrl), blogDomain: put(config.site.blogDomain) };
   return frozen({ ...config, port, site });
-}
-
-/** What the commands of an agent take from the environment. Throws StartError. */
-export function loadAgentSettings(env: Environment = process.env): AgentSettings {
-  return readAgentSettings(env);
 }
 
 /** Warnings about variables that look like a misspelt setting (`BASEURL`); their values are not read. */

@@ -1,5 +1,5 @@
 import { isLoopback } from '../rules/hosts.ts';
-import { quoted } from './reader.ts';
+import { quoted } from '../rules/text.ts';
 
 /** The sender of all mail, taken apart. */
 export type Sender = { readonly name: string; readonly address: string; readonly host: string };

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { quoted } from '../rules/text.ts';
 import { settings, type Setting, type SettingName } from './settings.ts';
 
 /** Variables by name. */
@@ -84,9 +85,4 @@ export function createReader(env: Environment, cwd: string) {
 /** The items of a comma-separated value. */
 export function split(value: string | null): string[] {
   return (value ?? '').split(',').flatMap((item) => item.trim() || []);
-}
-
-/** A value for a message: on one line, and cut. */
-export function quoted(value: string): string {
-  return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }

@@ -1,5 +1,5 @@
 import { sql, type QueryExecutorProvider } from 'kysely';
-import { StartError } from '../errors.ts';
+import { StartError } from '../rules/start-error.ts';
 import { migrations } from './migrations/list.ts';
 import type { Migration, Spelling } from './migrations/types.ts';
 

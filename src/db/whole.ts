@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely';
-import { StartError } from '../errors.ts';
+import { StartError } from '../rules/start-error.ts';
 import type { SearchIndex } from './full-text.ts';
 import type { Spelling } from './migrations/types.ts';
 import type { Tables } from './tables.ts';

@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as delay } from 'node:timers/promises';
-import { StartError } from '../errors.ts';
+import { StartError } from '../rules/start-error.ts';
 import type { Log } from '../platform/log.ts';
 
 /** Milliseconds until a worker that died is replaced: twice as many for each one in a row that did not last. */

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../db/database.ts';
 import { openSqlite } from '../db/sqlite/sqlite.ts';
-import { StartError } from '../errors.ts';
+import { StartError } from '../rules/start-error.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/secret-check.ts';
 

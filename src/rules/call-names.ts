@@ -25,8 +25,8 @@ export function callsAsTools(text: string): string {
 }
 
 /** A text for one who uses the command line. */
-export function callsAsCommands(text: string): string {
-  return renamed(text, ({ command }) => (command === undefined ? null : `'masthead ${command}'`));
+export function callsAsCommands(program: string, text: string): string {
+  return renamed(text, ({ command }) => (command === undefined ? null : `'${program} ${command}'`));
 }
 
 /** @param rename of a call and what follows it, ` with {…}` or nothing; null leaves both as they are. */

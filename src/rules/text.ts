@@ -40,6 +40,11 @@ export function printable(text: string, longest: number): string {
   return shown.length < text.length ? `${escaped}…` : escaped;
 }
 
+/** A value for a message: on one line, and cut. */
+export function quoted(value: string): string {
+  return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+}
+
 /**
  * Which character the text may not hold, as a predicate; null if none. Refused are NUL, lone surrogates,
  * the other control characters (C0, DEL, C1) and noncharacters, which no XML feed could carry. Line endings,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
-import { StartError } from '../errors.ts';
+import { StartError } from '../rules/start-error.ts';
 import { areTermsLeft, eraseTerms } from '../services/upkeep/erasure.ts';
 import { farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 import { repeat } from './repeat.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '../../client/src/index.ts';
-import { readNewestMail } from '../../src/mail/folder.ts';
+import { readNewestMail } from '../../src/mail/stored-mail.ts';
 import type { OpenApiDocument } from '../../src/schemas/openapi.ts';
 import { fuzz, populate } from '../support/fuzz.ts';
 import { request } from '../support/http.ts';

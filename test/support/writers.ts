@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MastheadError, createClient, type MastheadClient } from '../../client/src/index.ts';
-import { readNewestMail } from '../../src/mail/folder.ts';
+import { readNewestMail } from '../../src/mail/stored-mail.ts';
 
 /** Settings of a server whose writers are not held up by limits. */
 export const unlimited = {

@@ -1,7 +1,7 @@
 import type { AgentRecord } from '../../services/community/moderation.ts';
-import { jsonOption, UsageError, type Call, type Command } from '../command.ts';
+import { jsonOption, UsageError, type Call, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
-import { table } from '../table.ts';
+import { table } from '../../../client/src/terminal/table.ts';
 
 const list: Command = {
   name: 'admin agents list',

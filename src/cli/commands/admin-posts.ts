@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts';
-import { StartError } from '../../errors.ts';
-import { jsonOption, shown, type Command } from '../command.ts';
+import { StartError } from '../../rules/start-error.ts';
+import { jsonOption, shown, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
 
 const postNaming = 'The post is named by its id or by its address.';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { StartError } from '../../errors.ts';
-import { jsonOption, type Command } from '../command.ts';
+import { StartError } from '../../rules/start-error.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 export const backup: Command = {
   name: 'backup',

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { AppError, StartError } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import type { Finding } from '../../services/upkeep/examination.ts';
-import { jsonOption, type Command } from '../command.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
-import { table } from '../table.ts';
+import { table } from '../../../client/src/terminal/table.ts';
 
 /** Free space below which somebody should look, bytes. */
 const littleSpace = 1024 ** 3;

@@ -1,5 +1,5 @@
-import { StartError } from '../../errors.ts';
-import { jsonOption, type Command } from '../command.ts';
+import { StartError } from '../../rules/start-error.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 /** How long a message to an address is waited for, ms. */
 const patience = 3_000;
@@ -22,7 +22,7 @@ export const mail: Command = {
   },
   async run({ env, has, value, out, outJson }) {
     const { loadConfig } = await import('../../config/config.ts');
-    const { awaitNewestMail } = await import('../../mail/folder.ts');
+    const { awaitNewestMail } = await import('../../mail/stored-mail.ts');
     const { dir, smtpUrl } = loadConfig(env).mail;
     const to = value('to');
     const wait = to === null || smtpUrl !== null ? 0 : patience;

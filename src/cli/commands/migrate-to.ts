@@ -1,6 +1,6 @@
 import type { Config, DatabaseConfig } from '../../config/config.ts';
-import { jsonOption, type Command } from '../command.ts';
-import { table } from '../table.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
+import { table } from '../../../client/src/terminal/table.ts';
 
 export const migrateTo: Command = {
   name: 'migrate-to',

@@ -1,4 +1,4 @@
-import { jsonOption, type Command } from '../command.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 export const migrate: Command = {
   name: 'migrate',

@@ -1,4 +1,4 @@
-import { jsonOption, type Command } from '../command.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
 
 /** Posts between two lines that say how far it is. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { StartError } from '../../errors.ts';
-import { jsonOption, type Command } from '../command.ts';
+import { StartError } from '../../rules/start-error.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 export const restore: Command = {
   name: 'restore',

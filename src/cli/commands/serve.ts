@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { Log } from '../../platform/log.ts';
 import type { RunningServer } from '../../server.ts';
 import { programVersion } from '../../platform/version.ts';
-import type { Call, Command } from '../command.ts';
+import type { Call, Command } from '../../../client/src/terminal/command.ts';
 
 /** Milliseconds that stopping may take. */
 const stopWithin = 10_000;
@@ -97,12 +97,15 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
 /** One of several: its supervisor prints the block, and tells it when to stop. */
 async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
   const { startServer } = await import('../../server.ts');
-  const { faultText } = await import('../fault.ts');
+  const [{ failureText }, { foreseen }] = await Promise.all([
+    import('../../../client/src/terminal/program.ts'),
+    import('../foreseen.ts'),
+  ]);
   let server: RunningServer;
   try {
     server = await startServer(config, { existing: call.has('existing'), log });
   } catch (error) {
-    await supervisor.report({ fault: faultText(error) });
+    await supervisor.report({ fault: failureText(foreseen(error)) });
     process.exit(1);
   }
   // From a terminal, or when all of a control group is told to stop, the same is said more than once.

@@ -1,5 +1,5 @@
-import { jsonOption, type Command } from '../command.ts';
-import { table } from '../table.ts';
+import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
+import { table } from '../../../client/src/terminal/table.ts';
 
 export const showConfig: Command = {
   name: 'config',

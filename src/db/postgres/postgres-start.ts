@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql, type Kysely } from 'kysely';
 import type { DatabaseConfig } from '../../config/config.ts';
-import { StartError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import type { Log } from '../../platform/log.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';
 import {

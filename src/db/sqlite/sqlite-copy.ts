@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StartError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import { migrationsAfter } from '../migrate.ts';
 import { markerFile, writeMarker } from './instance-marker.ts';
 import { sqliteCode } from './sqlite.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { StartError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import type { Log } from '../../platform/log.ts';
 import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
-import { StartError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import { openSqlite, sqliteSpelling } from './sqlite.ts';
 import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';

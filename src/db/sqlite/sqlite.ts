@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect, sql } from 'kysely';
-import { AppError, StartError } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import type { Spelling } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { runAtOnce } from '../prepared.ts';

@@ -5,7 +5,7 @@ import { migrate, requireUpToDate } from '../../db/migrate.ts';
 import { markKey } from '../../db/sqlite/sqlite-marks.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
-import { StartError } from '../../errors.ts';
+import { StartError } from '../../rules/start-error.ts';
 import { processGoneAfter } from './maintenance.ts';
 import { searchEntry } from '../lists/search-index.ts';
 

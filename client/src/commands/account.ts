@@ -1,7 +1,7 @@
-import { callsAsCommands } from '../../rules/call-names.ts';
-import { StartError } from '../../errors.ts';
-import { UsageError, type Call, type Command } from '../command.ts';
-import { table } from '../table.ts';
+import { callsAsCommands } from '../../../src/rules/call-names.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
+import { UsageError, type Call, type Command } from '../terminal/command.ts';
+import { table } from '../terminal/table.ts';
 import { serviceOptions, withService, type Connection } from './connection.ts';
 import { keyFile, readKey, storeKey } from './keys.ts';
 import { readStandardInput } from './standard-input.ts';
@@ -34,7 +34,7 @@ const register: Command = {
       if (call.has('json')) return call.outJson(answer);
       tellWarnings(call, answer.warnings);
       call.out(`${answer.message}\nThe agent is '${answer.agent.slug}' at ${url}.`);
-      call.out(`With the token from the mail: masthead verify <token>${urlOption(call)}`);
+      call.out(`With the token from the mail: ${call.program} verify <token>${urlOption(call)}`);
     });
   },
 };
@@ -64,7 +64,7 @@ const verify: Command = {
 const login: Command = {
   name: 'login',
   summary: 'Keep an API key that you have already, for later commands; it comes by standard input.',
-  details: ['From a file: masthead login < key-file'],
+  details: (program) => [`From a file: ${program} login < key-file`],
   operands: [],
   options: { replace: keepingOptions.replace, ...serviceOptions },
   async run(call) {
@@ -95,7 +95,7 @@ const recover: Command = {
       if (token === null) {
         const answer = await connection.client.recover(email ?? '');
         if (call.has('json')) return call.outJson(answer);
-        return call.out(callsAsCommands(answer.message));
+        return call.out(callsAsCommands(call.program, answer.message));
       }
       await refuseToForget(call, connection);
       const answer = await connection.client.confirmRecovery(await tokenOf(token));

@@ -1,5 +1,5 @@
-import type { MastheadClient, OwnPost, Status } from '../../../client/src/index.ts';
-import { UsageError, type Call, type Command } from '../command.ts';
+import type { MastheadClient, OwnPost, Status } from '../index.ts';
+import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { serviceOptions, withService } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
 import { createPublishReport } from './publish-report.ts';
@@ -61,6 +61,7 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   const isUnchanged = call.has('force') ? async () => null : await createUnchanged(client, work);
   const interrupt = onInterrupt();
   const publisher = createPublisher(client, {
+    program: call.program,
     status: work.status,
     dryRun: call.has('dry-run'),
     wait: !call.has('no-wait'),

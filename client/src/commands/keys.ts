@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyFileName } from '../../rules/agent-key-file.ts';
-import { StartError } from '../../errors.ts';
+import { keyFileName } from '../../../src/rules/agent-key-file.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
 
 /** Where the key for the service at this origin is kept. */
 export function keyFile(configDir: string, origin: string): string {

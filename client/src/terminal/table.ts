@@ -1,4 +1,4 @@
-import { printable } from '../rules/text.ts';
+import { printable } from '../../../src/rules/text.ts';
 
 /** Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. */
 export function table(rows: readonly (readonly string[])[], longest = 200): string {

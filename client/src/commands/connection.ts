@@ -4,13 +4,12 @@ import {
   MastheadError,
   type MastheadClient,
   type RetryOptions,
-} from '../../../client/src/index.ts';
-import { callsAsCommands } from '../../rules/call-names.ts';
-import { loadAgentSettings } from '../../config/config.ts';
-import { serviceOrigin, type AgentSettings } from '../../config/agent.ts';
-import { StartError } from '../../errors.ts';
-import { printable } from '../../rules/text.ts';
-import { jsonOption, type Call, type Option } from '../command.ts';
+} from '../index.ts';
+import { callsAsCommands } from '../../../src/rules/call-names.ts';
+import { loadAgentSettings, serviceOrigin, type AgentSettings } from './settings.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
+import { printable } from '../../../src/rules/text.ts';
+import { jsonOption, type Call, type Option } from '../terminal/command.ts';
 import { keyFile, readKey } from './keys.ts';
 
 /** Options of every command that calls a service. */
@@ -48,33 +47,33 @@ export async function withService<T>(
     return await run(await connect(call, options));
   } catch (error) {
     if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
-    throw new StartError(failureText(error), failureFacts(error));
+    throw new StartError(failureText(call.program, error), failureFacts(call.program, error));
   }
 }
 
 /** A failure as a person or agent should read it: every fault, and the next step. */
-export function failureText(error: Error): string {
+export function failureText(program: string, error: Error): string {
   if (!(error instanceof MastheadError)) return printable(error.message, 500);
   const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
   // With a single fault the detail already tells it.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
-  const hint = error.code === 'invalid_input' ? null : hintFor(error);
-  return [callsAsCommands(error.detail), ...faults, ...wait, ...(hint === null ? [] : [hint])]
+  const hint = error.code === 'invalid_input' ? null : hintFor(program, error);
+  return [callsAsCommands(program, error.detail), ...faults, ...wait, ...(hint === null ? [] : [hint])]
     .map((line) => printable(line, 500))
     .join('\n');
 }
 
 /** The service's own hints name calls; where a command does the same, it is named. */
-function hintFor({ code, hint }: MastheadError): string | null {
-  if (code === 'unauthorized') return 'For a new key: masthead recover --email <address>';
-  return hint === null ? null : callsAsCommands(hint);
+function hintFor(program: string, { code, hint }: MastheadError): string | null {
+  if (code === 'unauthorized') return `For a new key: ${program} recover --email <address>`;
+  return hint === null ? null : callsAsCommands(program, hint);
 }
 
 /** The same for programs. */
-export function failureFacts(error: Error): Record<string, unknown> {
+export function failureFacts(program: string, error: Error): Record<string, unknown> {
   if (!(error instanceof MastheadError)) return { success: false, code: 'no_answer', error: error.message };
   const { code, status, detail, errors, retryable, retryAfter, requestId } = error;
-  const hint = hintFor(error);
+  const hint = hintFor(program, error);
   return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
 }
 
@@ -98,7 +97,7 @@ async function connect(call: Call, { key, retry = impatient }: ConnectionOptions
   if (key === 'required' && apiKey === null) {
     throw new StartError(
       `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir, url)}. ` +
-        'To get one: masthead register, then masthead verify. To keep one that you have: masthead login. ' +
+        `To get one: ${call.program} register, then ${call.program} verify. To keep one that you have: ${call.program} login. ` +
         'For another service: --url or MASTHEAD_URL.',
       { code: 'no_key' },
     );

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Status } from '../../../client/src/index.ts';
+import type { Status } from '../index.ts';
 import { writePrivateFile } from './keys.ts';
 
 /** What was published of one file. */

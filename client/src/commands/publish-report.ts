@@ -1,5 +1,5 @@
-import { printable } from '../../rules/text.ts';
-import type { Call } from '../command.ts';
+import { printable } from '../../../src/rules/text.ts';
+import type { Call } from '../terminal/command.ts';
 import { duration } from './connection.ts';
 import type { Document } from './documents.ts';
 import type { Outcome, Publisher, Stop } from './publisher.ts';

@@ -1,4 +1,4 @@
-import { printable } from '../rules/text.ts';
+import { printable } from '../../../src/rules/text.ts';
 
 /** `specification`: what the protocol asks of everyone. `contract`: what this service decided where that is silent. */
 type Level = 'specification' | 'contract';

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
-import { uuidPattern } from '../rules/secrets.ts';
+import { uuidPattern } from '../../../src/rules/secrets.ts';
 import { Mismatch, shownValue, Skipped } from './check.ts';
 
 /** One answer, as it came. */

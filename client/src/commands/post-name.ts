@@ -1,7 +1,7 @@
-import type { MastheadClient } from '../../../client/src/index.ts';
-import { StartError } from '../../errors.ts';
-import { uuidPattern } from '../../rules/secrets.ts';
-import { shown } from '../command.ts';
+import type { MastheadClient } from '../index.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
+import { uuidPattern } from '../../../src/rules/secrets.ts';
+import { shown } from '../terminal/command.ts';
 
 /** How commands say what a post may be named by. */
 export const postNaming = 'A post is named by its id or its address; one of your own also by its slug.';

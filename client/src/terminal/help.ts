@@ -1,17 +1,18 @@
 import { helpOption, type Command, type Option } from './command.ts';
+import type { Program } from './program.ts';
 import { table } from './table.ts';
 
 /** Help about one command. */
-export function commandHelp(command: Command): string {
+export function commandHelp({ name: program }: Program, command: Command): string {
   const operands = command.operands.map((name) => ` <${name}>`).join('');
   const required = Object.entries(command.options).filter(([, option]) => option.required === true);
   const must = required.map(([name, option]) => ` ${written(name, option)}`).join('');
   const options = Object.entries({ ...command.options, ...helpOption });
   return [
-    `Usage: masthead ${command.name}${operands}${must}${options.length > required.length ? ' [options]' : ''}`,
+    `Usage: ${program} ${command.name}${operands}${must}${options.length > required.length ? ' [options]' : ''}`,
     '',
     command.summary,
-    ...(command.details ?? []),
+    ...(typeof command.details === 'function' ? command.details(program) : (command.details ?? [])),
     '',
     'Options:',
     indented(options.map(([name, option]) => [written(name, option), option.meaning])),
@@ -20,27 +21,24 @@ export function commandHelp(command: Command): string {
 
 /** Help about the commands whose names begin with `prefix`, or all, under their titles. */
 export function listHelp(
+  { name: program, title, closing }: Program,
   groups: readonly (readonly [title: string, commands: readonly Command[]])[],
   prefix: string,
 ): string {
   const usage = ({ name, operands }: Command) =>
     [name, ...operands.map((operand) => `<${operand}>`)].join(' ');
   const width = Math.max(...groups.flatMap(([, commands]) => commands.map((each) => usage(each).length)));
-  const list = groups.flatMap(([title, commands]) => [
-    ...(prefix === '' ? ['', `${title}:`] : []),
+  const list = groups.flatMap(([heading, commands]) => [
+    ...(prefix === '' ? ['', `${heading}:`] : []),
     ...commands.map((each) => `  ${usage(each).padEnd(width)}  ${each.summary}`),
   ]);
   return [
     ...(prefix === ''
-      ? [
-          'Masthead, a blog publishing service for automated agents.',
-          '',
-          'Usage: masthead <command> [options]',
-        ]
-      : [`Commands of masthead ${prefix}:`, '']),
+      ? [title, '', `Usage: ${program} <command> [options]`]
+      : [`Commands of ${program} ${prefix}:`, '']),
     ...list,
     '',
-    'masthead <command> --help tells more. Settings are environment variables: masthead config shows them.',
+    closing,
   ].join('\n');
 }
 

@@ -1,9 +1,9 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { StartError } from '../../errors.ts';
-import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../rules/front-matter.ts';
-import { postSlugFromTitle } from '../../rules/slug.ts';
-import { shown } from '../command.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
+import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../../src/rules/front-matter.ts';
+import { postSlugFromTitle } from '../../../src/rules/slug.ts';
+import { shown } from '../terminal/command.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
 
 /** A markdown document that is to become a post. */

@@ -1,7 +1,7 @@
-import type { OwnPost } from '../../../client/src/index.ts';
-import { formatFrontMatter } from '../../rules/front-matter.ts';
-import { UsageError, type Command } from '../command.ts';
-import { table } from '../table.ts';
+import type { OwnPost } from '../index.ts';
+import { formatFrontMatter } from '../../../src/rules/front-matter.ts';
+import { UsageError, type Command } from '../terminal/command.ts';
+import { table } from '../terminal/table.ts';
 import { plainText, serviceOptions, withService } from './connection.ts';
 import { postIdOf, postNaming } from './post-name.ts';
 

@@ -1,11 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  MastheadConnectionError,
-  MastheadError,
-  type MastheadClient,
-  type Status,
-} from '../../../client/src/index.ts';
-import { StartError } from '../../errors.ts';
+import { MastheadConnectionError, MastheadError, type MastheadClient, type Status } from '../index.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
 import { failureFacts, failureText } from './connection.ts';
 import type { Document } from './documents.ts';
 import { publishHash, type Published } from './publish-state.ts';
@@ -36,6 +31,8 @@ export type Stop =
   | { readonly why: 'failure'; readonly text: string; readonly facts: Record<string, unknown> };
 
 export type PublisherOptions = {
+  /** The program's name, for what a failure says to type next. */
+  readonly program: string;
   readonly status: Status | undefined;
   readonly dryRun: boolean;
   /** Waits as `Retry-After` says, else stops. */
@@ -111,7 +108,10 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
           if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
           if (passes(error)) continue;
           if (stop !== null) return null;
-          const failure = { text: failureText(error), facts: failureFacts(error) };
+          const failure = {
+            text: failureText(options.program, error),
+            facts: failureFacts(options.program, error),
+          };
           if (error instanceof MastheadConnectionError || fatal.includes(error.code)) {
             stop = { why: 'failure', ...failure };
             return null;

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { nearest } from '../rules/suggest.ts';
-import { printable } from '../rules/text.ts';
+import { nearest } from '../../../src/rules/suggest.ts';
+import { printable } from '../../../src/rules/text.ts';
 
 /** One command of the program: what it takes, and what it does. */
 export type Command = {
@@ -9,7 +9,7 @@ export type Command = {
   /** One line for the list of commands. */
   readonly summary: string;
   /** Further lines for its own help. */
-  readonly details?: readonly string[];
+  readonly details?: readonly string[] | ((program: string) => readonly string[]);
   /** Names of the values that must follow, in order; where the last ends in `…`, one or more. */
   readonly operands: readonly string[];
   readonly options: Readonly<Record<string, Option>>;
@@ -41,6 +41,8 @@ export type Terminal = {
 
 /** A command as it was typed. */
 export type Call = Terminal & {
+  /** The program's name, for lines that say what to type next. */
+  readonly program: string;
   readonly operand: (name: string) => string;
   /** All of them. */
   readonly operands: readonly string[];
@@ -69,6 +71,7 @@ export const jsonOption: Readonly<Record<string, Option>> = { json: { meaning: '
 
 /** Reads what follows the command's name. Throws UsageError. */
 export function parseCall(
+  program: string,
   command: Command,
   args: readonly string[],
   terminal: Terminal,
@@ -79,6 +82,7 @@ export function parseCall(
   if (!wantsHelp) checkComplete(command, given, operands);
   return {
     ...terminal,
+    program,
     wantsHelp,
     operands,
     operand: (name) => operands[command.operands.indexOf(name)] ?? '',

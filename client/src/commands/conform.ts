@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
-import { serviceOrigin } from '../../config/agent.ts';
-import type { Result } from '../../conform/check.ts';
-import type { TokenSource } from '../../conform/subject.ts';
-import { jsonOption, UsageError, type Call, type Command } from '../command.ts';
+import { serviceOrigin } from './settings.ts';
+import type { Result } from '../conform/check.ts';
+import type { TokenSource } from '../conform/subject.ts';
+import { jsonOption, UsageError, type Call, type Command } from '../terminal/command.ts';
 
 /** Milliseconds that a message may take to reach the folder. */
 const mailWithin = 30_000;
@@ -29,7 +29,7 @@ export const conform: Command = {
     ...jsonOption,
   },
   async run(call) {
-    const { runConformance } = await import('../../conform/run.ts');
+    const { runConformance } = await import('../conform/run.ts');
     const url = serviceOrigin(call.operand('url'), '<url>');
     const counts = call.value('level') ?? 'contract';
     if (counts !== 'specification' && counts !== 'contract') {
@@ -104,7 +104,7 @@ async function askPerson({ err }: Call, email: string): Promise<string | null> {
 
 /** The token in the newest message to this address, once there is one. */
 async function newestToken(dir: string, email: string): Promise<string | null> {
-  const { awaitNewestMail } = await import('../../mail/folder.ts');
+  const { awaitNewestMail } = await import('../../../src/mail/stored-mail.ts');
   const mail = await awaitNewestMail(dir, { holdingToken: true, to: email }, mailWithin);
   return mail?.token ?? null;
 }

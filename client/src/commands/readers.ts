@@ -1,5 +1,5 @@
-import type { Comment } from '../../../client/src/index.ts';
-import { UsageError, type Command } from '../command.ts';
+import type { Comment } from '../index.ts';
+import { UsageError, type Command } from '../terminal/command.ts';
 import { plainText, serviceOptions, withService } from './connection.ts';
 import { postIdOf, postNaming } from './post-name.ts';
 import { readStandardInput } from './standard-input.ts';
@@ -68,7 +68,7 @@ const comments: Command = {
 const deleteComment: Command = {
   name: 'comment delete',
   summary: 'Delete a comment of yours, or one on a post of yours.',
-  details: [postNaming, "A comment is named by its id, which 'masthead comments' shows."],
+  details: (program) => [postNaming, `A comment is named by its id, which '${program} comments' shows.`],
   operands: ['post', 'comment'],
   options: serviceOptions,
   async run(call) {

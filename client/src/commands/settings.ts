@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { StartError } from '../errors.ts';
-import { quoted, type Environment } from './reader.ts';
+import { StartError } from '../../../src/rules/start-error.ts';
+import { quoted } from '../../../src/rules/text.ts';
 
 /** What an agent's commands are told by the environment; they read none of the service's own settings. */
 export type AgentSettings = {
@@ -14,7 +14,9 @@ export type AgentSettings = {
 };
 
 /** Reads them. Throws StartError. */
-export function readAgentSettings(env: Environment): AgentSettings {
+export function loadAgentSettings(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): AgentSettings {
   const home = env['HOME'] || homedir();
   const configHome = env['XDG_CONFIG_HOME'] ?? '';
   return {

@@ -1,0 +1,11 @@
+import manifest from '../package.json' with { type: 'json' };
+import { agentCommands } from './commands/agent-commands.ts';
+import { runInTerminal } from './terminal/process.ts';
+
+await runInTerminal({
+  name: 'masthead-agent',
+  title: 'The command line for agents of Masthead, a blog publishing service for automated agents.',
+  closing: 'masthead-agent <command> --help tells more. MASTHEAD_URL names the service.',
+  version: () => manifest.version,
+  groups: { Commands: agentCommands },
+});
