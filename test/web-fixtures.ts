@@ -99,6 +99,7 @@ export function post(agent: AgentView, fields: PostFields): FullPost {
       'Between two and four in the morning the gauge at Lauwersoog fell eleven centimetres against every model of it. Nothing was broken.',
     tags: [],
     lang: null,
+    status: 'published',
     disclosure: 'ai-autonomous',
     publishedAt: '2025-11-20T06:12:44.120Z',
     updatedAt: '2025-11-20T06:12:44.120Z',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { HtmlValidate } from 'html-validate';
-import type { Disclosure } from '../src/db/tables.ts';
+import type { PostFieldValue } from '../src/rules/post-fields.ts';
 import { catalogue, type ErrorCode } from '../src/errors.ts';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { renderPost } from '../src/markdown/render.ts';
@@ -83,7 +83,7 @@ test('every page is one document with one heading of the first level, a main par
   }
 });
 
-const everyDisclosure: readonly Disclosure[] = [
+const everyDisclosure: readonly PostFieldValue<'disclosure'>[] = [
   'unspecified',
   'ai-autonomous',
   'ai-generated',

@@ -5,7 +5,7 @@ import {
   takeFirstHeading,
   type FrontMatterFields,
 } from '../rules/front-matter.ts';
-import { postProperties } from '../schemas/bodies.ts';
+import { postFieldNames, type PostFieldName } from '../rules/post-fields.ts';
 
 /**
  * The fields of a markdown body: its front matter, then the query parameters, which win. Without a title the
@@ -29,7 +29,7 @@ export function markdownFields(
     });
   }
   const given = Object.fromEntries(
-    Object.entries(query).filter(([name]) => Object.hasOwn(postProperties, name)),
+    Object.entries(query).filter(([name]) => postFieldNames.includes(name as PostFieldName)),
   );
   const fields: Record<string, unknown> = { ...withoutTwinFields(parsed.fields), ...given };
   if (fields['title'] !== undefined) return { ...fields, content: parsed.content };

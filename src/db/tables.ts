@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
+import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */
 type Timestamp = string;
@@ -81,21 +82,13 @@ type TokensTable = {
   sealed_key: string | null;
 };
 
-type PostsTable = {
+type PostsTable = PostColumns & {
   id: string;
   agent_id: string;
-  slug: string;
   /** The title that the slug was derived from; null where the author chose the slug. */
   derived_from: string | null;
-  title: string;
-  status: 'draft' | 'published';
-  excerpt: string;
   /** Whether the author gave the excerpt, so that new content does not replace it. */
   excerpt_given: number;
-  /** JSON array of strings. */
-  tags: string;
-  lang: string | null;
-  disclosure: Disclosure;
   /** Counts changes of the post: its ETag. */
   revision: number;
   created_at: Timestamp;
@@ -199,9 +192,6 @@ type ChangesTable = { seq: ColumnType<number, never, never>; tag: string; at: nu
 
 /** Running processes, by heartbeat. */
 type ProcessesTable = { id: string; seen_at: number };
-
-/** Who wrote a post, as its author discloses it. */
-export type Disclosure = 'unspecified' | 'ai-autonomous' | 'ai-generated' | 'ai-assisted' | 'none';
 
 export type AgentRow = Selectable<AgentsTable>;
 export type PostRow = Selectable<PostsTable>;

@@ -8,7 +8,7 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/answers.ts';
 import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
-import { agentSlug, since, status } from '../schemas/fields.ts';
+import { agentSlug, since, postField } from '../schemas/fields.ts';
 import { parseSince } from '../schemas/since.ts';
 import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
@@ -90,7 +90,7 @@ function listPostsTool(ctx: Context): Tool {
     annotations: reading,
     input: Type.Unsafe<PostsInput>(
       Type.Object({
-        status: Type.Optional(status("One's own posts, drafts or published. Needs the key.")),
+        status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
         since: Type.Optional(since()),
         ...everyones,
         ...paging(),

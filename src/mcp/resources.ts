@@ -1,7 +1,7 @@
 import type { ListResourcesResult, ReadResourceResult, Resource } from '@modelcontextprotocol/server';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { formatFrontMatter } from '../rules/front-matter.ts';
+import { postDocument } from '../rules/front-matter.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/lists/discovery.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
@@ -130,14 +130,8 @@ function nothing(): never {
 
 async function postMarkdown(ctx: Context, caller: Caller | null, id: string): Promise<Markdown> {
   const { post } = await readPost(caller === null ? publicly(ctx) : ctx, id, caller?.id ?? null);
-  const { title, slug, url, status, publishedAt, updatedAt, disclosure, tags, lang, agent, content } = post;
-  const fields = {
-    title,
-    slug,
-    status,
-    disclosure,
-    ...(lang === null ? {} : { lang }),
-    ...(tags.length === 0 ? {} : { tags }),
+  const { url, publishedAt, updatedAt, agent, content } = post;
+  const more = {
     id,
     url,
     ...(publishedAt === null ? {} : { publishedAt }),
@@ -145,7 +139,7 @@ async function postMarkdown(ctx: Context, caller: Caller | null, id: string): Pr
     agent: agent.name,
     agentUrl: agent.url,
   };
-  return { markdown: formatFrontMatter(fields, content), agentSlug: agent.slug };
+  return { markdown: postDocument({ ...post, excerpt: null }, content, more), agentSlug: agent.slug };
 }
 
 async function blogMarkdown(ctx: Context, slug: string): Promise<Markdown> {

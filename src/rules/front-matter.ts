@@ -1,3 +1,4 @@
+import { postFieldNames, type PostFieldValues } from './post-fields.ts';
 import { printable } from './text.ts';
 
 /** Fields of front matter: everything is a string, or a list of strings. */
@@ -30,9 +31,6 @@ export function parseFrontMatter(source: string): FrontMatter {
   }
 }
 
-/** Fields of a post: where one of them stands, front matter was meant. */
-const telling = ['title', 'slug', 'status', 'tags', 'lang', 'excerpt', 'disclosure'];
-
 /**
  * The fields of a post in front matter that a text begins with where none is read: whole, or without its first
  * line `---`. Null where there is none.
@@ -43,7 +41,8 @@ export function strayFrontMatter(text: string): { names: readonly string[]; isOp
   if (!isOpened && !/^[a-z]+[ \t]*:/i.test(source)) return null;
   const parsed = parseFrontMatter(isOpened ? source : `---\n${source}`);
   if (!parsed.ok) return null;
-  const names = Object.keys(parsed.fields).filter((name) => telling.includes(name.toLowerCase()));
+  const known: readonly string[] = postFieldNames;
+  const names = Object.keys(parsed.fields).filter((name) => known.includes(name.toLowerCase()));
   return names.length > 0 ? { names, isOpened } : null;
 }
 
@@ -54,6 +53,23 @@ export function formatFrontMatter(fields: Readonly<FrontMatterFields>, content: 
       `${key}: ${Array.isArray(value) ? `[${value.map(quoted).join(', ')}]` : quoted(value)}\n`,
   );
   return `---\n${lines.join('')}---\n\n${content}`;
+}
+
+/**
+ * A post as markdown below front matter that publishing takes back; `more` is what else is said of it there. An
+ * excerpt is to be given only where the author gave it: one made from the text would stay when that changes.
+ */
+export function postDocument(
+  fields: Partial<PostFieldValues>,
+  content: string,
+  more: Readonly<FrontMatterFields> = {},
+): string {
+  const given: FrontMatterFields = {};
+  for (const name of postFieldNames) {
+    const value = fields[name] ?? [];
+    if (value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
+  }
+  return formatFrontMatter({ ...given, ...more }, content);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { Variant } from '../variant.ts';
 import { answer, count, id, message, next, nullable, text, time, url } from './answer-parts.ts';
-import { disclosure, status } from './fields.ts';
+import { postField } from './fields.ts';
 
 const agentName = text('Name of the agent.', 'Ada Lovelace');
 const agentSlug = text('Slug of the agent.', 'ada');
@@ -38,7 +38,7 @@ const publishedPost = {
   id: id('post'),
   title: text('Title of the post.', 'On the Analytical Engine'),
   slug: text('Slug of the post.', 'on-the-analytical-engine'),
-  status: status('Whether the post is public.'),
+  status: postField('status', 'Whether the post is public.'),
   url: url('Public address of the post.', 'https://ada.masthead.example/on-the-analytical-engine'),
   publishedAt,
 };
@@ -86,7 +86,7 @@ const ownPost = {
     description: 'Tags in lower case.',
     examples: [['history', 'computing']],
   }),
-  disclosure: disclosure(),
+  disclosure: postField('disclosure'),
   createdAt: time('Creation.'),
   updatedAt: time('Latest change.'),
 };

@@ -1,4 +1,5 @@
-import { Type, type TProperties } from 'typebox';
+import { Type, type TOptional, type TProperties, type TUnsafe } from 'typebox';
+import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
 import type { Variant } from '../variant.ts';
 import {
   agentName,
@@ -9,15 +10,9 @@ import {
   bioOrNull,
   comment,
   content,
-  disclosure,
   dryRun,
   email,
-  excerpt,
-  lang,
-  postSlug,
-  status,
-  tags,
-  title,
+  postField,
   token,
 } from './fields.ts';
 import { publishRefusals } from './refusals.ts';
@@ -89,15 +84,9 @@ export const updateMeNames = {
 } as const;
 
 /** The fields of a post beside its content: also query parameters of a markdown body. */
-export const postProperties = {
-  title: Type.Optional(title()),
-  slug: Type.Optional(postSlug()),
-  status: Type.Optional(status()),
-  tags: Type.Optional(tags()),
-  lang: Type.Optional(lang()),
-  excerpt: Type.Optional(excerpt()),
-  disclosure: Type.Optional(disclosure()),
-};
+export const postProperties = Object.fromEntries(
+  postFieldNames.map((name) => [name, Type.Optional(postField(name))]),
+) as unknown as { [Name in PostFieldName]: TOptional<TUnsafe<PostFieldValue<Name>>> };
 
 /**
  * `POST /api/publish`. Nothing is required here: a new post needs title and content, one that exists keeps

@@ -1,6 +1,7 @@
-import { Type } from 'typebox';
+import { Type, type TSchema, type TUnsafe } from 'typebox';
 import { parseEmail } from '../rules/email.ts';
 import { isLoopback } from '../rules/hosts.ts';
+import { postFields, type PostField, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
 import {
   agentSlugFault,
   mendSlug,
@@ -95,18 +96,6 @@ export function agentSlug(description = 'Address of the blog: 3 to 63 of a-z, 0-
   });
 }
 
-/** A post's slug, as it is chosen. */
-export function postSlug() {
-  return text(withOffer(postSlugFault, postSlugFromTitle), {
-    description:
-      'Address of the post within its blog: 1 to 100 of a-z, 0-9 and hyphens. A post of the same agent and slug is updated.',
-    examples: ['on-the-analytical-engine'],
-    minLength: 1,
-    maxLength: 100,
-    pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
-  });
-}
-
 /** Characters of a text that another slug is made from: far more than any slug has. */
 const mostMended = 1_000;
 
@@ -168,16 +157,6 @@ const pictureFault: Rule = (value) => {
 const plainAddress =
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:[/?](?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?(?:#(?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?$/i;
 
-/** A post's title. */
-export function title() {
-  return text(line, {
-    description: 'Title of the post, on one line.',
-    examples: ['On the Analytical Engine'],
-    minLength: 1,
-    maxLength: 200,
-  });
-}
-
 /** A post's markdown. Its bytes are counted by the service, since too many are an error of another kind. */
 export function content() {
   return text((value) => controlFault(value, { multiline: true }), {
@@ -191,62 +170,43 @@ export function content() {
   });
 }
 
-/** Whether a post is public. */
-export function status(
-  description = 'Whether the post is public. A new post is a draft unless told otherwise.',
-) {
-  return Type.Enum(['draft', 'published'], {
-    type: 'string',
-    description,
-    examples: ['published'],
-  });
+/** The type of a field of a post. */
+export function postField<Name extends PostFieldName>(
+  name: Name,
+  description: string = postFields[name].description,
+): TUnsafe<PostFieldValue<Name>> {
+  return postFieldType({ ...postFields[name], description }) as unknown as TUnsafe<PostFieldValue<Name>>;
 }
 
-/** Labels of a post. */
-export function tags() {
-  const tag = text((value) => tagFault(normalizeTag(value)), {
-    description: 'One tag; stored in lower case.',
-    examples: ['history'],
-    minLength: 1,
-    maxLength: 40,
-  });
-  return Type.Array(tag, {
-    description: 'Up to 10 tags of 1 to 40 characters. An empty list removes them.',
-    examples: [['history', 'computing']],
-    maxItems: 10,
-  });
+function postFieldType(field: PostField): TSchema {
+  const { description, examples } = field;
+  const texts = { description, examples: examples as readonly string[] };
+  const textType = field.nullable === true ? textOrNull : text;
+  switch (field.kind) {
+    case 'line':
+      return textType(line, { ...texts, minLength: field.minLength, maxLength: field.maxLength });
+    case 'language':
+      return textType(languageTagFault, { ...texts, minLength: 2, maxLength: 35 });
+    case 'slug':
+      return textType(withOffer(postSlugFault, postSlugFromTitle), {
+        ...texts,
+        minLength: 1,
+        maxLength: 100,
+        pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
+      });
+    case 'tags':
+      return Type.Array(tag, { description, examples: [...examples], maxItems: 10 });
+    case 'choice':
+      return Type.Enum([...field.choices], { type: 'string', description, examples: [...examples] });
+  }
 }
 
-/** The language of a post. */
-export function lang() {
-  return textOrNull(languageTagFault, {
-    description: 'Language of the post as a BCP 47 tag. Null removes it.',
-    examples: ['en'],
-    minLength: 2,
-    maxLength: 35,
-  });
-}
-
-/** What lists and feeds show of a post. */
-export function excerpt() {
-  return textOrNull(line, {
-    description:
-      'What lists show of the post. Without one, or after null, it is the first 300 characters of the plain text.',
-    examples: ['Why the engine is more than a calculator.'],
-    minLength: 1,
-    maxLength: 300,
-  });
-}
-
-/** Who wrote a post. */
-export function disclosure() {
-  return Type.Enum(['unspecified', 'ai-autonomous', 'ai-generated', 'ai-assisted', 'none'], {
-    type: 'string',
-    description:
-      'Who wrote the post, shown to readers: ai-autonomous, ai-generated (a person prompted or reviewed it), ai-assisted, none (written by a person); unspecified is shown as published by an automated agent.',
-    examples: ['ai-autonomous'],
-  });
-}
+const tag = text((value) => tagFault(normalizeTag(value)), {
+  description: 'One tag; stored in lower case.',
+  examples: ['history'],
+  minLength: 1,
+  maxLength: 40,
+});
 
 /** A comment's text. */
 export function comment() {

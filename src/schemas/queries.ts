@@ -1,7 +1,7 @@
 import { Type, type TProperties } from 'typebox';
 import type { Variant } from '../variant.ts';
 import { postProperties } from './bodies.ts';
-import { agentSlug, dryRun, searchWords, since, status, token } from './fields.ts';
+import { agentSlug, dryRun, searchWords, since, postField, token } from './fields.ts';
 
 /** How many entries a page of a list has by default, and at most. */
 export const pageSizes = {
@@ -98,7 +98,7 @@ function postsQuery(variant: Variant, size: ReturnType<typeof limit>) {
       }
     : {};
   const properties = {
-    status: Type.Optional(status("One's own posts, drafts or published. Needs the key.")),
+    status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
     since: Type.Optional(since()),
     ...discovery,
     limit: Type.Optional(size),

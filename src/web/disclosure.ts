@@ -1,4 +1,4 @@
-import type { Disclosure } from '../db/tables.ts';
+import type { PostFieldValue } from '../rules/post-fields.ts';
 
 type DisclosureText = {
   /** The sentence that readers see before the text. */
@@ -13,7 +13,7 @@ type DisclosureText = {
 const sourceType = 'http://cv.iptc.org/newscodes/digitalsourcetype/';
 
 /** How each disclosure reads to people and to machines. */
-export const disclosures: Readonly<Record<Disclosure, DisclosureText>> = {
+export const disclosures: Readonly<Record<PostFieldValue<'disclosure'>, DisclosureText>> = {
   unspecified: { sentence: 'Published by an automated agent.', digitalSourceType: null },
   'ai-autonomous': {
     sentence: 'Written and published by an automated agent.',

@@ -1,5 +1,5 @@
 import type { OwnPost } from '../index.ts';
-import { formatFrontMatter } from '../../../src/rules/front-matter.ts';
+import { postDocument } from '../../../src/rules/front-matter.ts';
 import { UsageError, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/table.ts';
 import { plainText, serviceOptions, withService } from './connection.ts';
@@ -36,16 +36,8 @@ const get: Command = {
       const answer = await client.getPost(await postIdOf(client, call.operand('post')));
       if (call.has('json')) return call.outJson(answer);
       // Not the excerpt: one that was made from the text would stay when the text changes.
-      const { title, slug, status, tags, lang, disclosure, content } = answer.post;
-      const fields = {
-        title,
-        slug,
-        status,
-        disclosure,
-        ...(tags.length === 0 ? {} : { tags }),
-        ...(lang === null ? {} : { lang }),
-      };
-      call.out(plainText(formatFrontMatter(fields, content)).trimEnd());
+      const { post } = answer;
+      call.out(plainText(postDocument({ ...post, excerpt: null }, post.content)).trimEnd());
     });
   },
 };

@@ -7,7 +7,7 @@ import { lockAgent } from '../agents/agent-lock.ts';
 import { addToCounter } from '../counters.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
 import { removePost } from '../posts/post-store.ts';
-import { parseTags } from '../posts/post-views.ts';
+import { parseTags } from '../../rules/post-fields.ts';
 import { countComments } from './tallies.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { prepared } from '../../db/prepared.ts';
-import type { Disclosure } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { readPostFields, type PostFieldsRead } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 import { blogView, featuredPosts, listedPosts, type Blog } from './discovery.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
-import { author, parseTags, type Author, type AuthorColumns, type ListRow } from '../posts/post-views.ts';
+import { author, type Author, type AuthorColumns, type ListRow } from '../posts/post-views.ts';
 
 /** Comments on the page of a post, at most. The API has them all. */
 const commentsShown = 200;
@@ -17,19 +17,14 @@ type PageAuthor = Author & { readonly id: string; readonly avatarUrl: string | n
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<{
   id: string;
-  title: string;
-  slug: string;
   url: string;
-  excerpt: string;
-  tags: readonly string[];
-  lang: string | null;
-  disclosure: Disclosure;
   publishedAt: string;
   updatedAt: string;
   words: number;
   agent: PageAuthor;
   tally: Readonly<{ comments: number; upvotes: number; downvotes: number }> | null;
-}>;
+}> &
+  PostFieldsRead;
 
 /** The same with its text, as markdown and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
@@ -263,13 +258,8 @@ function pagePost(ctx: ReadContext, row: PagePostRow): PagePost {
     throw new AppError('internal_error', `The listed post ${row.id} has no time.`);
   return {
     id: row.id,
-    title: row.title,
-    slug: row.slug,
+    ...readPostFields(row),
     url: postUrl(ctx.config.variant, ctx.config.site, slug, row.slug),
-    excerpt: row.excerpt,
-    tags: parseTags(row.tags),
-    lang: row.lang,
-    disclosure: row.disclosure,
     publishedAt: row.published_at,
     updatedAt: row.updated_at,
     words: row.words,

@@ -3,7 +3,7 @@ import type { SearchFields } from '../../db/full-text.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { searchTerms, type Clause, type SearchQuery } from '../../rules/search-terms.ts';
-import { parseTags } from '../posts/post-views.ts';
+import { parseTags } from '../../rules/post-fields.ts';
 
 type Searched = Pick<PostRow, 'id' | 'title' | 'tags' | 'published_at'>;
 

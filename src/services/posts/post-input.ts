@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts';
-import type { Disclosure } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { strayFrontMatter, takeFirstHeading } from '../../rules/front-matter.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
+import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
@@ -11,16 +11,7 @@ import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 export const contentBytes = 512 * 1024;
 
 /** What a publish call sends, already checked by the door's schema; absent fields stay as they are. */
-export type PostFields = {
-  readonly title?: string;
-  readonly content?: string;
-  readonly status?: 'draft' | 'published';
-  readonly slug?: string;
-  readonly tags?: readonly string[];
-  readonly lang?: string | null;
-  readonly excerpt?: string | null;
-  readonly disclosure?: Disclosure;
-};
+export type PostFields = Partial<PostFieldValues> & { readonly content?: string };
 
 /** What was sent, cleaned and rendered. */
 export type PostInput = Omit<PostFields, 'content'> & {
@@ -39,23 +30,22 @@ export async function preparePost(
 ): Promise<{ sent: PostInput; warnings: string[] }> {
   const warnings: string[] = [];
   if (fields.content !== undefined) requireContentSize(fields.content);
-  const { title, slug, excerpt } = fields;
+  const { content: sentMarkdown, ...texts } = fields;
   // The slug that a title gives can show a key that the title does not.
-  const shownTitle = title === undefined ? [] : [title, postSlugFromTitle(title)];
-  await refuseLeakedKeys(ctx, { title: shownTitle, slug, tags: fields.tags, excerpt });
+  const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
+  await refuseLeakedKeys(ctx, { ...texts, ...shown });
   const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
   const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
   const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
-  if (fields.content === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
+  if (sentMarkdown === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
 
-  const sentContent = fields.content;
   const {
     content,
     keys,
     warnings: found,
     ...rendered
-  } = await ctx.renderer.renderPost(sentContent, agentId).catch(async (error: unknown) => {
-    await refuseLeakedKeys(ctx, { content: sentContent });
+  } = await ctx.renderer.renderPost(sentMarkdown, agentId).catch(async (error: unknown) => {
+    await refuseLeakedKeys(ctx, { content: sentMarkdown });
     throw error;
   });
   await refuseKeys(ctx, 'content', keys);

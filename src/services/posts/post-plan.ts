@@ -4,6 +4,7 @@ import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { excerptOf } from '../../markdown/parse/text.ts';
+import { mergePostFields, postFieldNames, type PostFieldName } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { requireOwnPost } from './find-post.ts';
@@ -39,47 +40,24 @@ export async function planPost(
   agent: AgentRow,
   { postId, sent, preconditions }: SaveInput,
 ): Promise<Plan> {
-  const {
-    post: existing,
-    slug,
-    derivedFrom,
-  } = postId === null ? await target(ctx, agent.id, sent) : await ownTarget(ctx, agent.id, postId, sent);
+  const target =
+    postId === null ? await findTarget(ctx, agent.id, sent) : await ownTarget(ctx, agent.id, postId, sent);
+  const { post: existing, slug } = target;
   checkPreconditions(preconditions, existing && etag(existing, agent));
   if (!existing) requireForCreation(sent, slug);
   const now = timestamp(ctx.now());
-  const status = sent.status ?? existing?.status ?? 'draft';
-  const publishedAt = existing?.published_at ?? (status === 'published' ? now : null);
-  const listedAt = status === 'published' && agent.listed_at !== null ? publishedAt : null;
+  const stored = existing ?? newPost(ctx, agent.id, now);
+  const next: PostRow = {
+    ...stored,
+    ...mergePostFields(sent, existing),
+    slug,
+    derived_from: target.derivedFrom,
+    ...(await chooseExcerpt(ctx, existing, sent)),
+    ...(sent.rendered && rendering(sent.rendered)),
+  };
+  Object.assign(next, publication(agent, existing, next, now));
   const contentChanged =
     sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
-  const { excerpt, given } = await chooseExcerpt(ctx, existing, sent);
-  const next: PostRow = {
-    id: existing?.id ?? uuidv7(ctx.now()),
-    agent_id: agent.id,
-    slug,
-    derived_from: derivedFrom,
-    title: sent.title ?? existing?.title ?? '',
-    status,
-    excerpt,
-    excerpt_given: given,
-    tags: sent.tags ? JSON.stringify(sent.tags) : (existing?.tags ?? '[]'),
-    lang: sent.lang === undefined ? (existing?.lang ?? null) : sent.lang,
-    disclosure: sent.disclosure ?? existing?.disclosure ?? 'unspecified',
-    revision: existing?.revision ?? 0,
-    created_at: existing?.created_at ?? now,
-    updated_at: existing?.updated_at ?? now,
-    published_at: publishedAt,
-    listed_at: listedAt,
-    featured_at: existing?.featured_at ?? null,
-    // Nobody can vote before the first publication; after it, votes maintain the rank.
-    hot_rank: existing?.published_at ? existing.hot_rank : publishedAt === null ? 0 : hotRank(0, publishedAt),
-    comment_count: existing?.comment_count ?? 0,
-    upvotes: existing?.upvotes ?? 0,
-    downvotes: existing?.downvotes ?? 0,
-    words: sent.rendered?.words ?? existing?.words ?? 0,
-    content_bytes: sent.rendered?.bytes ?? existing?.content_bytes ?? 0,
-    renderer_version: sent.rendered ? rendererVersion : (existing?.renderer_version ?? rendererVersion),
-  };
   const changed = !existing || contentChanged || authored.some((column) => existing[column] !== next[column]);
   if (!changed) return { existing, next: existing, changed, contentChanged, former: null };
   checkQuota(ctx, agent, existing, next);
@@ -89,6 +67,48 @@ export async function planPost(
     changed,
     contentChanged,
     former: existing?.slug === slug ? null : await findFormer(ctx, agent.id, slug),
+  };
+}
+
+/** What its author does not decide, in a post that is not stored yet. */
+function newPost(
+  ctx: ReadContext,
+  agentId: string,
+  now: string,
+): Omit<PostRow, PostFieldName | 'excerpt_given'> {
+  return {
+    id: uuidv7(ctx.now()),
+    agent_id: agentId,
+    derived_from: null,
+    revision: 0,
+    created_at: now,
+    updated_at: now,
+    published_at: null,
+    listed_at: null,
+    featured_at: null,
+    hot_rank: 0,
+    comment_count: 0,
+    upvotes: 0,
+    downvotes: 0,
+    words: 0,
+    content_bytes: 0,
+    renderer_version: rendererVersion,
+  };
+}
+
+function rendering({ words, bytes }: NonNullable<PostInput['rendered']>) {
+  return { words, content_bytes: bytes, renderer_version: rendererVersion };
+}
+
+/** Times and rank of the post: nobody can vote before the first publication; after it, votes maintain the rank. */
+function publication(agent: AgentRow, existing: PostRow | null, { status, hot_rank }: PostRow, now: string) {
+  const isPublic = status === 'published';
+  const published_at = existing?.published_at ?? (isPublic ? now : null);
+  const isFirst = published_at !== null && !existing?.published_at;
+  return {
+    published_at,
+    listed_at: isPublic && agent.listed_at !== null ? published_at : null,
+    hot_rank: isFirst ? hotRank(0, published_at) : hot_rank,
   };
 }
 
@@ -108,16 +128,7 @@ const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: strin
 );
 
 /** Columns that an author decides: the post is changed when one of them is. */
-const authored = [
-  'slug',
-  'title',
-  'status',
-  'excerpt',
-  'excerpt_given',
-  'tags',
-  'lang',
-  'disclosure',
-] as const;
+const authored = [...postFieldNames, 'excerpt_given'] as const;
 
 type Target = { readonly post: PostRow | null; readonly slug: string; readonly derivedFrom: string | null };
 
@@ -126,7 +137,7 @@ type Target = { readonly post: PostRow | null; readonly slug: string; readonly d
  * post of another title that happens to have the derived slug is never touched, and the new one gets the
  * derived slug with a hash of its title, by which the next call with this title finds it.
  */
-async function target(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
+async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
   if (slug !== undefined) {
     const post = await findBySlug(ctx, agentId, slug);
     return { post, slug, derivedFrom: post?.derived_from ?? null };
@@ -211,19 +222,19 @@ async function chooseExcerpt(
   ctx: ReadContext,
   existing: PostRow | null,
   { excerpt, rendered }: PostInput,
-): Promise<{ excerpt: string; given: number }> {
-  if (typeof excerpt === 'string' && excerpt !== '') return { excerpt, given: 1 };
+): Promise<Pick<PostRow, 'excerpt' | 'excerpt_given'>> {
+  if (typeof excerpt === 'string' && excerpt !== '') return { excerpt, excerpt_given: 1 };
   const keepsOwn = existing !== null && existing.excerpt_given === 1 && excerpt === undefined;
-  if (keepsOwn) return { excerpt: existing.excerpt, given: 1 };
-  if (rendered) return { excerpt: rendered.excerpt, given: 0 };
-  if (!existing) return { excerpt: '', given: 0 };
-  if (existing.excerpt_given === 0) return { excerpt: existing.excerpt, given: 0 };
+  if (keepsOwn) return { excerpt: existing.excerpt, excerpt_given: 1 };
+  if (rendered) return { excerpt: rendered.excerpt, excerpt_given: 0 };
+  if (!existing) return { excerpt: '', excerpt_given: 0 };
+  if (existing.excerpt_given === 0) return { excerpt: existing.excerpt, excerpt_given: 0 };
   const body = await ctx.db
     .selectFrom('post_bodies')
     .select('text')
     .where('post_id', '=', existing.id)
     .executeTakeFirst();
-  return { excerpt: excerptOf(body?.text ?? ''), given: 0 };
+  return { excerpt: excerptOf(body?.text ?? ''), excerpt_given: 0 };
 }
 
 function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null, next: PostRow): void {

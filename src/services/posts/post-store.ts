@@ -8,9 +8,10 @@ import { addToCounter } from '../counters.ts';
 import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './post-input.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
-import { etag, parseTags, summary, type PostSummary } from './post-views.ts';
+import { etag, summary, type PostSummary } from './post-views.ts';
 import { checkPreconditions, type Preconditions } from './preconditions.ts';
 import { indexChange } from '../lists/search-index.ts';
+import { parseTags } from '../../rules/post-fields.ts';
 
 /** A post as a call left it. */
 export type Saved = {

@@ -1,5 +1,11 @@
 import type { ReadContext } from '../../context.ts';
-import type { AgentRow, Disclosure, PostRow } from '../../db/tables.ts';
+import type { AgentRow, PostRow } from '../../db/tables.ts';
+import {
+  postFieldNames,
+  readPostFields,
+  type PostColumns,
+  type PostFieldsRead,
+} from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 
 /** A post as publishing answers it. */
@@ -13,15 +19,7 @@ export type PostSummary = Readonly<{
 }>;
 
 /** A post in a list of its author's own. */
-export type OwnPost = PostSummary &
-  Readonly<{
-    excerpt: string;
-    tags: string[];
-    disclosure: Disclosure;
-    lang: string | null;
-    createdAt: string;
-    updatedAt: string;
-  }>;
+export type OwnPost = PostSummary & PostFieldsRead & Readonly<{ createdAt: string; updatedAt: string }>;
 
 /** The author as public lists name it. */
 export type Author = Readonly<{ name: string; slug: string; url: string }>;
@@ -37,14 +35,8 @@ export type SummaryRow = Pick<PostRow, 'id' | 'title' | 'slug' | 'status' | 'pub
 /** Columns of a list, with the author's. */
 export const listColumns = [
   'posts.id',
-  'posts.title',
-  'posts.slug',
-  'posts.status',
+  ...postFieldNames.map((name) => `posts.${name}` as const),
   'posts.published_at',
-  'posts.excerpt',
-  'posts.tags',
-  'posts.lang',
-  'posts.disclosure',
   'posts.created_at',
   'posts.updated_at',
   'posts.comment_count',
@@ -58,18 +50,8 @@ export const authorColumns = ['agents.name as author_name', 'agents.slug as auth
 export const authorColumnsWithRevision = [...authorColumns, 'agents.revision as author_revision'] as const;
 
 export type ListRow = SummaryRow &
-  Pick<
-    PostRow,
-    | 'excerpt'
-    | 'tags'
-    | 'lang'
-    | 'disclosure'
-    | 'created_at'
-    | 'updated_at'
-    | 'comment_count'
-    | 'upvotes'
-    | 'downvotes'
-  >;
+  PostColumns &
+  Pick<PostRow, 'created_at' | 'updated_at' | 'comment_count' | 'upvotes' | 'downvotes'>;
 export type AuthorColumns = { author_name: string; author_slug: string | null };
 
 export function summary(ctx: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
@@ -87,10 +69,7 @@ export function summary(ctx: ReadContext, agentSlug: string, row: SummaryRow): P
 export function ownPost(ctx: ReadContext, agentSlug: string, row: ListRow): OwnPost {
   return {
     ...summary(ctx, agentSlug, row),
-    excerpt: row.excerpt,
-    tags: parseTags(row.tags),
-    lang: row.lang,
-    disclosure: row.disclosure,
+    ...readPostFields(row),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -112,11 +91,6 @@ export function author(ctx: ReadContext, agent: { name: string; slug: string }):
 
 export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvotes'>): Tally {
   return { upvotes, downvotes, score: upvotes - downvotes };
-}
-
-/** Tags as stored, a JSON array. */
-export function parseTags(stored: string): string[] {
-  return stored === '[]' ? [] : (JSON.parse(stored) as string[]);
 }
 
 /**

@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
-import { formatFrontMatter } from '../../rules/front-matter.ts';
+import { postDocument } from '../../rules/front-matter.ts';
+import { readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
-import { parseTags, summary } from '../posts/post-views.ts';
+import { summary } from '../posts/post-views.ts';
 import type { TarEntry } from './tar.ts';
 
 /** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */
@@ -52,15 +53,8 @@ async function* posts({ db }: ReadContext, agentId: string): AsyncGenerator<Expo
 
 /** A post under the names that publishing takes, and what else is known about it. */
 function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarEntry {
-  const tags = parseTags(post.tags);
-  const fields = {
-    title: post.title,
-    slug: post.slug,
-    status: post.status,
-    disclosure: post.disclosure,
-    ...(post.lang === null ? {} : { lang: post.lang }),
-    ...(tags.length === 0 ? {} : { tags }),
-    ...(post.excerpt_given === 0 ? {} : { excerpt: post.excerpt }),
+  const { excerpt, ...fields } = readPostFields(post);
+  const more = {
     id: post.id,
     url: summary(ctx, agentSlug, post).url,
     createdAt: post.created_at,
@@ -69,7 +63,11 @@ function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarE
   };
   return {
     name: `posts/${post.slug}.md`,
-    content: formatFrontMatter(fields, post.content),
+    content: postDocument(
+      { ...fields, ...(post.excerpt_given === 1 ? { excerpt } : {}) },
+      post.content,
+      more,
+    ),
     changedAt: Date.parse(post.updated_at),
   };
 }

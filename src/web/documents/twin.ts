@@ -1,4 +1,4 @@
-import { formatFrontMatter } from '../../rules/front-matter.ts';
+import { postDocument } from '../../rules/front-matter.ts';
 import { twinOf } from '../routes/addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
@@ -10,25 +10,17 @@ import type { BlogPage, Chrome, FullPost, HomePage, Paging, PostSummary, TagPage
  * so that a twin can be published again.
  */
 export function postTwin(post: FullPost, baseUrl: string): string {
-  return formatFrontMatter(
-    {
-      title: post.title,
-      slug: post.slug,
-      status: 'published',
-      disclosure: post.disclosure,
-      ...(post.lang === null ? {} : { lang: post.lang }),
-      ...(post.tags.length === 0 ? {} : { tags: [...post.tags] }),
-      id: post.id,
-      url: post.url,
-      publishedAt: post.publishedAt,
-      updatedAt: post.updatedAt,
-      agent: post.agent.name,
-      agentUrl: post.agent.url,
-      ...(post.tally === null ? {} : { comments: `${baseUrl}/api/posts/${post.id}/comments` }),
-      note: disclosures[post.disclosure].sentence,
-    },
-    post.content,
-  );
+  const { id, url, publishedAt, updatedAt, agent, tally, content } = post;
+  return postDocument({ ...post, excerpt: null }, content, {
+    id,
+    url,
+    publishedAt,
+    updatedAt,
+    agent: agent.name,
+    agentUrl: agent.url,
+    ...(tally === null ? {} : { comments: `${baseUrl}/api/posts/${id}/comments` }),
+    note: disclosures[post.disclosure].sentence,
+  });
 }
 
 /** The markdown twin of a blog: what it is, and links to the twins of its posts. */

@@ -1,4 +1,4 @@
-import type { Disclosure } from '../../db/tables.ts';
+import type { PostFieldsRead } from '../../rules/post-fields.ts';
 import type { SnippetPart } from '../../rules/search-snippet.ts';
 
 /** What every page of one installation shares, and where the page itself is. */
@@ -40,15 +40,9 @@ export type BlogView = AgentView & {
 };
 
 /** A published post in a list. */
-export type PostSummary = {
+export type PostSummary = PostFieldsRead & {
   readonly id: string;
-  readonly title: string;
-  readonly slug: string;
   readonly url: string;
-  readonly excerpt: string;
-  readonly tags: readonly string[];
-  readonly lang: string | null;
-  readonly disclosure: Disclosure;
   readonly publishedAt: string;
   readonly updatedAt: string;
   /** Words of the text, as the renderer counts them. */
