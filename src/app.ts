@@ -15,7 +15,7 @@ import { createAddressReader } from './rules/client-address.ts';
 import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
-import { mcpDoor } from './mcp/routes.ts';
+import { mcpRoutes } from './mcp/routes.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
 import { smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
@@ -31,7 +31,7 @@ import {
 } from './http/target.ts';
 import { readOnAfterAnswer } from './http/unread-body.ts';
 import { prefersJson } from './web/cache/negotiation.ts';
-import { createWebDoor, type WebDoor } from './web/routes/routes.ts';
+import { createWebRoutes, type WebRoutes } from './web/routes/routes.ts';
 
 /** The state of the process, as the probes report it. */
 export type Health = {
@@ -53,7 +53,7 @@ const stallTimeout = 4_000;
 /** The whole HTTP side: the instance that the server listens with. */
 export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
   const reference = createReference(ctx.config);
-  const web = createWebDoor(ctx, parts.counter, () => reference.document());
+  const web = createWebRoutes(ctx, parts.counter, () => reference.document());
   const app = Fastify({
     logger: false,
     genReqId: newRequestId,
@@ -98,7 +98,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     const preflight = openToAll(request, reply);
     if (preflight) return preflight;
     requireOurHost(ctx.config, request.raw, request.originalUrl);
-    // A malformed call of the API counts, so that door refuses it.
+    // A malformed call of the API counts, so the API refuses it.
     if (!isApi(request.originalUrl)) requireWellFormed(request.raw, request.originalUrl);
     return undefined;
   });
@@ -115,7 +115,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
     );
   };
   await app.register(apiRoutes(ctx, parts.counter, reference), { prefix: '/api' });
-  await app.register(mcpDoor(ctx, parts.counter));
+  await app.register(mcpRoutes(ctx, parts.counter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
   answerRequests(app, ctx.config, web);
@@ -154,12 +154,12 @@ function endStalled(socket: Socket): void {
 }
 
 /** A kept page is sent before anything is routed, which costs about as much as a bare server. */
-function answerRequests(app: FastifyInstance, config: Config, web: WebDoor): void {
+function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): void {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     // It came after the last that is answered: its client is to repeat it, and could not learn that it was done.
     if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
-    if (web.answerKept(request, response)) return;
+    if (web.answerCached(request, response)) return;
     if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
     app.routing(request, response);
   };
@@ -191,7 +191,7 @@ function addProbes(app: FastifyInstance, ctx: Context, { health }: AppParts): vo
 /** Every failure ends here, and is answered as a page or as JSON by its address. */
 function fail(
   ctx: Context,
-  web: WebDoor,
+  web: WebRoutes,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,

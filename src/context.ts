@@ -29,14 +29,14 @@ export type WriteContext = ReadContext & {
    * For an answer that acknowledges what an earlier call has stored: holds it back until that is as safe as
    * what this operation would write itself.
    */
-  confirm(): Promise<void>;
+  confirmDurable(): Promise<void>;
   /** Notes that cached answers carrying this tag are out of date once the operation commits. */
   changed(tag: ChangeTag): void;
   /** Notes that the outbox has something to send once the operation commits. */
   mailQueued(): void;
 };
 
-/** Everything the doors and workers use. */
+/** Everything the interfaces and workers use. */
 export type Context = ReadContext & {
   readonly engine: Engine;
   readonly renderer: Renderer;

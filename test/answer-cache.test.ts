@@ -11,7 +11,7 @@ test('an answer is kept until anybody commits a change', () => {
   let version = 1;
   const cache = createAnswerCache({ contentVersion: () => version }, 10_000);
   assert.equal(cache.get('/a'), undefined);
-  cache.put('/a', answer('one'), cache.moment());
+  cache.put('/a', answer('one'), cache.generation());
   assert.equal(cache.get('/a')?.body.toString(), 'one');
   version = 2;
   assert.equal(cache.get('/a'), undefined);
@@ -21,7 +21,7 @@ test('an answer that was made while something changed is not kept', () => {
   let version = 1;
   const cache = createAnswerCache({ contentVersion: () => version }, 10_000);
   cache.get('/a');
-  const moment = cache.moment();
+  const moment = cache.generation();
   version = 2;
   cache.get('/b');
   cache.put('/a', answer('old'), moment);
@@ -31,17 +31,17 @@ test('an answer that was made while something changed is not kept', () => {
 test('nothing is kept where the database cannot tell of changes', () => {
   const cache = createAnswerCache({ contentVersion: () => null }, 10_000);
   cache.get('/a');
-  cache.put('/a', answer('one'), cache.moment());
+  cache.put('/a', answer('one'), cache.generation());
   assert.equal(cache.get('/a'), undefined);
 });
 
 test('kept answers stay within their memory, however many addresses are asked for', () => {
   const cache = createAnswerCache({ contentVersion: () => 1 }, 10_000);
   cache.get('/0');
-  for (let i = 0; i < 100; i++) cache.put(`/${i}`, answer('x'.repeat(1000)), cache.moment());
+  for (let i = 0; i < 100; i++) cache.put(`/${i}`, answer('x'.repeat(1000)), cache.generation());
   const kept = Array.from({ length: 100 }, (_, i) => cache.get(`/${i}`)).filter((found) => found);
   assert.ok(kept.length > 0 && kept.length < 10, `${kept.length} are kept`);
-  cache.put('/large', answer('x'.repeat(5000)), cache.moment());
+  cache.put('/large', answer('x'.repeat(5000)), cache.generation());
   assert.equal(cache.get('/large'), undefined);
 });
 

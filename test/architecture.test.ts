@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createApp } from '../src/app.ts';
 import { createCallCounter } from '../src/services/limits/call-counter.ts';
-import { operations } from '../src/services/operations.ts';
+import { writes } from '../src/services/writes.ts';
 import { reservedAgentSlugs } from '../src/rules/slug.ts';
 import { describeInstances } from './support/instance.ts';
 
@@ -174,10 +174,10 @@ describe('the code', () => {
 
   test('lists every write operation under its name', () => {
     const declared = files.flatMap(({ code }) =>
-      [...code.matchAll(/= operation\(\s*'([^']+)'/g)].map(([, name = '']) => name),
+      [...code.matchAll(/= defineWrite\(\s*'([^']+)'/g)].map(([, name = '']) => name),
     );
     assert.ok(declared.length > 20);
-    assert.deepEqual([...operations.keys()].toSorted(), declared.toSorted());
+    assert.deepEqual([...writes.keys()].toSorted(), declared.toSorted());
   });
 });
 

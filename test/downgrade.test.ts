@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
-import { StartError } from '../src/rules/start-error.ts';
+import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
 import { masthead } from './support/command-line.ts';

@@ -10,7 +10,7 @@ import { startServer } from '../src/server.ts';
 import { followChanges } from '../src/web/cache/change-feed.ts';
 import { createPageCache, type PageCache } from '../src/web/cache/page-cache.ts';
 import type { PageTag } from '../src/web/cache/page.ts';
-import { formOf, storePage } from '../src/web/cache/stored-page.ts';
+import { representationOf, storePage } from '../src/web/cache/stored-page.ts';
 import { request, rawRequest } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
@@ -24,7 +24,7 @@ function page(body: string, tags: readonly PageTag[] = []) {
 test('a page takes no more memory than its bytes, in any encoding', async () => {
   const stored = page('A page. '.repeat(1_000));
   for (const encoding of ['identity', 'br', 'gzip', 'zstd'] as const) {
-    const { body } = await formOf(stored, encoding);
+    const { body } = await representationOf(stored, encoding);
     assert.equal(body.buffer.byteLength, body.length, encoding);
   }
 });
@@ -43,10 +43,10 @@ test('a page is forgotten when something that it shows changes, and no other is'
   ];
   for (const [changed, kept] of cases) {
     const cache = createPageCache(1e6);
-    cache.put('post', page('p', ['post:1', 'agent:1']), cache.moment());
-    cache.put('blog', page('b', ['agent:1', 'post:2']), cache.moment());
-    cache.put('home', page('h', ['post:*']), cache.moment());
-    cache.put('site', page('s', ['site']), cache.moment());
+    cache.put('post', page('p', ['post:1', 'agent:1']), cache.generation());
+    cache.put('blog', page('b', ['agent:1', 'post:2']), cache.generation());
+    cache.put('home', page('h', ['post:*']), cache.generation());
+    cache.put('site', page('s', ['site']), cache.generation());
     cache.drop(changed);
     const left = ['blog', 'home', 'post', 'site'].filter((key) => cache.get(key) !== undefined);
     assert.deepEqual(left, kept, changed.join());
@@ -62,12 +62,12 @@ test('a page that was being read while something that it shows changed is not ke
     [() => cache.clear(), false],
   ];
   for (const [meanwhile, isKept] of cases) {
-    const since = cache.moment();
+    const since = cache.generation();
     meanwhile(cache);
     cache.put('post', page('old', ['post:1']), since);
     assert.equal(cache.get('post') !== undefined, isKept, String(meanwhile));
   }
-  cache.put('post', page('new', ['post:1']), cache.moment());
+  cache.put('post', page('new', ['post:1']), cache.generation());
   assert.ok(cache.get('post'));
 });
 
@@ -87,8 +87,8 @@ test('the cache keeps to its bounds, what is asked for stays longest, and what i
   assert.ok(most > 20 && most * 5_000 <= 200_000, `${most} kept`);
   cache.drop(['agent:1']);
   assert.equal(kept(), 0);
-  cache.put('hot', page('x'.repeat(10_000), ['agent:1']), cache.moment());
-  for (let i = 0; i < 1_000; i++) cache.put(`cold-${i}`, page('y'.repeat(5_000)), cache.moment());
+  cache.put('hot', page('x'.repeat(10_000), ['agent:1']), cache.generation());
+  for (let i = 0; i < 1_000; i++) cache.put(`cold-${i}`, page('y'.repeat(5_000)), cache.generation());
   assert.ok(kept() >= most);
   const none = createPageCache(0);
   none.put('any', page('x'), 0);
@@ -297,7 +297,7 @@ test('a change that becomes visible after one with a higher number is seen all t
       [13, 'post:d'],
     ] as const) {
       await changes.look();
-      cache.put('page', page('x', [tag]), cache.moment());
+      cache.put('page', page('x', [tag]), cache.generation());
       elsewhere.prepare('insert into changes (seq, tag, at) values (?, ?, 0)').run(seq, tag);
       assert.ok(cache.get('page'), tag);
       await changes.look();

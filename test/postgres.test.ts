@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { loadConfig } from '../src/config/config.ts';
 import { migrations } from '../src/db/migrations/list.ts';
-import { operation, type Ticket } from '../src/db/operation.ts';
+import { defineWrite, type Ticket } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
-import { StartError } from '../src/rules/start-error.ts';
+import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext, type OpenContext } from '../src/process/open-context.ts';
 import { query } from './support/postgres.ts';
@@ -147,7 +147,7 @@ describe('the PostgreSQL engine', () => {
   });
   after(() => ctx.close());
 
-  const put = operation('test.put', async (tx, key: string): Promise<'made' | 'found'> => {
+  const put = defineWrite('test.put', async (tx, key: string): Promise<'made' | 'found'> => {
     const found = await tx.db.selectFrom('meta').select('key').where('key', '=', key).executeTakeFirst();
     await meeting.reached();
     if (found) return 'found';
@@ -191,7 +191,7 @@ describe('the PostgreSQL engine', () => {
   });
 
   it('undoes an operation that fails, and keeps the call counted', async () => {
-    const fail = operation('test.fail', async (tx): Promise<null> => {
+    const fail = defineWrite('test.fail', async (tx): Promise<null> => {
       await tx.db.insertInto('meta').values({ key: 'undone', value: '' }).execute();
       throw new AppError('not_found', 'A failure of the test.');
     });
@@ -205,7 +205,7 @@ describe('the PostgreSQL engine', () => {
 
   it('goes on, inside transactions and outside, when a newer release adds a column', async () => {
     const own = await open(await newDatabase());
-    const wholeRow = operation('test.whole-row', (tx, key: string) =>
+    const wholeRow = defineWrite('test.whole-row', (tx, key: string) =>
       tx.db.selectFrom('meta').selectAll().where('key', '=', key).execute(),
     );
     const reads = () => own.db.selectFrom('meta').selectAll().where('key', '=', 'instance_id').execute();
@@ -222,7 +222,7 @@ describe('the PostgreSQL engine', () => {
   it('tells what a commit changed before it answers', async () => {
     const heard: string[][] = [];
     ctx.engine.onCommit(({ changed }) => heard.push([...changed]));
-    const change = operation('test.change', async (tx): Promise<null> => {
+    const change = defineWrite('test.change', async (tx): Promise<null> => {
       tx.changed('site');
       return null;
     });
@@ -239,7 +239,7 @@ describe('the PostgreSQL engine', () => {
 
   it('runs operations again that waited for each other', async () => {
     meeting = newMeeting(2);
-    const both = operation('test.both', async (tx, names: readonly [string, string]): Promise<null> => {
+    const both = defineWrite('test.both', async (tx, names: readonly [string, string]): Promise<null> => {
       await tx.lock(names[0]);
       await meeting.reached();
       await tx.lock(names[1]);
@@ -251,7 +251,7 @@ describe('the PostgreSQL engine', () => {
 
   it('runs an operation again whose connection was ended before its commit', async () => {
     let runs = 0;
-    const interrupted = operation('test.interrupted', async (tx): Promise<number> => {
+    const interrupted = defineWrite('test.interrupted', async (tx): Promise<number> => {
       runs += 1;
       if (runs === 1) await sql`select pg_terminate_backend(pg_backend_pid())`.execute(tx.db);
       return runs;
@@ -269,7 +269,7 @@ describe('the PostgreSQL engine', () => {
 
   it('goes on without prepared statements where they are lost on the way', async () => {
     const warned = () => lines.filter((line) => line.includes('prepared statements')).length;
-    const forget = operation('test.forget', async (tx): Promise<null> => {
+    const forget = defineWrite('test.forget', async (tx): Promise<null> => {
       await tx.db.selectFrom('meta').select('key').where('key', '=', 'x').execute();
       if (warned() === 0) await sql`deallocate all`.execute(tx.db);
       await tx.db.selectFrom('meta').select('key').where('key', '=', 'x').execute();
@@ -312,7 +312,7 @@ describe('the PostgreSQL engine', () => {
 
   it('waits for what was handed in before it closes', async () => {
     const own = await open(url);
-    const slow = operation('test.slow', async (tx): Promise<string> => {
+    const slow = defineWrite('test.slow', async (tx): Promise<string> => {
       await sql`select pg_sleep(0.2)`.execute(tx.db);
       return 'done';
     });

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { Client } from 'pg';
 import type { Engine } from '../src/db/database.ts';
-import type { Operation, Ticket } from '../src/db/operation.ts';
-import { revive } from '../src/db/operation.ts';
+import type { Write, Ticket } from '../src/db/write.ts';
+import { revive } from '../src/db/write.ts';
 import { Session } from '../src/db/postgres/postgres.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
-import { operations } from '../src/services/operations.ts';
+import { writes } from '../src/services/writes.ts';
 import { countCall } from '../src/services/limits/rate-limits.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
@@ -72,9 +72,9 @@ function sqliteFault(detail: string, text: string): string | null {
 /** Operations run on a connection of this thread, where they can be watched; returns how to close it. */
 function writeHere(engine: Engine, file: string, instance: Instance): () => Promise<void> {
   const { config, secretKey } = instance.ctx();
-  const writer = createSqliteWriter(file, { config, secretKey }, operations, countCall, () => undefined);
+  const writer = createSqliteWriter(file, { config, secretKey }, writes, countCall, () => undefined);
   let last: Promise<unknown> = Promise.resolve();
-  async function write<I, O>({ name }: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
+  async function write<I, O>({ name }: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
     const uncounted = ticket && ticket.rate === null ? ticket : undefined;
     const request = { name, input, now: instance.clock.now(), ticket: uncounted };
     const written = last.then(() => writer.runBatch({ id: 1, request }, () => performance.now()));

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../src/config/config.ts';
-import { StartError } from '../src/rules/start-error.ts';
+import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { startServer, type RunningServer } from '../src/server.ts';

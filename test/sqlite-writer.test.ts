@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
-import { operation, type CountCall, type Operation } from '../src/db/operation.ts';
+import { defineWrite, type CountCall, type Write } from '../src/db/write.ts';
 import { createSqliteWriter, type Answers, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
 
-const note = operation('note', async (tx, { word, fails }: Input) => {
+const note = defineWrite('note', async (tx, { word, fails }: Input) => {
   if (fails === 'before') throw new AppError('forbidden', 'before anything was written');
   await sql`insert into words (word) values (${word})`.execute(tx.db);
   await sql`insert into found (word) values (${word})`.execute(tx.db);
@@ -32,7 +32,7 @@ test('an operation tells other processes of many changes one by one, and of very
     [20_000, 1],
   ] as const) {
     database.exec('delete from changes');
-    const many = operation('many', async (tx) => {
+    const many = defineWrite('many', async (tx) => {
       for (let i = 0; i < changes; i++) tx.changed(`post:${i}`);
     });
     const [answer] = (await run(many, [null])).flat();
@@ -123,7 +123,7 @@ function openWriter(t: TestContext) {
     file,
     database,
     /** What was answered, commit by commit. */
-    run: async <I>(toRun: Operation<I, unknown>, inputs: readonly I[]): Promise<Answers[]> => {
+    run: async <I>(toRun: Write<I, unknown>, inputs: readonly I[]): Promise<Answers[]> => {
       const waiting: Envelope[] = inputs.map((input, id) => ({
         id,
         request: {
@@ -133,7 +133,7 @@ function openWriter(t: TestContext) {
           ticket: { policy: 'p', subject: 's', quota: 9, rate: null },
         },
       }));
-      const operations = new Map([[toRun.name, toRun as Operation<never, unknown>]]);
+      const operations = new Map([[toRun.name, toRun as Write<never, unknown>]]);
       const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
       const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
       const answers: Answers[] = [];

@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts';
-import { rateLimited, type Rate, type Ticket } from '../db/operation.ts';
+import { rateLimited, type Rate, type Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
 import type { CallCounter } from '../services/limits/call-counter.ts';
-import { countOnly, readWindow, standing } from '../services/limits/rate-limits.ts';
+import { countOnly, readWindow, rateStatus } from '../services/limits/rate-limits.ts';
 import type { Policy } from '../variant.ts';
 import type { Credential } from './credential.ts';
 
@@ -42,7 +42,7 @@ export async function beginCount(
     const rate = await counter.count(policy, subject, quota);
     return { policy, subject, quota, ticket: null, rate };
   }
-  const rate = await standingNow(ctx, counter, policy, subject);
+  const rate = await currentRateStatus(ctx, counter, policy, subject);
   return {
     policy,
     subject,
@@ -59,11 +59,17 @@ export async function uncount(
   { policy, subject, quota, ticket, rate }: Counting,
 ): Promise<Counting> {
   if (ticket === null && rate.allowed) counter.takeBack(policy, subject);
-  return { policy, subject, quota, ticket: null, rate: await standingNow(ctx, counter, policy, subject) };
+  return {
+    policy,
+    subject,
+    quota,
+    ticket: null,
+    rate: await currentRateStatus(ctx, counter, policy, subject),
+  };
 }
 
 /** Where a subject stands against a limit, without counting a call. */
-export async function standingNow(
+export async function currentRateStatus(
   ctx: Context,
   counter: CallCounter,
   policy: Policy,
@@ -72,7 +78,7 @@ export async function standingNow(
   const quota = ctx.config.limits[policy];
   if (quota === 0) return { allowed: true, remaining: 0, reset: 0 };
   if (!exactPolicies.has(policy)) return counter.peek(policy, subject, quota);
-  return standing(ctx.now(), await readWindow(ctx, policy, subject), quota);
+  return rateStatus(ctx.now(), await readWindow(ctx, policy, subject), quota);
 }
 
 /** The refusal of a call that is over its limit; null within it. */

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts';
 import { requireCallerRow, type Caller } from '../services/agents/callers.ts';
 import type { CallCounter } from '../services/limits/call-counter.ts';
 import type { Policy } from '../variant.ts';
-import { standingNow } from './counting.ts';
+import { currentRateStatus } from './counting.ts';
 
 /**
  * The limits in force with what is left of them, for the caller or, where there is none, for the client address;
@@ -15,7 +15,7 @@ export async function readLimits(ctx: Context, counter: CallCounter, caller: Cal
     .filter((policy) => limits[policy] > 0)
     .map(async (policy) => {
       const subject = caller && policy !== 'register' ? caller.id : address;
-      const { remaining, reset } = await standingNow(ctx, counter, policy, subject);
+      const { remaining, reset } = await currentRateStatus(ctx, counter, policy, subject);
       return { policy, limit: limits[policy], window: 3600, remaining, reset };
     });
   const agent = caller && (await requireCallerRow(ctx, caller.id));

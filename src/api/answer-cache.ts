@@ -1,17 +1,17 @@
 import type { Engine } from '../db/database.ts';
 
 /** An answer as it was sent. */
-export type KeptAnswer = {
+export type CachedAnswer = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 };
 
 /** Answers that depend on stored data alone, kept until anything visible changes. */
 export type AnswerCache = {
-  get(key: string): KeptAnswer | undefined;
+  get(key: string): CachedAnswer | undefined;
   /** Taken before an answer is made, and passed to {@link AnswerCache.put} with it. */
-  moment(): number | null;
-  put(key: string, answer: KeptAnswer, moment: number | null): void;
+  generation(): number | null;
+  put(key: string, answer: CachedAnswer, generation: number | null): void;
 };
 
 /** Bytes that an answer takes besides its body and key. */
@@ -22,7 +22,7 @@ const overhead = 512;
  * changed anything, so they are never stale; any change drops all of them.
  */
 export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
-  const answers = new Map<string, KeptAnswer>();
+  const answers = new Map<string, CachedAnswer>();
   let madeAt: number | null = null;
   let size = 0;
 
@@ -40,9 +40,9 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
       }
       return answers.get(key);
     },
-    moment: () => madeAt,
-    put(key, answer, moment) {
-      if (moment === null || moment !== madeAt) return;
+    generation: () => madeAt,
+    put(key, answer, generation) {
+      if (generation === null || generation !== madeAt) return;
       const bytes = answer.body.length + 2 * key.length + overhead;
       if (bytes > capacity / 4 || answers.has(key)) return;
       if (size + bytes > capacity) forget();

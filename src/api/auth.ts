@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Counting } from '../admission/counting.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
-import type { Ticket } from '../db/operation.ts';
+import type { Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 

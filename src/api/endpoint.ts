@@ -9,7 +9,7 @@ import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
-import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
+import type { AnswerCache, CachedAnswer } from './answer-cache.ts';
 import { optionalCaller, requireCaller } from './auth.ts';
 
 type Input = TObject | TUnsafe;
@@ -124,8 +124,8 @@ export function addEndpoint<
       const caller = callerOf(endpoint.auth, request) as CallerOf<A>;
       const key = endpoint.keep ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
       const kept = key === null ? undefined : app.answers.get(key);
-      if (kept) return sendKept(reply, kept);
-      const moment = app.answers.moment();
+      if (kept) return sendCached(reply, kept);
+      const generation = app.answers.generation();
       const { body, query, warnings: inputWarnings } = check(request);
       const params = request.params as Record<string, string>;
       const answer = await endpoint
@@ -140,8 +140,8 @@ export function addEndpoint<
       if (answer.entries) return sendEntries(reply, content, answer.entries);
       if (key === null) return content;
       const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
-      app.answers.put(key, made, moment);
-      return sendKept(reply, made);
+      app.answers.put(key, made, generation);
+      return sendCached(reply, made);
     },
   });
 }
@@ -179,7 +179,7 @@ function sendEntries(
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
 }
 
-function sendKept(reply: FastifyReply, { headers, body }: KeptAnswer): Buffer {
+function sendCached(reply: FastifyReply, { headers, body }: CachedAnswer): Buffer {
   reply.headers(headers).type('application/json; charset=utf-8');
   return body;
 }

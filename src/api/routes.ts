@@ -36,7 +36,7 @@ import { searchEndpoints } from './resources/search.ts';
 /** Memory for answers that are asked for again and again. */
 const keptBytes = 8 * 1024 * 1024;
 
-/** The JSON door: every route below `/api`, each counted against one limit. */
+/** The JSON interface: every route below `/api`, each counted against one limit. */
 export function apiRoutes(ctx: Context, counter: CallCounter, reference: Reference): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);

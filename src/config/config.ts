@@ -1,4 +1,4 @@
-import { StartError } from '../rules/start-error.ts';
+import { StartError } from '../rules/failure.ts';
 import { createPrivateKey } from 'node:crypto';
 import { isIP, isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { quoted } from '../rules/text.ts';
 import { settings, type Setting, type SettingName } from './settings.ts';
+import { errorMessage } from '../rules/failure.ts';
 
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,7 +22,7 @@ export function createReader(env: Environment, cwd: string) {
     try {
       parse();
     } catch (error) {
-      refuse(name, error instanceof Error ? error.message : String(error));
+      refuse(name, errorMessage(error));
     }
   };
 

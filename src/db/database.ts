@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { FindNewest } from './full-text.ts';
-import type { Operation, Ticket } from './operation.ts';
+import type { Write, Ticket } from './write.ts';
 import type { Tables } from './tables.ts';
 
 /** All that the SQL engines do differently. Everything above it is written once. */
@@ -20,7 +20,7 @@ export type Engine = {
    * Whether, since this was asked last, public reads may have shown what was out of date for long: there was no primary,
    * or another server became it. False as long as there is none.
    */
-  tookOld(): boolean;
+  primaryChanged(): boolean;
   /** How texts are searched, on either of the connections above. */
   readonly findNewest: FindNewest;
   /**
@@ -28,7 +28,7 @@ export type Engine = {
    * not yet punched is counted in the same transaction, and stays counted when the operation itself fails.
    * Throws the operation's AppError, or `rate_limited`, `read_only`, `storage_full`, `unavailable`.
    */
-  write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O>;
+  write<I, O>(operation: Write<I, O>, input: I, ticket?: Ticket): Promise<O>;
   /** A number that differs whenever anything may have been committed by anyone since the last call. */
   version(): number;
   /**

@@ -1,19 +1,23 @@
 import { sql, type QueryExecutorProvider } from 'kysely';
-import { StartError } from '../rules/start-error.ts';
+import { StartError } from '../rules/failure.ts';
 import { migrations } from './migrations/list.ts';
-import type { Migration, Spelling } from './migrations/types.ts';
+import type { Migration, DialectTypes } from './migrations/types.ts';
 
 /**
  * Brings the schema up to date and returns the names of the steps taken. The caller holds the engine's
  * migration lock and an open transaction. Throws StartError for a database newer than this program.
  */
-export async function migrate(db: QueryExecutorProvider, spelling: Spelling, now: string): Promise<string[]> {
-  await sql`create table if not exists migrations (name ${spelling.text} primary key, applied_at ${spelling.text} not null) ${spelling.tableEnd}`.execute(
+export async function migrate(
+  db: QueryExecutorProvider,
+  types: DialectTypes,
+  now: string,
+): Promise<string[]> {
+  await sql`create table if not exists migrations (name ${types.text} primary key, applied_at ${types.text} not null) ${types.tableEnd}`.execute(
     db,
   );
   const pending = await pendingMigrations(db);
   for (const migration of pending) {
-    await migration.up(db, spelling);
+    await migration.up(db, types);
     await sql`insert into migrations (name, applied_at) values (${migration.name}, ${now})`.execute(db);
   }
   return pending.map((migration) => migration.name);

@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely';
-import { StartError } from '../rules/start-error.ts';
+import { StartError } from '../rules/failure.ts';
 import type { SearchIndex } from './full-text.ts';
-import type { Spelling } from './migrations/types.ts';
+import type { DialectTypes } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
 
 /** A database on one connection of its own, for who reads or writes all of it while nobody serves it. */
@@ -9,7 +9,7 @@ export type WholeDatabase = {
   /** Without credentials. */
   readonly description: string;
   readonly db: Kysely<Tables>;
-  readonly spelling: Spelling;
+  readonly types: DialectTypes;
   readonly searchIndex: SearchIndex;
   begin(): Promise<void>;
   /** Resolves when it is on disk. */

@@ -18,7 +18,7 @@ export type ProblemBody = {
 };
 
 /** What a failure tells. Texts that repeat what was sent do so without any key or token that is in it. */
-export function told(error: AppError): {
+export function publicFields(error: AppError): {
   readonly detail: string;
   readonly errors?: readonly FieldFault[];
   readonly hint: string;
@@ -38,7 +38,7 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
 
 /** What is sent for a failure. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string): ProblemBody {
-  const { detail, errors, hint } = told(error);
+  const { detail, errors, hint } = publicFields(error);
   const entry = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { uuidV4Pattern } from '../rules/secrets.ts';
+import { errorCode } from '../rules/failure.ts';
 
 /** One message of the folder, as a person or program wants it. */
 export type StoredMail = {
@@ -56,7 +57,7 @@ async function newestFirst(dir: string): Promise<string[]> {
       .toSorted()
       .toReversed();
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    if (errorCode(error) === 'ENOENT') return [];
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { readLimits } from '../admission/limits.ts';
 import type { Context } from '../context.ts';
-import { mcpConfiguration } from '../rules/mcp-setup.ts';
+import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
 import { ignoredAtRegistration, registerBody, updateMeBody, updateMeNames } from '../schemas/bodies.ts';
 import { verifyQuery } from '../schemas/queries.ts';

@@ -5,16 +5,16 @@ import {
   finishCount,
   rateHeaders,
   refusalOf,
-  standingNow,
+  currentRateStatus,
   uncount,
   type Counting,
 } from '../admission/counting.ts';
 import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import type { Context } from '../context.ts';
-import { rateLimited } from '../db/operation.ts';
+import { rateLimited } from '../db/write.ts';
 import { AppError } from '../errors.ts';
-import { mcpConfiguration, mcpKeyHint } from '../rules/mcp-setup.ts';
+import { mcpConfiguration, mcpKeyHint } from '../rules/agent-setup.ts';
 import type { CallCounter } from '../services/limits/call-counter.ts';
 import { createOriginCheck } from './origin.ts';
 import type { McpService } from './service.ts';
@@ -22,7 +22,7 @@ import type { McpService } from './service.ts';
 /** Largest message, bytes: as for publishing by JSON. */
 const bodyLimit = 4 * 1024 * 1024;
 
-/** One request of this door on its way. */
+/** One MCP request on its way. */
 type Visit = {
   /** The address that limits count the client by. */
   readonly address: string;
@@ -37,10 +37,10 @@ declare module 'fastify' {
 }
 
 /**
- * The MCP door: `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
- * any message. The door checks who calls and counts; `service.ts` speaks the protocol.
+ * `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
+ * any message. The routes check who calls and count; `service.ts` speaks the protocol.
  */
-export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync {
+export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);
   const checkOrigin = createOriginCheck(ctx.config);
@@ -73,7 +73,7 @@ export function mcpDoor(ctx: Context, counter: CallCounter): FastifyPluginAsync 
       if (visit === null) return;
       const [policy, subject] = countedAs(null, visit.credential, visit.address);
       request.bodyOwner = subject;
-      const standing = await standingNow(ctx, counter, policy, subject);
+      const standing = await currentRateStatus(ctx, counter, policy, subject);
       if (!standing.allowed)
         request.onlySmallBody = rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
       else if (visit.credential.kind !== 'caller')

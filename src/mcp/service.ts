@@ -21,7 +21,7 @@ import { listResources, readResource, resourceTemplates } from './resources.ts';
 import { failed, optionalCaller, type McpCall } from './tool.ts';
 import { createTools } from './tools.ts';
 
-/** What the door needs to know of a message before it is answered. */
+/** What the routes need to know of a message before it is answered. */
 type Described = { readonly isToolCall: boolean; /** A limit of its own. */ readonly policy: Policy | null };
 
 export type McpService = {

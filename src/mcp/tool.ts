@@ -4,10 +4,10 @@ import type { Counting } from '../admission/counting.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
 import { callsAsTools } from '../rules/call-names.ts';
 import type { Context } from '../context.ts';
-import type { Ticket } from '../db/operation.ts';
+import type { Ticket } from '../db/write.ts';
 import { AppError, catalogue } from '../errors.ts';
-import { mcpKeyHint } from '../rules/mcp-setup.ts';
-import { told } from '../http/problem.ts';
+import { mcpKeyHint } from '../rules/agent-setup.ts';
+import { publicFields } from '../http/problem.ts';
 import { dryRunRefusals } from '../schemas/refusals.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
@@ -107,7 +107,7 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
 /** A failure as the result of a tool: what the API's problem document says. */
 export function failed(error: AppError, { counting, requestId }: McpCall): CallToolResult {
   const { retryAfter } = error.extra;
-  const { detail, errors, hint } = told(error);
+  const { detail, errors, hint } = publicFields(error);
   const { status, retryable } = catalogue[error.code];
   const { policy, quota, rate } = counting;
   const problem = {

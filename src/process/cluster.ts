@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as delay } from 'node:timers/promises';
-import { StartError } from '../rules/start-error.ts';
+import { StartError, errorMessage } from '../rules/failure.ts';
 import type { Log } from '../platform/log.ts';
 
 /** Milliseconds until a worker that died is replaced: twice as many for each one in a row that did not last. */
@@ -164,7 +164,7 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }
 
 function order({ worker }: Member, what: Order): void {

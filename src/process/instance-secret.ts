@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../db/database.ts';
 import { openSqlite } from '../db/sqlite/sqlite.ts';
-import { StartError } from '../rules/start-error.ts';
+import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/secret-check.ts';
 
@@ -79,7 +79,7 @@ async function ownSecret(file: string, databaseFile: string, options: SearchOpti
     if (secret !== null) return secret;
   } catch (error) {
     if (error instanceof StartError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new StartError(
       `The secret ${file} cannot be read or made (${reason}): check its owner, or set SECRET.`,
     );
@@ -127,5 +127,5 @@ function readSecret(file: string): string | null {
 }
 
 function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+  return errorCode(error) === code;
 }

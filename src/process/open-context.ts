@@ -4,7 +4,7 @@ import { timestamp, type Context } from '../context.ts';
 import type { Engine } from '../db/database.ts';
 import { createSqliteEngine } from '../db/sqlite/sqlite-engine.ts';
 import { prepareSqliteFile } from '../db/sqlite/sqlite-file.ts';
-import { StartError } from '../rules/start-error.ts';
+import { StartError } from '../rules/failure.ts';
 import { checkSecret, findSecret, type FoundSecret, type SecretPolicy } from './instance-secret.ts';
 import type { Log } from '../platform/log.ts';
 import { createRenderer } from '../markdown/pool/renderer.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { withPort, type Config } from '../config/config.ts';
-import { StartError } from '../rules/start-error.ts';
+import { StartError } from '../rules/failure.ts';
 
 /** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
 export async function settlePort(config: Config): Promise<Config> {

@@ -1,7 +1,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { createSqliteWriter, type Envelope, type WriterData } from '../db/sqlite/sqlite-writer.ts';
 import { countCall } from '../services/limits/rate-limits.ts';
-import { operations } from '../services/operations.ts';
+import { writes } from '../services/writes.ts';
 import { variants } from '../variant.ts';
 
 // The thread that owns the writing SQLite connection, so that an fsync never stalls a reader.
@@ -18,7 +18,7 @@ let running = false;
 const writer = createSqliteWriter(
   file,
   { config: { ...config, variant: variants[config.variant] }, secretKey: Buffer.from(secretKey) },
-  operations,
+  writes,
   countCall,
   () => waiting.shift() ?? (receiveMessageOnPort(port)?.message as Envelope | undefined),
 );

@@ -196,9 +196,8 @@ function postFieldType(field: PostField): TSchema {
       });
     case 'tags':
       return Type.Array(tag, { description, examples: [...examples], maxItems: 10 });
-    case 'choice':
-      return Type.Enum([...field.choices], { type: 'string', description, examples: [...examples] });
   }
+  return Type.Enum([...field.choices], { type: 'string', description, examples: [...examples] });
 }
 
 const tag = text((value) => tagFault(normalizeTag(value)), {

@@ -31,7 +31,7 @@ export type CheckOptions = {
 };
 
 /**
- * The one validator of all doors: makes of an object schema a function that checks a value of any kind and
+ * The one validator of all interfaces: makes of an object schema a function that checks a value of any kind and
  * never throws. It reads as much of JSON Schema as the wire uses, and TypeBox's refinements; a keyword beyond
  * that is an error at start. TypeBox's own compiler is slow to load, and its messages do not say what is
  * allowed and what was received.

@@ -1,5 +1,5 @@
 import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
-import { operation } from '../db/operation.ts';
+import { defineWrite } from '../db/write.ts';
 import type { AgentRow } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
@@ -162,7 +162,7 @@ export type Claimed = {
 };
 
 /** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
-export const claimMail = operation(
+export const claimMail = defineWrite(
   'outbox.claim',
   async (tx, { owner, limit, duration, folderOnly = false }: Lease): Promise<Claimed[]> => {
     await tx.lock('outbox');
@@ -200,7 +200,7 @@ export type Attempt = {
 };
 
 /** Records an attempt. The text is erased once the message is delivered or given up. */
-export const recordAttempt = operation('outbox.attempt', async (tx, attempt: Attempt): Promise<null> => {
+export const recordAttempt = defineWrite('outbox.attempt', async (tx, attempt: Attempt): Promise<null> => {
   const now = timestamp(tx.now());
   const done = attempt.retryAt === null;
   await tx.db
@@ -221,7 +221,7 @@ export const recordAttempt = operation('outbox.attempt', async (tx, attempt: Att
 });
 
 /** Releases leases at shutdown, so that another process need not wait for them to expire. */
-export const releaseMail = operation(
+export const releaseMail = defineWrite(
   'outbox.release',
   async (tx, { owner }: { owner: string }): Promise<null> => {
     await tx.db

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
-import { StartError } from '../rules/start-error.ts';
+import { StartError, errorMessage } from '../rules/failure.ts';
 import { areTermsLeft, eraseTerms } from '../services/upkeep/erasure.ts';
 import { farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 import { repeat } from './repeat.ts';
@@ -68,7 +68,7 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
       processes = await ctx.engine.write(heartbeat, self);
       return null;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return errorMessage(error);
     }
   }
 

@@ -32,7 +32,7 @@ describe('the least version of PostgreSQL', () => {
       'test/api-engagement.test.ts',
       'test/search.test.ts',
       'test/query-plans.test.ts',
-      'test/kept-counts.test.ts',
+      'test/stored-counts.test.ts',
     ]);
   });
 });

@@ -20,7 +20,7 @@ describe('behind a pooler in transaction mode', () => {
     await passOnPostgres(server, [
       'test/api-*.test.ts',
       'test/life-*.test.ts',
-      'test/kept-counts.test.ts',
+      'test/stored-counts.test.ts',
       'test/races.test.ts',
     ]);
   });

@@ -1,5 +1,5 @@
 import { callsAsCommands } from '../../../src/rules/call-names.ts';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/table.ts';
 import { serviceOptions, withService, type Connection } from './connection.ts';

@@ -7,7 +7,7 @@ import {
 } from '../index.ts';
 import { callsAsCommands } from '../../../src/rules/call-names.ts';
 import { loadAgentSettings, serviceOrigin, type AgentSettings } from './settings.ts';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
 import { jsonOption, type Call, type Option } from '../terminal/command.ts';
 import { keyFile, readKey } from './keys.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../../src/rules/front-matter.ts';
 import { postSlugFromTitle } from '../../../src/rules/slug.ts';
 import { shown } from '../terminal/command.ts';

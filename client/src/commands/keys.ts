@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyFileName } from '../../../src/rules/agent-key-file.ts';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { keyFileName } from '../../../src/rules/agent-setup.ts';
+import { StartError, errorCode } from '../../../src/rules/failure.ts';
 
 /** Where the key for the service at this origin is kept. */
 export function keyFile(configDir: string, origin: string): string {
@@ -34,7 +34,7 @@ export async function writePrivateFile(dir: string, name: string, text: string):
 
 async function readPrivateFile(path: string): Promise<string | null> {
   const file = await open(path).catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw new StartError(`${path} cannot be read: ${String(error)}`);
   });
   if (file === null) return null;

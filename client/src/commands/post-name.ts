@@ -1,5 +1,5 @@
 import type { MastheadClient } from '../index.ts';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { uuidPattern } from '../../../src/rules/secrets.ts';
 import { shown } from '../terminal/command.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { MastheadConnectionError, MastheadError, type MastheadClient, type Status } from '../index.ts';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { failureFacts, failureText } from './connection.ts';
 import type { Document } from './documents.ts';
 import { publishHash, type Published } from './publish-state.ts';

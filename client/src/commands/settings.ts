@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { quoted } from '../../../src/rules/text.ts';
 
 /** What an agent's commands are told by the environment; they read none of the service's own settings. */

@@ -1,4 +1,4 @@
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 
 /** Bytes: what a publish call may have. */
 export const longestInput = 4_194_304;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { createChecks, Mismatch, need, Skipped, type Result } from './check.ts';
 import { checkCommunity } from './community.ts';
 import { checkCalls, checkRegeneration } from './keys.ts';

@@ -1,4 +1,4 @@
-import { StartError } from '../../../src/rules/start-error.ts';
+import { StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
 import { parseCall, shown, UsageError, type Command, type Terminal } from './command.ts';
 import { commandHelp, listHelp } from './help.ts';

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import { jsonOption, shown, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 export const backup: Command = {

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
-import { StartError } from '../../rules/start-error.ts';
-import type { Finding } from '../../services/upkeep/examination.ts';
+import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
+import type { Finding } from '../../services/upkeep/doctor.ts';
 import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
 import { table } from '../../../client/src/terminal/table.ts';
@@ -22,7 +22,7 @@ export const doctor: Command = {
   async run(call) {
     const { loadConfig } = await import('../../config/config.ts');
     const { startupNotes } = await import('../../config/startup.ts');
-    const { examine } = await import('../../services/upkeep/examination.ts');
+    const { examine } = await import('../../services/upkeep/doctor.ts');
     const config = loadConfig(call.env);
     const notes = startupNotes(config).map((detail): Finding => ({
       what: 'settings',
@@ -64,10 +64,10 @@ async function examined(
   try {
     return (await examination()) ?? [];
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     if (error instanceof StartError || error instanceof AppError)
       return [{ what, state: 'wrong', detail: reason }];
-    const isRefused = error instanceof Error && 'code' in error && error.code === 'EACCES';
+    const isRefused = errorCode(error) === 'EACCES';
     const mend = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     return [{ what, state: 'wrong', detail: `cannot be examined: ${reason}${mend}` }];
   }

@@ -1,4 +1,4 @@
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 /** How long a message to an address is waited for, ms. */

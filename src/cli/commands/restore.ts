@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
 export const restore: Command = {

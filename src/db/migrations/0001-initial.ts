@@ -1,11 +1,11 @@
 import { sql, type RawBuilder } from 'kysely';
-import type { Migration, Spelling } from './types.ts';
+import type { Migration, DialectTypes } from './types.ts';
 
 /** The schema of the first release, but for search. */
 export const initial: Migration = {
   name: '0001-initial',
-  async up(db, spelling) {
-    for (const statement of statements(spelling)) await statement.execute(db);
+  async up(db, types) {
+    for (const statement of statements(types)) await statement.execute(db);
   },
 };
 
@@ -16,7 +16,7 @@ function statements({
   serial,
   tableEnd,
   clusteredTableEnd,
-}: Spelling): RawBuilder<unknown>[] {
+}: DialectTypes): RawBuilder<unknown>[] {
   return [
     sql`create table meta (key ${text} primary key, value ${text} not null) ${tableEnd}`,
     sql`create table counters (

@@ -1,7 +1,7 @@
 import type { QueryExecutorProvider, RawBuilder } from 'kysely';
 
 /** How an engine spells what a migration needs and standard SQL does not give. */
-export type Spelling = {
+export type DialectTypes = {
   /** Text that compares and sorts by code point. */
   readonly text: RawBuilder<unknown>;
   /** 64-bit integer. */
@@ -25,5 +25,5 @@ export type Spelling = {
 /** One step of the schema. Steps only go forward and are never edited once released. */
 export type Migration = {
   readonly name: string;
-  up(db: QueryExecutorProvider, spelling: Spelling): Promise<void>;
+  up(db: QueryExecutorProvider, types: DialectTypes): Promise<void>;
 };

@@ -9,12 +9,12 @@ import {
   perform,
   revive,
   type CountCall,
-  type Operation,
+  type Write,
   type Outcome,
   type Request,
   type Savepoint,
   type Ticket,
-} from '../operation.ts';
+} from '../write.ts';
 import { findNewestOnPostgres, postgresSearchIndex } from './postgres-full-text.ts';
 import { sqlState, Unreachable, type Session } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';
@@ -59,7 +59,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const readOnlyReason = config.readOnly ? 'The operator has made the service read-only.' : null;
   let version = 0;
 
-  async function run(operation: Operation<unknown, unknown>, request: Request): Promise<Outcome> {
+  async function run(operation: Write<unknown, unknown>, request: Request): Promise<Outcome> {
     const begun = performance.now();
     let broken = 0;
     for (let tries = 1; ; tries++) {
@@ -77,7 +77,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     }
   }
 
-  async function runOnce(operation: Operation<unknown, unknown>, request: Request): Promise<Outcome> {
+  async function runOnce(operation: Write<unknown, unknown>, request: Request): Promise<Outcome> {
     const session = await servers.primary().writing().take();
     let ended: Promise<unknown> = Promise.resolve();
     try {
@@ -157,15 +157,15 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     reads: servers.reads,
     publicReads: servers.publicReads,
     catchUp: () => servers.catchUp(),
-    tookOld: () => servers.tookOld(),
+    primaryChanged: () => servers.primaryChanged(),
     findNewest: findNewestOnPostgres,
-    async write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
+    async write<I, O>(operation: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)
         throw new AppError('read_only', `${readOnlyReason} Reading still works.`, { retryAfter: 60 });
       if (servers.primary().writing().waiting() >= mostWaiting) throw busy();
       const uncounted = ticket && ticket.rate === null ? ticket : undefined;
       const request: Request = { name: operation.name, input, now: now(), ticket: uncounted };
-      const running = run(operation as Operation<unknown, unknown>, request).catch(async (error: unknown) => {
+      const running = run(operation as Write<unknown, unknown>, request).catch(async (error: unknown) => {
         throw await explain(error);
       });
       underWay.add(running);
@@ -192,13 +192,13 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   };
 }
 
-function promises({ db }: Session): Pick<WriteContext, 'lock' | 'confirm'> {
+function promises({ db }: Session): Pick<WriteContext, 'lock' | 'confirmDurable'> {
   return {
     async lock(name) {
       await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(db);
     },
     /** A commit waits for the standby only if it has something to send: an empty message is. */
-    async confirm() {
+    async confirmDurable() {
       await sql`select pg_logical_emit_message(true, 'masthead', '')`.execute(db);
     },
   };

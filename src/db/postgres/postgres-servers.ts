@@ -20,8 +20,8 @@ export type Servers = {
   suspect(): void;
   /** From here on `publicReads` show all that is committed at this moment. */
   catchUp(): void;
-  /** What the engine's `tookOld` tells. */
-  tookOld(): boolean;
+  /** What the engine's `primaryChanged` tells. */
+  primaryChanged(): boolean;
   close(): Promise<void>;
 };
 
@@ -50,7 +50,7 @@ export async function openServers(
   const election = createElection(candidates, log);
   const replicas = watchReplicas(followers, { primary: () => election.present(), log });
   let turn = 0;
-  /** The primary at the last {@link Servers.tookOld}, and whether a standby stood in for it since. */
+  /** The primary at the last {@link Servers.primaryChanged}, and whether a standby stood in for it since. */
   let before: Server | null = null;
   let stoodIn = false;
 
@@ -96,7 +96,7 @@ export async function openServers(
     readable: () => election.present() ?? standbys()[0] ?? election.primary(),
     suspect: () => void election.look(),
     catchUp: () => replicas.catchUp(),
-    tookOld() {
+    primaryChanged() {
       const primary = election.present();
       if (primary === null || (primary === before && !stoodIn)) return false;
       const took = stoodIn || before !== null;

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql, type Kysely } from 'kysely';
 import type { DatabaseConfig } from '../../config/config.ts';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';
 import {
   createPool,
-  postgresSpelling,
+  postgresTypes,
   sqlState,
   Unreachable,
   wholeTablePatience,
@@ -139,7 +139,7 @@ async function bringUpToDate(
     await requireUpToDate(db, 'The database');
     return [];
   }
-  const migrated = await migrate(db, postgresSpelling, now);
+  const migrated = await migrate(db, postgresTypes, now);
   await db
     .insertInto('meta')
     .values({ key: 'instance_id', value: randomUUID() })

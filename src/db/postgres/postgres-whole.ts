@@ -1,12 +1,6 @@
 import { sql } from 'kysely';
 import type { Log } from '../../platform/log.ts';
-import {
-  createPool,
-  postgresSpelling,
-  wholeTablePatience,
-  type Session,
-  type SessionPool,
-} from './postgres.ts';
+import { createPool, postgresTypes, wholeTablePatience, type Session, type SessionPool } from './postgres.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
 import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from '../whole.ts';
@@ -23,7 +17,7 @@ export async function openWholePostgres(
   return {
     description: `PostgreSQL ${host}${pathname}`,
     db: session.db,
-    spelling: postgresSpelling,
+    types: postgresTypes,
     searchIndex: postgresSearchIndex,
     begin: () => run('begin'),
     async commit() {

@@ -12,7 +12,7 @@ import {
 import { DatabaseError, Pool, types, type PoolClient } from 'pg';
 import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
-import type { Spelling } from '../migrations/types.ts';
+import type { DialectTypes } from '../migrations/types.ts';
 import { postgresSearchTables } from './postgres-full-text.ts';
 import type { Tables } from '../tables.ts';
 
@@ -27,7 +27,7 @@ const endPatience = 1_000;
 /** The longest timer that Node has, ms. */
 const never = 2 ** 31 - 1;
 
-export const postgresSpelling: Spelling = {
+export const postgresTypes: DialectTypes = {
   text: sql`text collate "C"`,
   integer: sql`bigint`,
   real: sql`double precision`,

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { errorMessage } from '../../rules/failure.ts';
 
 // Runs SQLite's quick_check over the file that its argument names, and tells its parent the first fault, or null.
 const database = new DatabaseSync(process.argv[2] ?? '', { readOnly: true });
@@ -11,6 +12,6 @@ function check(): string | null {
     const result = database.prepare('pragma quick_check(1)').get()?.['quick_check'];
     return result === 'ok' ? null : String(result);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }

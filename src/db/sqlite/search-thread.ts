@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SearchQuery } from '../../rules/search-terms.ts';
 import type { Match } from '../full-text.ts';
-import { plainError, type PlainError } from '../operation.ts';
+import { plainError, type PlainError } from '../write.ts';
 import { openSqlite } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError, errorMessage } from '../../rules/failure.ts';
 import { migrationsAfter } from '../migrate.ts';
 import { markerFile, writeMarker } from './instance-marker.ts';
 import { sqliteCode } from './sqlite.ts';
@@ -83,9 +83,7 @@ function makeEmpty(file: string): void {
     rmSync(file, { force: true });
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    throw new StartError(
-      `${file} cannot be written (${error instanceof Error ? error.message : String(error)}): name another place.`,
-    );
+    throw new StartError(`${file} cannot be written (${errorMessage(error)}): name another place.`);
   }
 }
 
@@ -145,7 +143,7 @@ export function sqliteFault(file: string): string | null {
   } catch (error) {
     const explained = sqliteStartError(error, file);
     if (database === null && explained instanceof StartError) throw explained;
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   } finally {
     database?.close();
   }

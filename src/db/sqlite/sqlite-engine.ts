@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Commit, Engine } from '../database.ts';
-import { revive, type Operation, type Outcome, type Request, type Ticket } from '../operation.ts';
+import { revive, type Write, type Outcome, type Request, type Ticket } from '../write.ts';
 import { openSqlite } from './sqlite.ts';
 import { createSqliteSearcher } from './sqlite-searcher.ts';
 import type { Answers, Envelope, WriterData } from './sqlite-writer.ts';
@@ -151,9 +151,9 @@ export async function createSqliteEngine(
     reads: reader.db,
     publicReads: reader.db,
     catchUp: () => undefined,
-    tookOld: () => false,
+    primaryChanged: () => false,
     findNewest: (_db, query, most, upTo) => searcher.newest(query, most, upTo),
-    write<I, O>(operation: Operation<I, O>, input: I, ticket?: Ticket): Promise<O> {
+    write<I, O>(operation: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
       if (readOnlyReason !== null)
         return Promise.reject(
           new AppError('read_only', `${readOnlyReason} Reading still works.`, { retryAfter: 60 }),

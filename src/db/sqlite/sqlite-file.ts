@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError, errorMessage } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
 import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';
-import { openSqlite, rewriteDue, sqliteCode, sqliteSpelling, type SqliteConnection } from './sqlite.ts';
+import { openSqlite, rewriteDue, sqliteCode, sqliteTypes, type SqliteConnection } from './sqlite.ts';
 import { markKey, shownMark } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
 
@@ -73,7 +73,7 @@ function fromDisk<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new StartError(
       `${path} cannot be read (${reason}): run this as the user of the service, and check the owner and permissions of the folder.`,
     );
@@ -94,7 +94,7 @@ async function prepare(
     if (!mayMigrate) await requireUpToDate(db, `The database ${file}`);
     // The lock is the database's own: a second process waits here and then finds nothing to do.
     beginInTurn(raw);
-    const taken = mayMigrate ? await migrate(db, sqliteSpelling, now) : [];
+    const taken = mayMigrate ? await migrate(db, sqliteTypes, now) : [];
     await refuseUnfinishedCopy(db);
     const facts = await db
       .selectFrom('meta')
@@ -212,7 +212,7 @@ export function makeLocalDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new StartError(
-      `The folder ${directory} cannot be made (${error instanceof Error ? error.message : String(error)}): set DATA_DIR to one that can.`,
+      `The folder ${directory} cannot be made (${errorMessage(error)}): set DATA_DIR to one that can.`,
     );
   }
   const remote = remoteFileSystems[statfsSync(directory).type];

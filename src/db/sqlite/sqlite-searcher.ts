@@ -3,7 +3,7 @@ import { AppError } from '../../errors.ts';
 import type { SearchQuery } from '../../rules/search-terms.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Match } from '../full-text.ts';
-import { revive } from '../operation.ts';
+import { revive } from '../write.ts';
 import type { SearchAnswer, SearchRequest } from './search-thread.ts';
 
 /** Searches that may wait for the thread before callers are asked to come back. */

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
-import { StartError } from '../../rules/start-error.ts';
-import { openSqlite, sqliteSpelling } from './sqlite.ts';
+import { StartError } from '../../rules/failure.ts';
+import { openSqlite, sqliteTypes } from './sqlite.ts';
 import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
 import type { WholeDatabase } from '../whole.ts';
@@ -15,7 +15,7 @@ export function openWholeSqlite(file: string, { create }: { create: boolean }): 
   return {
     description: `SQLite ${file}`,
     db,
-    spelling: sqliteSpelling,
+    types: sqliteTypes,
     searchIndex: sqliteSearchIndex,
     begin: async () => raw.exec('begin immediate'),
     commit: async () => raw.exec('commit'),

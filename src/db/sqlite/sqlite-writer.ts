@@ -4,11 +4,11 @@ import {
   perform,
   plainError,
   type CountCall,
-  type Operation,
+  type Write,
   type Outcome,
   type Request,
   type Savepoint,
-} from '../operation.ts';
+} from '../write.ts';
 import type { SearchFields, SearchIndex } from '../full-text.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
@@ -46,7 +46,7 @@ class HalfDone extends Error {}
 export function createSqliteWriter(
   file: string,
   context: Pick<WriteContext, 'config' | 'secretKey'>,
-  operations: ReadonlyMap<string, Operation<never, unknown>>,
+  operations: ReadonlyMap<string, Write<never, unknown>>,
   countCall: CountCall,
   next: () => Envelope | undefined,
 ) {
@@ -160,7 +160,13 @@ export function createSqliteWriter(
       ...sqliteSearchIndex,
       store: async (_db, doc, fields) => void terms.push({ doc, fields }),
     };
-    return perform(operation, request, { ...context, db, searchIndex, lock, confirm }, savepoint, countCall);
+    return perform(
+      operation,
+      request,
+      { ...context, db, searchIndex, lock, confirmDurable },
+      savepoint,
+      countCall,
+    );
   }
 
   /** Empties the log into the file, unless a reader is at work on it: what was overwritten still stands in the log. */
@@ -191,4 +197,4 @@ function isUpkeep({ name }: Request): boolean {
 async function lock(): Promise<void> {}
 
 /** What a writer can see is on disk, or will be with the commit that the answer waits for. */
-async function confirm(): Promise<void> {}
+async function confirmDurable(): Promise<void> {}

@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect, sql } from 'kysely';
 import { AppError } from '../../errors.ts';
-import { StartError } from '../../rules/start-error.ts';
-import type { Spelling } from '../migrations/types.ts';
+import { StartError } from '../../rules/failure.ts';
+import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { runAtOnce } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
@@ -28,7 +28,7 @@ export type SqliteConnection = {
   readonly attempt: Failing;
 };
 
-export const sqliteSpelling: Spelling = {
+export const sqliteTypes: DialectTypes = {
   text: sql`text`,
   integer: sql`integer`,
   real: sql`real`,

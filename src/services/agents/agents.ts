@@ -1,5 +1,5 @@
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { findAgent, lockAgent } from './agent-lock.ts';
@@ -57,7 +57,7 @@ export async function updateProfile(ctx: Context, agentId: string, change: Profi
   return ctx.engine.write(updateAgent, { agentId, change });
 }
 
-export const updateAgent = operation(
+export const updateAgent = defineWrite(
   'agents.update',
   async (tx, { agentId, change }: { agentId: string; change: ProfileChange }): Promise<Profile> => {
     const before = await lockAgent(tx, agentId);
@@ -68,7 +68,7 @@ export const updateAgent = operation(
       avatar_url: change.avatarUrl === undefined ? before.avatar_url : change.avatarUrl,
     };
     if (next.name === before.name && next.bio === before.bio && next.avatar_url === before.avatar_url) {
-      await tx.confirm();
+      await tx.confirmDurable();
       return profileOf(tx, before);
     }
     const agent = await tx.db
@@ -92,7 +92,7 @@ export const updateAgent = operation(
 );
 
 /** Deletes an agent and everything that belongs to it. Its slug is never given out again. Throws unauthorized, suspended. */
-export const deleteAgent = operation(
+export const deleteAgent = defineWrite(
   'agents.delete',
   async (tx, { agentId }: { agentId: string }): Promise<null> => {
     // Not a suspended one: its comments and listing are out of the counts already.

@@ -1,5 +1,5 @@
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
@@ -26,7 +26,7 @@ export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; rea
  * key is used, so that a lost answer, a mail scanner or a double click costs nothing.
  * Throws invalid_token, token_expired, token_used, slug_taken.
  */
-export const verifyAgent = operation(
+export const verifyAgent = defineWrite(
   'keys.verify',
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'verify');
@@ -68,7 +68,7 @@ export async function describeToken(
  * Queues a message with a token for a new key (or, before verification, for the first one). The caller does not
  * learn whether the address is known.
  */
-export const recover = operation(
+export const recover = defineWrite(
   'keys.recover',
   async (tx, { email: typed }: { email: string }): Promise<null> => {
     const email = parseEmail(typed);
@@ -98,7 +98,7 @@ export const recover = operation(
 );
 
 /** Replaces the key by a token from {@link recover}; the old key works until then. Repeatable like verifying. */
-export const confirmRecovery = operation(
+export const confirmRecovery = defineWrite(
   'keys.confirm',
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'recover');
@@ -114,7 +114,7 @@ export const confirmRecovery = operation(
  * Replaces the caller's key. Of concurrent calls with one key the first wins, and the others fail as any call
  * with a revoked key does, so that exactly one new key works.
  */
-export const regenerateKey = operation(
+export const regenerateKey = defineWrite(
   'keys.regenerate',
   async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<{ apiKey: string }> => {
     await lockAgent(tx, agentId);
@@ -152,7 +152,7 @@ async function repeatKey(
   agent: AgentRow,
   token: string,
 ): Promise<IssuedKey> {
-  await tx.confirm();
+  await tx.confirmDurable();
   const apiKey = throwUnlessRepeatable(tx, row, agent, token);
   const slug = agent.slug ?? '';
   return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, slug), slug };

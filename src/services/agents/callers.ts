@@ -1,5 +1,5 @@
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -64,7 +64,7 @@ async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<voi
 }
 
 /** Notes a key's first call and erases the sealed copy: from here on its token answers "used". */
-export const markKeyUsed = operation(
+export const markKeyUsed = defineWrite(
   'keys.used',
   async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<null> => {
     await lockAgent(tx, agentId);

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { timestamp, type Context, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError } from '../../errors.ts';
 import type { MailText } from '../../mail/letter.ts';
@@ -100,7 +100,7 @@ function detailOf({ field, token }: Leak): string {
 }
 
 /** Voids tokens of an agent that somebody sent in a text, and tells the owner of them, or of the agent's key. */
-export const reportLeak = operation(
+export const reportLeak = defineWrite(
   'agents.leaked',
   async (
     tx,

@@ -1,5 +1,5 @@
 import { timestamp, type Context, type WriteContext } from '../../context.ts';
-import { operation, type Ticket } from '../../db/operation.ts';
+import { defineWrite, type Ticket } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
@@ -13,7 +13,7 @@ import { refuseLeakedKeys } from './leaked-keys.ts';
 import { enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from '../outbox.ts';
 import { mailVerification, voidTokens } from './tokens.ts';
 
-/** Fields of a registration, already checked by the door's schema. */
+/** Fields of a registration, already checked by the interface's schema. */
 export type Registration = {
   readonly email: string;
   readonly name: string;
@@ -73,7 +73,7 @@ export function noMailSentence({ agent, kept }: RegisterResult, asked: Registrat
 /** Begins the key under which an address that is an agent's already is kept again, with PRIVATE_REGISTRATION. */
 export const unverifiable = 'unverifiable:';
 
-export const registerAgent = operation(
+export const registerAgent = defineWrite(
   'agents.register',
   async (tx, input: Registration & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
     remember(tx, input.replay, () => registerOnce(tx, input)),

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { timestamp, type Context, type ReadContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
@@ -141,7 +141,7 @@ export async function addComment(
   };
 }
 
-export const storeComment = operation(
+export const storeComment = defineWrite(
   'comments.add',
   async (
     tx,
@@ -165,7 +165,7 @@ export const storeComment = operation(
 );
 
 /** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
-export const deleteComment = operation(
+export const deleteComment = defineWrite(
   'comments.delete',
   async (
     tx,
@@ -206,7 +206,7 @@ function noSuchComment(postId: string): AppError {
 export type VoteResult = { readonly vote: 1 | -1 | null; readonly votes: Tally };
 
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
-export const vote = operation(
+export const vote = defineWrite(
   'votes.set',
   async (
     tx,
@@ -221,7 +221,7 @@ export const vote = operation(
       .where('agent_id', '=', agentId)
       .executeTakeFirst();
     if ((before?.vote ?? null) === value) {
-      await tx.confirm();
+      await tx.confirmDurable();
       return { vote: value, votes: tally(post) };
     }
     if (value === null)

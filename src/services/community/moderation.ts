@@ -1,5 +1,5 @@
 import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
@@ -13,7 +13,7 @@ import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
 /** Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted. */
-export const suspendAgent = operation(
+export const suspendAgent = defineWrite(
   'moderation.suspend',
   async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
     const agent = await lockBySlug(tx, slug);
@@ -40,7 +40,7 @@ export const suspendAgent = operation(
 );
 
 /** Undoes {@link suspendAgent}. */
-export const restoreAgent = operation(
+export const restoreAgent = defineWrite(
   'moderation.restore',
   async (tx, { slug }: { slug: string }): Promise<null> => {
     const agent = await lockBySlug(tx, slug);
@@ -64,7 +64,7 @@ export const restoreAgent = operation(
 );
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
-export const verifyByOperator = operation(
+export const verifyByOperator = defineWrite(
   'moderation.verify',
   async (tx, { slug }: { slug: string }): Promise<{ apiKey: string }> => {
     const agent = await lockBySlug(tx, slug);
@@ -92,7 +92,7 @@ export const verifyByOperator = operation(
 );
 
 /** Pins a post to the featured list, where it stands while it is public, or takes it off. */
-export const featurePost = operation(
+export const featurePost = defineWrite(
   'moderation.feature',
   async (tx, { postId, featured }: { postId: string; featured: boolean }): Promise<null> => {
     const post = await tx.db
@@ -108,7 +108,7 @@ export const featurePost = operation(
 );
 
 /** Deletes a post of any agent, also of a suspended one, as its owner could. Throws not_found. */
-export const deletePostByOperator = operation(
+export const deletePostByOperator = defineWrite(
   'moderation.delete-post',
   async (tx, { postId }: { postId: string }): Promise<{ title: string }> => {
     const agent = await lockAgent(tx, await ownerOfPost(tx, postId));

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts';
-import type { Rate } from '../../db/operation.ts';
+import type { Rate } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
-import { rateWindow, readWindow, settleCalls, standing, type Window } from './rate-limits.ts';
+import { rateWindow, readWindow, settleCalls, rateStatus, type Window } from './rate-limits.ts';
 
 /** How old a cached count may be, ms, before it is read or settled again. */
 const freshFor = 1000;
@@ -103,7 +103,7 @@ export function createCallCounter(ctx: Context, processes: () => number) {
 
   function standingOf({ window, pending, pendingSince }: Subject, quota: number): Rate {
     const oldest = window.oldest ?? (pending > 0 ? pendingSince : null);
-    return standing(ctx.now(), { ...window, used: window.used + pending, oldest }, quota);
+    return rateStatus(ctx.now(), { ...window, used: window.used + pending, oldest }, quota);
   }
 
   /** Adds the entries' pending calls to the shared count, in one write. If that fails they are settled later. */

@@ -50,7 +50,7 @@ export async function remember<T>(
     }
     const stored = readBody(tx, earlier.body, name);
     if (stored !== null) {
-      await tx.confirm();
+      await tx.confirmDurable();
       return { result: JSON.parse(stored) as T, replayed: true };
     }
   }

@@ -1,6 +1,6 @@
 import { sql, type Insertable } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { operation, type CountCall, type Rate, type Ticket } from '../../db/operation.ts';
+import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
 
@@ -24,7 +24,7 @@ export const countCall: CountCall = async (tx, ticket) => {
   if (ticket.quota === 0) return { allowed: true, remaining: 0, reset: 0 };
   await tx.lock(`rate:${ticket.policy}:${ticket.subject}`);
   const window = await readWindow(tx, ticket.policy, ticket.subject);
-  const rate = standing(tx.now(), window, ticket.quota);
+  const rate = rateStatus(tx.now(), window, ticket.quota);
   if (!rate.allowed) return rate;
   await append(tx, ticket, 1, tx.now(), window);
   return {
@@ -35,7 +35,7 @@ export const countCall: CountCall = async (tx, ticket) => {
 };
 
 /** Counts a ticket by itself: for calls that failed before they reached an operation of their own. */
-export const countOnly = operation('limits.count', async () => null);
+export const countOnly = defineWrite('limits.count', async () => null);
 
 /** Calls of one process to be added to the stored count, e.g. those of the last second. */
 export type Batch = readonly {
@@ -46,7 +46,7 @@ export type Batch = readonly {
 }[];
 
 /** Adds calls that have already passed, and returns where each subject stands now, in the same order. */
-export const settleCalls = operation('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
+export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
   const windows: Window[] = [];
   // The same order in all processes, so that two batches cannot deadlock.
   const order = batch
@@ -66,7 +66,7 @@ export const settleCalls = operation('limits.settle', async (tx, batch: Batch): 
 });
 
 /** Where a subject stands before a call: `remaining` still includes that call. */
-export function standing(now: number, window: Window, quota: number): Rate {
+export function rateStatus(now: number, window: Window, quota: number): Rate {
   const remaining = Math.max(0, quota - window.used);
   return {
     allowed: remaining > 0,

@@ -3,7 +3,7 @@ import type { Caller } from '../agents/callers.ts';
 import type { PostFields } from './post-input.ts';
 import { previewPost } from './posts.ts';
 import { noPreconditions, type Preconditions } from './preconditions.ts';
-import { readWindow, standing } from '../limits/rate-limits.ts';
+import { readWindow, rateStatus } from '../limits/rate-limits.ts';
 
 /** What publishing these fields would do, as an answer says it. Stores nothing; throws what publishing throws. */
 export async function dryRun(
@@ -32,6 +32,6 @@ export async function dryRun(
 async function publishingLeft(ctx: Context, { id }: Caller) {
   const limit = ctx.config.limits.publish;
   if (limit === 0) return null;
-  const { remaining, reset } = standing(ctx.now(), await readWindow(ctx, 'publish', id), limit);
+  const { remaining, reset } = rateStatus(ctx.now(), await readWindow(ctx, 'publish', id), limit);
   return { policy: 'publish', limit, remaining, reset };
 }

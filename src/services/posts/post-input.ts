@@ -10,7 +10,7 @@ import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
 export const contentBytes = 512 * 1024;
 
-/** What a publish call sends, already checked by the door's schema; absent fields stay as they are. */
+/** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
 export type PostFields = Partial<PostFieldValues> & { readonly content?: string };
 
 /** What was sent, cleaned and rendered. */

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import { insertPrepared, prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { lockCaller } from '../agents/callers.ts';
@@ -29,11 +29,11 @@ export type Saved = {
 };
 
 /** Stores a post: the one transaction behind publishing and changing. */
-export const savePost = operation('posts.save', async (tx, input: SaveInput): Promise<Saved> => {
+export const savePost = defineWrite('posts.save', async (tx, input: SaveInput): Promise<Saved> => {
   const agent = await lockCaller(tx, input.agentId);
   const plan = await planPost(tx, agent, input);
   if (!plan.changed) {
-    await tx.confirm();
+    await tx.confirmDurable();
     return saved(tx, agent, plan, input);
   }
   await store(tx, plan, input.sent);
@@ -198,7 +198,7 @@ async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<strin
 }
 
 /** Deletes a post with its comments and votes. Its addresses answer "gone" from then on if it was ever public. */
-export const deletePost = operation(
+export const deletePost = defineWrite(
   'posts.delete',
   async (
     tx,

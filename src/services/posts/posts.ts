@@ -1,5 +1,5 @@
 import type { Context, ReadContext } from '../../context.ts';
-import type { Ticket } from '../../db/operation.ts';
+import type { Ticket } from '../../db/write.ts';
 import { asciiForm } from '../../rules/slug.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import { preparePost, type PostFields } from './post-input.ts';

@@ -1,5 +1,5 @@
 import type { ReadContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 
 /** In `meta`: `due` since something was deleted from the search index, `begun` while its terms are being erased. */
 const searchErasure = 'search_erasure';
@@ -14,7 +14,7 @@ export async function areTermsLeft(ctx: ReadContext): Promise<boolean> {
  * Erases the terms of deleted posts from the search index, a part at a time. Returns whether that was the last part.
  * What is deleted meanwhile is due again.
  */
-export const eraseTerms = operation(
+export const eraseTerms = defineWrite(
   'maintenance.erase-terms',
   async (tx, { part }: { part: 'first' | 'next' }): Promise<boolean> => {
     const noted = tx.db.updateTable('meta').where('key', '=', searchErasure);

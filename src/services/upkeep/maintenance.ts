@@ -1,5 +1,5 @@
 import { timestamp } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { rateWindow } from '../limits/rate-limits.ts';
@@ -16,7 +16,7 @@ const keepChangesFor = 10 * 60_000;
 export const processGoneAfter = 15_000;
 
 /** Shows other processes that this one runs, and proves that the database can be written. Returns how many run. */
-export const heartbeat = operation(
+export const heartbeat = defineWrite(
   'maintenance.heartbeat',
   async (tx, { id }: { id: string }): Promise<number> => {
     const row = { seen_at: tx.now() };
@@ -38,7 +38,7 @@ export const heartbeat = operation(
 );
 
 /** The process is ending in an orderly way. */
-export const farewell = operation(
+export const farewell = defineWrite(
   'maintenance.farewell',
   async (tx, { id }: { id: string }): Promise<null> => {
     await tx.db.deleteFrom('processes').where('id', '=', id).execute();
@@ -47,7 +47,7 @@ export const farewell = operation(
 );
 
 /** Deletes what is no longer needed. Returns how many undelivered messages were given up. */
-export const sweep = operation('maintenance.sweep', async (tx): Promise<{ mailGivenUp: number }> => {
+export const sweep = defineWrite('maintenance.sweep', async (tx): Promise<{ mailGivenUp: number }> => {
   const ago = (ms: number) => timestamp(tx.now() - ms);
   await tx.db
     .deleteFrom('rate_calls')

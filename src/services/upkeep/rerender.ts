@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
 import { indexPost } from '../lists/search-index.ts';
@@ -72,7 +72,7 @@ async function render(
  * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
  * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
  */
-export const storeRendered = operation(
+export const storeRendered = defineWrite(
   'posts.rerender',
   async (tx, posts: readonly Rerendered[]): Promise<number> => {
     let stored = 0;

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { WriteContext } from '../../context.ts';
-import { operation } from '../../db/operation.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { Tables } from '../../db/tables.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
 import { newestSealedMail, openMail } from './waiting-mail.ts';
@@ -29,7 +29,7 @@ export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
  * Records the secret as the one of this database; without `replace` only if no other is. Returns whether it is
  * recorded.
  */
-export const recordSecret = operation(
+export const recordSecret = defineWrite(
   'secret.record',
   async (tx, { replace }: { replace: boolean }): Promise<boolean> => {
     await tx.lock('secret');

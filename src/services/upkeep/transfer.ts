@@ -5,7 +5,7 @@ import { migrate, requireUpToDate } from '../../db/migrate.ts';
 import { markKey } from '../../db/sqlite/sqlite-marks.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
-import { StartError } from '../../rules/start-error.ts';
+import { StartError } from '../../rules/failure.ts';
 import { processGoneAfter } from './maintenance.ts';
 import { searchEntry } from '../lists/search-index.ts';
 
@@ -125,7 +125,7 @@ async function prepare(target: WholeDatabase, instanceId: string, now: number): 
         );
       await requireUpToDate(target.db, target.description);
     } else {
-      await migrate(target.db, target.spelling, timestamp(now));
+      await migrate(target.db, target.types, timestamp(now));
       await target.db.insertInto('meta').values({ key: unfinishedCopy, value: instanceId }).execute();
     }
   });

@@ -43,7 +43,7 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
 
   async function catchUp(): Promise<void> {
     const before = ctx.engine.version();
-    if (ctx.engine.tookOld()) startAnew();
+    if (ctx.engine.primaryChanged()) startAnew();
     if (before === version && missing.size === 0) {
       lookedAt = ctx.now();
       return;

@@ -1,4 +1,4 @@
-import { everything } from '../../db/operation.ts';
+import { everything } from '../../db/write.ts';
 import type { PageTag } from './page.ts';
 import type { StoredPage } from './stored-page.ts';
 
@@ -6,8 +6,8 @@ import type { StoredPage } from './stored-page.ts';
 export type PageCache = {
   get(key: string): StoredPage | undefined;
   /** Taken before a page is read, and passed to {@link PageCache.put} with it. */
-  moment(): number;
-  /** Keeps a page, unless something it shows has changed since that moment. */
+  generation(): number;
+  /** Keeps a page, unless something it shows has changed since that generation. */
   put(key: string, page: StoredPage, since: number): void;
   /** Measures a page again after it was compressed. */
   resized(key: string, page: StoredPage): void;
@@ -117,11 +117,14 @@ export function createPageCache(capacity: number): PageCache {
     total = 0;
   }
 
-  return { get, moment: () => clock, put, resized, drop, clear };
+  return { get, generation: () => clock, put, resized, drop, clear };
 }
 
 function sizeOf(key: string, page: StoredPage): number {
-  const bodies = Object.values(page.forms).reduce((bytes, form) => bytes + (form?.body.length ?? 0), 0);
+  const bodies = Object.values(page.representations).reduce(
+    (bytes, form) => bytes + (form?.body.length ?? 0),
+    0,
+  );
   return overhead + 2 * key.length + bodies;
 }
 

@@ -8,7 +8,14 @@ import type { PageCache } from './page-cache.ts';
 import { htmlGuard } from './page-headers.ts';
 import type { Outcome } from './page.ts';
 import { sendAbsent, sendMoved } from './send-other.ts';
-import { formOf, sendForm, storePage, type Conditions, type Form, type StoredPage } from './stored-page.ts';
+import {
+  representationOf,
+  sendRepresentation,
+  storePage,
+  type Conditions,
+  type Representation,
+  type StoredPage,
+} from './stored-page.ts';
 
 /** An address of a page: its cache key, and how it is made. */
 export type Address = {
@@ -20,8 +27,8 @@ export type Address = {
 };
 
 export type PageServer = {
-  /** Answers a request for a page that is cached in the requested form. False: it must be routed. */
-  answerKept(request: IncomingMessage, response: ServerResponse): boolean;
+  /** Answers a request for a page that is cached in the requested representation. False: it must be routed. */
+  answerCached(request: IncomingMessage, response: ServerResponse): boolean;
   /** Answers a routed request. */
   send(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<FastifyReply>;
 };
@@ -41,14 +48,18 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
   const guard = htmlGuard(config);
   const underWay = new Map<string, { readonly since: number; readonly found: Promise<Found> }>();
 
-  function answerKept(request: IncomingMessage, response: ServerResponse): boolean {
+  function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
     if (asked === null) return false;
     const stored = cache.get(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
     if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
-    const form = stored.forms[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
-    if (form === null) return false;
-    sendForm(stored, form, asked, request, response, { clock: ctx, requestId: newRequestId() });
+    const representation =
+      stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
+    if (representation === null) return false;
+    sendRepresentation(stored, representation, asked, request, response, {
+      clock: ctx,
+      requestId: newRequestId(),
+    });
     return true;
   }
 
@@ -57,15 +68,18 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     const wanted = twin ?? address;
     const found = await find(wanted);
     if ('kind' in found) return sendOther(reply, found);
-    const form = await formOf(found, chooseEncoding(request.headers['accept-encoding']));
+    const representation = await representationOf(found, chooseEncoding(request.headers['accept-encoding']));
     if (wanted.key !== null) cache.resized(wanted.key, found);
-    if (twin !== null) return sendNegotiated(reply, found, form, twin.url);
+    if (twin !== null) return sendNegotiated(reply, found, representation, twin.url);
     reply.hijack();
     const conditions = {
       ifNoneMatch: request.headers['if-none-match'],
       ifModifiedSince: request.headers['if-modified-since'],
     };
-    sendForm(found, form, conditions, request.raw, reply.raw, { clock: ctx, requestId: request.id });
+    sendRepresentation(found, representation, conditions, request.raw, reply.raw, {
+      clock: ctx,
+      requestId: request.id,
+    });
     return reply;
   }
 
@@ -73,7 +87,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     if (key === null) return make(key, read, 0);
     const kept = cache.get(key);
     if (kept !== undefined) return kept;
-    const since = cache.moment();
+    const since = cache.generation();
     const joined = underWay.get(key);
     // Nothing has changed since that read began, so it is as good as our own.
     if (joined?.since === since) return joined.found;
@@ -101,20 +115,25 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
       : sendMoved(reply, found.url);
   }
 
-  return { answerKept, send };
+  return { answerCached, send };
 }
 
 /** The twin, at the address of its page: no shared cache may store it there, however it treats `Vary`. */
-function sendNegotiated(reply: FastifyReply, stored: StoredPage, form: Form, url: string): FastifyReply {
+function sendNegotiated(
+  reply: FastifyReply,
+  stored: StoredPage,
+  representation: Representation,
+  url: string,
+): FastifyReply {
   return reply
     .headers(stored.describing)
     .headers({
       'cache-control': 'private, no-store',
       'content-location': url,
       vary: 'Accept, Accept-Encoding',
-      ...(form.encoding === 'identity' ? {} : { 'content-encoding': form.encoding }),
+      ...(representation.encoding === 'identity' ? {} : { 'content-encoding': representation.encoding }),
     })
-    .send(form.body);
+    .send(representation.body);
 }
 
 type PlainRequest = Conditions & {

@@ -11,7 +11,7 @@ import { cachingHeaders, describingHeaders, type PageHeaders } from './page-head
 import { pageTypes, type Page, type PageTag } from './page.ts';
 
 /** A page in one encoding, with all of its headers as `writeHead` takes them. */
-export type Form = {
+export type Representation = {
   readonly encoding: Encoding;
   readonly body: Buffer;
   /** Strong: it differs with the encoding. */
@@ -21,12 +21,12 @@ export type Form = {
   readonly notModified: string[];
 };
 
-/** A page ready to be sent. Each compressed form is made when it is first requested. */
+/** A page ready to be sent. Each compressed representation is made when it is first requested. */
 export type StoredPage = {
   readonly tags: readonly PageTag[];
   /** Absolute address of the markdown twin, or null. */
   readonly twin: string | null;
-  readonly forms: { [Name in Encoding]: Form | null };
+  readonly representations: { [Name in Encoding]: Representation | null };
   readonly compressible: boolean;
   readonly hash: string;
   readonly caching: PageHeaders;
@@ -58,7 +58,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
   const stored: StoredPage = {
     tags: page.tags,
     twin: page.twin ?? null,
-    forms: { br: null, zstd: null, gzip: null, identity: null },
+    representations: { br: null, zstd: null, gzip: null, identity: null },
     compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,
     hash: hash('sha256', body, 'base64url').slice(0, 22),
     caching: cachingHeaders(page, config),
@@ -67,20 +67,20 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
     used: false,
   };
-  stored.forms.identity = makeForm(stored, 'identity', body);
+  stored.representations.identity = makeRepresentation(stored, 'identity', body);
   return stored;
 }
 
 /** The page in an encoding, compressed now if it has not been before. */
-export async function formOf(stored: StoredPage, encoding: Encoding): Promise<Form> {
-  const { identity } = stored.forms;
+export async function representationOf(stored: StoredPage, encoding: Encoding): Promise<Representation> {
+  const { identity } = stored.representations;
   if (identity === null) throw new Error('A stored page has lost its body');
-  const known = stored.compressible ? stored.forms[encoding] : identity;
+  const known = stored.compressible ? stored.representations[encoding] : identity;
   if (known !== null || encoding === 'identity') return known ?? identity;
   const { atOnce, aside } = compressors[encoding];
   const body =
     identity.body.length <= mostCompressedAtOnce ? atOnce(identity.body) : await aside(identity.body);
-  return (stored.forms[encoding] ??= makeForm(stored, encoding, body));
+  return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
 }
 
 const { constants } = zlib;
@@ -115,7 +115,7 @@ const compressors = {
   },
 };
 
-function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
+function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer): Representation {
   const isCompressed = encoding !== 'identity';
   const etag = `"${stored.hash}${isCompressed ? `-${encoding}` : ''}"`;
   const validating = { ...stored.caching, ETag: etag };
@@ -125,15 +125,15 @@ function makeForm(stored: StoredPage, encoding: Encoding, body: Buffer): Form {
     'Content-Length': String(body.length),
     ...validating,
   };
-  const form = {
+  const representation = {
     encoding,
     body: alone(body),
     etag,
     ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
     notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
   };
-  if (stored.settlesAt === Infinity) tellLastModified(stored, form);
-  return form;
+  if (stored.settlesAt === Infinity) tellLastModified(stored, representation);
+  return representation;
 }
 
 /** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
@@ -143,10 +143,10 @@ function alone(body: Buffer): Buffer {
   return copy;
 }
 
-function tellLastModified({ lastModified }: StoredPage, form: Form): void {
+function tellLastModified({ lastModified }: StoredPage, representation: Representation): void {
   if (lastModified === null) return;
-  form.ok.push('Last-Modified', lastModified);
-  form.notModified.push('Last-Modified', lastModified);
+  representation.ok.push('Last-Modified', lastModified);
+  representation.notModified.push('Last-Modified', lastModified);
 }
 
 /** The headers of a request that decide between 200 and 304. */
@@ -155,13 +155,13 @@ export type Conditions = {
   readonly ifModifiedSince: string | undefined;
 };
 
-/** Where in the headers of a form the request id stands. */
+/** Where in the headers of a representation the request id stands. */
 const requestIdAt = 1;
 
-/** Answers with a form of a stored page, or with 304 if the client has it. */
-export function sendForm(
+/** Answers with a representation of a stored page, or with 304 if the client has it. */
+export function sendRepresentation(
   stored: StoredPage,
-  form: Form,
+  representation: Representation,
   { ifNoneMatch, ifModifiedSince }: Conditions,
   request: IncomingMessage,
   response: ServerResponse,
@@ -174,15 +174,16 @@ export function sendForm(
         stored.settlesAt === Infinity &&
         // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
         ifModifiedSince === stored.lastModified
-      : matchesEtag(ifNoneMatch, form.etag);
-  const headers = isFresh ? form.notModified : form.ok;
+      : matchesEtag(ifNoneMatch, representation.etag);
+  const headers = isFresh ? representation.notModified : representation.ok;
   // Not into a copy: writeHead has read them all when it returns.
   headers[requestIdAt] = requestId;
   if (isFresh) response.writeHead(304, headers).end();
-  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : form.body);
+  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : representation.body);
 }
 
 function settle(stored: StoredPage): void {
   stored.settlesAt = Infinity;
-  for (const form of Object.values(stored.forms)) if (form !== null) tellLastModified(stored, form);
+  for (const representation of Object.values(stored.representations))
+    if (representation !== null) tellLastModified(stored, representation);
 }

@@ -1,4 +1,4 @@
-import { keyFileName } from '../../rules/agent-key-file.ts';
+import { keyFileName } from '../../rules/agent-setup.ts';
 import type { Config } from '../../config/config.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { contentBytes } from '../../services/posts/post-input.ts';

@@ -22,7 +22,7 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** All addresses of all blogs, on the one route that they are rewritten to. */
-export function blogDoor(
+export function blogRoutes(
   app: FastifyInstance,
   ctx: Context,
   pages: PageServer,

@@ -10,7 +10,7 @@ import type { Chrome } from '../pages/views.ts';
 import { agentSkillsIndex, apiCatalog } from '../documents/well-known.ts';
 
 /** What tells programs and people how to use the service. None of it changes while the process is running. */
-export function referenceDoor(
+export function referenceRoutes(
   app: FastifyInstance,
   config: Config,
   pages: PageServer,

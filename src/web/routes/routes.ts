@@ -6,25 +6,25 @@ import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { CallCounter } from '../../services/limits/call-counter.ts';
 import { loadAssets } from '../assets.ts';
-import { blogDoor } from './blog-routes.ts';
+import { blogRoutes } from './blog-routes.ts';
 import { followChanges } from '../cache/change-feed.ts';
 import { createPageCache } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page-headers.ts';
 import { createPageServer } from '../cache/page-server.ts';
-import { referenceDoor } from './reference-routes.ts';
-import { searchDoor } from './search-routes.ts';
-import { siteDoor } from './site-routes.ts';
+import { referenceRoutes } from './reference-routes.ts';
+import { searchRoutes } from './search-routes.ts';
+import { siteRoutes } from './site-routes.ts';
 import { failurePage } from '../templates/failure.ts';
 import { notFoundPage } from '../templates/absent.ts';
 import { verifyPages } from '../pages/verify-pages.ts';
 import { sendAbsent, sendMoved } from '../cache/send-other.ts';
 import type { Chrome } from '../pages/views.ts';
 
-/** The door for readers: pages, feeds, markdown and files. */
-export type WebDoor = {
+/** The interface for readers: pages, feeds, markdown and files. */
+export type WebRoutes = {
   readonly routes: FastifyPluginAsync;
   /** Answers from the cache if it can, before anything is routed. */
-  answerKept(request: IncomingMessage, response: ServerResponse): boolean;
+  answerCached(request: IncomingMessage, response: ServerResponse): boolean;
   /** Answers a request that no route matches, if its address is another form of an existing one. */
   redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null;
   /** Answers a request for a page with the page of its failure. */
@@ -33,7 +33,11 @@ export type WebDoor = {
 };
 
 /** `document` is the description of the service that programs read. */
-export function createWebDoor(ctx: Context, counter: CallCounter, document: () => OpenApiDocument): WebDoor {
+export function createWebRoutes(
+  ctx: Context,
+  counter: CallCounter,
+  document: () => OpenApiDocument,
+): WebRoutes {
   const { config } = ctx;
   const { baseUrl } = config.site;
   const assets = loadAssets();
@@ -52,13 +56,13 @@ export function createWebDoor(ctx: Context, counter: CallCounter, document: () =
 
   return {
     async routes(app: FastifyInstance) {
-      siteDoor(app, publicly(ctx), pages, chromeAt, assets);
-      if (config.variant.discovery) searchDoor(app, publicly(ctx), counter, pages, chromeAt);
-      blogDoor(app, publicly(ctx), pages, chromeAt, assets);
-      referenceDoor(app, config, pages, chromeAt, document);
+      siteRoutes(app, publicly(ctx), pages, chromeAt, assets);
+      if (config.variant.discovery) searchRoutes(app, publicly(ctx), counter, pages, chromeAt);
+      blogRoutes(app, publicly(ctx), pages, chromeAt, assets);
+      referenceRoutes(app, config, pages, chromeAt, document);
       await app.register(verifyPages(ctx, chromeAt(null)));
     },
-    answerKept: (request, response) => pages.answerKept(request, response),
+    answerCached: (request, response) => pages.answerCached(request, response),
     redirect(request, reply) {
       const url = canonicalForm(request.originalUrl);
       if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;

@@ -15,7 +15,7 @@ import type { Chrome, SearchPage } from '../pages/views.ts';
 const pageLength = 20;
 
 /** `/search`. Unlike other pages it counts against a limit, `anonymous`, since it costs as much as the API's. */
-export function searchDoor(
+export function searchRoutes(
   app: FastifyInstance,
   ctx: Context,
   counter: CallCounter,

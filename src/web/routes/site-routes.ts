@@ -18,7 +18,7 @@ type Asked = {
 };
 
 /** Pages and files of the service itself, on the base host; assets on every host. */
-export function siteDoor(
+export function siteRoutes(
   app: FastifyInstance,
   ctx: Context,
   pages: PageServer,
@@ -51,7 +51,7 @@ export function siteDoor(
   add('/robots.txt', site.robots);
   add('/favicon.ico', () => assets.favicon);
   add('/-/sitemap.xml', site.ownSitemap);
-  addAt('/.well-known/security.txt', () => unkept(site.securityText));
+  addAt('/.well-known/security.txt', () => uncached(site.securityText));
   addAt('/problems/:code', ({ params: { code = '' } }) => at(`/problems/${code}`, () => site.problem(code)));
   addAt('/sitemap.xml', ({ query }) => {
     const part = readPart(query['part']);
@@ -61,7 +61,7 @@ export function siteDoor(
     const path = `/-/${name}`;
     const page = assets.find(path);
     // There is a mark for every possible slug: only files are worth caching.
-    return page?.immutable ? at(path, () => page) : unkept(() => page);
+    return page?.immutable ? at(path, () => page) : uncached(() => page);
   });
   if (!discovery) return;
 
@@ -75,10 +75,10 @@ export function siteDoor(
 }
 
 function at(path: string, read: () => Promise<Page | null> | Page | null): Address {
-  return { ...unkept(read), key: keyOf('', path) };
+  return { ...uncached(read), key: keyOf('', path) };
 }
 
-function unkept(read: () => Promise<Page | null> | Page | null): Address {
+function uncached(read: () => Promise<Page | null> | Page | null): Address {
   return {
     key: null,
     async read() {

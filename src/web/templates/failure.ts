@@ -1,6 +1,6 @@
 import { catalogue } from '../../errors.ts';
 import type { AppError } from '../../errors.ts';
-import { told } from '../../http/problem.ts';
+import { publicFields } from '../../http/problem.ts';
 import { html, type Html } from '../html.ts';
 import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
@@ -9,7 +9,7 @@ import { pageHead } from './parts.ts';
 /** A request for a page that failed. The hints of the catalogue are left out: they are for programs. */
 export function failurePage(chrome: Chrome, error: AppError, requestId: string): Html {
   const { status, title } = catalogue[error.code];
-  const { detail, hint } = told(error);
+  const { detail, hint } = publicFields(error);
   return layout(chrome, {
     title: `${title} · ${chrome.siteName}`,
     description: detail,

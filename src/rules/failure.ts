@@ -9,3 +9,13 @@ export class StartError extends Error {
     this.facts = facts;
   }
 }
+
+/** What a thrown value says of itself. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The code of a failure of Node or a library, such as `ENOENT`; undefined where it has none. */
+export function errorCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}

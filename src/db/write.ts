@@ -7,16 +7,16 @@ import { insertPrepared } from './prepared.ts';
  * plain name and plain data can cross to the thread that owns the writing connection (SQLite) and can be
  * run again after a serialization failure (PostgreSQL). Inside, only SQL is awaited.
  */
-export type Operation<I, O> = {
+export type Write<I, O> = {
   readonly name: string;
   run(tx: WriteContext, input: I): Promise<O>;
 };
 
-/** Declares a write operation. Every one is also listed in `services/operations.ts`. */
-export function operation<I, O>(
+/** Declares a write operation. Every one is also listed in `services/writes.ts`. */
+export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-): Operation<I, O> {
+): Write<I, O> {
   return { name, run };
 }
 
@@ -87,7 +87,7 @@ const mostTags = 200;
  * the changes for other processes. A failed body is undone and reported; its counted call stays.
  */
 export async function perform(
-  operationToRun: Operation<unknown, unknown>,
+  write: Write<unknown, unknown>,
   request: Request,
   base: Omit<WriteContext, 'now' | 'changed' | 'mailQueued'>,
   savepoint: Savepoint,
@@ -108,7 +108,7 @@ export async function perform(
     return { rate, changed: [], mailQueued: false, error: plainError(rateLimited(request.ticket, rate)) };
   await savepoint.begin();
   try {
-    const value = await operationToRun.run(tx, request.input);
+    const value = await write.run(tx, request.input);
     if (changed.size > 0) {
       const tags = changed.size > mostTags ? [everything] : changed;
       const rows = Array.from(tags, (tag) => ({ tag, at: request.now }));

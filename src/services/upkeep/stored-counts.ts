@@ -2,7 +2,7 @@ import { sql, type RawBuilder } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 
 /** A stored fact that differs from what it is derived from. */
-export type WronglyKept = {
+export type WrongCount = {
   /** What is kept, e.g. `public posts`. */
   readonly what: string;
   /** In how many rows, up to {@link mostCounted}. */
@@ -66,8 +66,8 @@ const questions: Readonly<Record<string, Question>> = {
 };
 
 /** Every stored fact that differs from what it is derived from. Reads all posts. */
-export async function findWronglyKept(ctx: ReadContext): Promise<WronglyKept[]> {
-  const found: WronglyKept[] = [];
+export async function findWrongCounts(ctx: ReadContext): Promise<WrongCount[]> {
+  const found: WrongCount[] = [];
   for (const [what, wrong] of Object.entries(totals)) {
     const { rows } = await sql`select 1 where ${wrong}`.execute(ctx.db);
     if (rows.length > 0) found.push({ what, rows: 1, example: 'all' });

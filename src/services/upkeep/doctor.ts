@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { timestamp, type ReadContext } from '../../context.ts';
-import { findWronglyKept } from './kept-counts.ts';
+import { findWrongCounts } from './stored-counts.ts';
 import { countWaitingMail } from '../outbox.ts';
 import { countMailForSmtp } from './waiting-mail.ts';
 
@@ -23,7 +23,7 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
 }
 
 async function examineCounts(ctx: ReadContext): Promise<Finding> {
-  const wrong = await findWronglyKept(ctx);
+  const wrong = await findWrongCounts(ctx);
   if (wrong.length === 0) return { what: 'counts', state: 'ok', detail: 'are what there is' };
   const detail = wrong.map(({ what, rows, example }) => `${what} (${rows}, e.g. ${example})`).join('; ');
   return { what: 'counts', state: 'wrong', detail: `differ from what there is: ${detail}` };

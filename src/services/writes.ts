@@ -1,4 +1,4 @@
-import type { Operation } from '../db/operation.ts';
+import type { Write } from '../db/write.ts';
 import { deleteAgent, updateAgent } from './agents/agents.ts';
 import { confirmRecovery, recover, regenerateKey, verifyAgent } from './agents/api-keys.ts';
 import { markKeyUsed } from './agents/callers.ts';
@@ -21,7 +21,7 @@ import { storeRendered } from './upkeep/rerender.ts';
 import { recordSecret } from './upkeep/secret-check.ts';
 
 /** Every write of the service, by name: what a thread that is handed a name can run. */
-export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Map(
+export const writes: ReadonlyMap<string, Write<never, unknown>> = new Map(
   [
     claimMail,
     confirmRecovery,
@@ -53,5 +53,5 @@ export const operations: ReadonlyMap<string, Operation<never, unknown>> = new Ma
     verifyAgent,
     verifyByOperator,
     vote,
-  ].map((operation: Operation<never, unknown>) => [operation.name, operation]),
+  ].map((operation: Write<never, unknown>) => [operation.name, operation]),
 );

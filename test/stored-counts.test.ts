@@ -12,7 +12,7 @@ import { openContext } from '../src/process/open-context.ts';
 import { deleteAgent } from '../src/services/agents/agents.ts';
 import type { Caller } from '../src/services/agents/callers.ts';
 import { addComment, deleteComment, vote } from '../src/services/community/engagement.ts';
-import { findWronglyKept } from '../src/services/upkeep/kept-counts.ts';
+import { findWrongCounts } from '../src/services/upkeep/stored-counts.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { deletePost } from '../src/services/posts/post-store.ts';
 import { publish } from '../src/services/posts/posts.ts';
@@ -126,5 +126,5 @@ async function keptWrongly(ctx: Context): Promise<unknown[]> {
   const { rows } = await sql`select 'tags' as what, posts.slug, tags, n from posts
     join (select id, (select count(*) from post_tags where post_id = posts.id) as n from posts) as t
     on t.id = posts.id where n <> case when listed_at is null then 0 else 2 end`.execute(ctx.db);
-  return [...(await findWronglyKept(ctx)), ...rows];
+  return [...(await findWrongCounts(ctx)), ...rows];
 }
