@@ -12,7 +12,7 @@ import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { shownAddress, shownName } from '../src/mail/letter.ts';
 import { MailError, type Mailer, type OutgoingMail } from '../src/mail/mailer.ts';
 import type { MailText } from '../src/mail/letter.ts';
-import * as messages from '../src/mail/messages.ts';
+import { messages, type MailFacts } from '../src/mail/messages.ts';
 import { createSmtpMailer } from '../src/mail/smtp.ts';
 import { type SmtpFault, startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
 
@@ -23,17 +23,9 @@ const ada = { name: 'Ada', slug: 'ada', blogUrl: `https://ada.example` };
 const address = 'ada@example.com';
 const from = 'Masthead <masthead@mail.example>';
 
-function allMessages(agent: messages.MailedAgent): readonly MailText[] {
-  const about = { baseUrl, agent, address, token, apiKey };
-  return [
-    messages.verificationMail(about),
-    messages.keyIssuedMail(about),
-    messages.keyReplacedMail(about),
-    messages.recoveryMail(about),
-    messages.alreadyRegisteredMail(about),
-    messages.keyLeakedMail(about),
-    messages.tokenLeakedMail(about),
-  ];
+function allMessages(agent: MailFacts['agent']): readonly MailText[] {
+  const facts = { baseUrl, agent, address, token, apiKey };
+  return Object.values(messages).map(({ write }) => write(facts));
 }
 
 function mailOf(text: MailText, changes: Partial<OutgoingMail> = {}): OutgoingMail {
@@ -46,7 +38,7 @@ function mailOf(text: MailText, changes: Partial<OutgoingMail> = {}): OutgoingMa
   };
 }
 
-const verification = mailOf(messages.verificationMail({ baseUrl, agent: ada, address, token }));
+const verification = mailOf(messages.verification.write({ baseUrl, agent: ada, address, token }));
 
 /** What a person sees of HTML without tags. */
 function decoded(html: string): string {
@@ -502,10 +494,10 @@ describe('The mail folder', () => {
   test('The newest message is read back, and with its token when one is asked for.', async () => {
     const dir = await newFolder();
     const mailer = createFolderMailer({ dir, from });
-    const about = { baseUrl, agent: ada, apiKey };
-    const older = messages.recoveryMail({ ...about, token: randomUUID() });
+    const facts = { baseUrl, agent: ada, address, apiKey };
+    const older = messages.recovery.write({ ...facts, token: randomUUID() });
     await mailer.send(
-      mailOf(messages.keyIssuedMail(about), { id: 'c', createdAt: '2026-01-02T10:00:00.000Z' }),
+      mailOf(messages['key-issued'].write(facts), { id: 'c', createdAt: '2026-01-02T10:00:00.000Z' }),
     );
     await mailer.send({ ...verification, id: 'b' });
     await mailer.send(mailOf(older, { id: 'a', createdAt: '2025-12-31T23:59:59.999Z' }));

@@ -12,26 +12,46 @@ import {
   shownName,
 } from './letter.ts';
 
-/** What every message tells about an agent. */
-export type MailedAgent = {
-  /** As the agent wrote it: any Unicode text. */
-  readonly name: string;
-  /** A valid agent slug. */
-  readonly slug: string;
-  /** Absolute address of its blog. */
-  readonly blogUrl: string;
-};
-
-type About = {
+/** What every message is written from. */
+export type MailFacts = {
   /** Origin of the service, without a trailing slash. */
   readonly baseUrl: string;
-  readonly agent: MailedAgent;
+  readonly agent: {
+    /** As the agent wrote it: any Unicode text. */
+    readonly name: string;
+    /** A valid agent slug. */
+    readonly slug: string;
+    /** Absolute address of its blog. */
+    readonly blogUrl: string;
+  };
+  /** Where the message goes. */
+  readonly address: string;
 };
 
+/**
+ * Every message by its kind, as the outbox stores it. A mailbox receives few in an hour of those that are `capped`,
+ * which anybody can cause; the others follow from what only the holder of a key or token can do.
+ */
+export const messages = {
+  verification: { write: verificationMail, capped: true },
+  'key-issued': { write: keyIssuedMail, capped: false },
+  'key-replaced': { write: keyReplacedMail, capped: false },
+  recovery: { write: recoveryMail, capped: true },
+  'already-registered': { write: alreadyRegisteredMail, capped: true },
+  'key-leaked': { write: keyLeakedMail, capped: true },
+  'token-leaked': { write: tokenLeakedMail, capped: true },
+} satisfies Record<string, { write(facts: never): MailText; capped: boolean }>;
+
+export type MailKind = keyof typeof messages;
+
+/** What a kind of message needs beside {@link MailFacts}. */
+export type MailDetails<Kind extends MailKind> = Omit<
+  Parameters<(typeof messages)[Kind]['write']>[0],
+  keyof MailFacts
+>;
+
 /** To an address that was registered: the token that proves that somebody reads it. */
-export function verificationMail(
-  about: About & { readonly address: string; readonly token: string },
-): MailText {
+function verificationMail(about: MailFacts & { readonly token: string }): MailText {
   const { baseUrl, agent, address, token } = about;
   return letter(`Confirm the agent ${agent.slug}`, [
     paragraph(`An agent was registered at ${baseUrl} with this e-mail address:`),
@@ -51,7 +71,7 @@ export function verificationMail(
 }
 
 /** After verification: the key, and how to publish with it. */
-export function keyIssuedMail(about: About & { readonly apiKey: string }): MailText {
+function keyIssuedMail(about: MailFacts & { readonly apiKey: string }): MailText {
   const { baseUrl, agent, apiKey } = about;
   return letter(`API key of the agent ${agent.slug}`, [
     paragraph('The agent is confirmed and can publish:'),
@@ -75,7 +95,7 @@ export function keyIssuedMail(about: About & { readonly apiKey: string }): MailT
 }
 
 /** After the key was replaced, by its holder or by recovery: the new one. */
-export function keyReplacedMail(about: About & { readonly apiKey: string }): MailText {
+function keyReplacedMail(about: MailFacts & { readonly apiKey: string }): MailText {
   const { baseUrl, agent, apiKey } = about;
   return letter(`New API key of the agent ${agent.slug}`, [
     paragraph(`The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`),
@@ -91,7 +111,7 @@ export function keyReplacedMail(about: About & { readonly apiKey: string }): Mai
 }
 
 /** To the owner who asked for a new key without having the old one: the token that gives it. */
-export function recoveryMail(about: About & { readonly token: string }): MailText {
+function recoveryMail(about: MailFacts & { readonly token: string }): MailText {
   const { baseUrl, agent, token } = about;
   return letter(`New API key for the agent ${agent.slug}?`, [
     paragraph(`Somebody asked at ${baseUrl} for a new API key for this agent:`),
@@ -111,7 +131,7 @@ export function recoveryMail(about: About & { readonly token: string }): MailTex
 }
 
 /** To the owner of a verified address that somebody tried to register again, where the answer must not tell. */
-export function alreadyRegisteredMail(about: About & { readonly address: string }): MailText {
+function alreadyRegisteredMail(about: MailFacts): MailText {
   const { baseUrl, agent, address } = about;
   return letter(`The agent ${agent.slug} is already registered`, [
     paragraph(
@@ -128,7 +148,7 @@ export function alreadyRegisteredMail(about: About & { readonly address: string 
 }
 
 /** To the owner of a working key that stood in a text sent to the service. */
-export function keyLeakedMail(about: About): MailText {
+function keyLeakedMail(about: MailFacts): MailText {
   const { baseUrl, agent } = about;
   return letter(`The API key of the agent ${agent.slug} was in a text`, [
     paragraph(`A text that was sent to ${baseUrl} contained the working API key of this agent:`),
@@ -142,7 +162,7 @@ export function keyLeakedMail(about: About): MailText {
 }
 
 /** To the owner of a token that stood in a text sent to the service. */
-export function tokenLeakedMail(about: About): MailText {
+function tokenLeakedMail(about: MailFacts): MailText {
   const { baseUrl, agent } = about;
   return letter(`A token of the agent ${agent.slug} was in a text`, [
     paragraph(`A text that was sent to ${baseUrl} contained a token that was mailed for this agent:`),
@@ -155,7 +175,7 @@ export function tokenLeakedMail(about: About): MailText {
   ]);
 }
 
-function theAgent(agent: MailedAgent, address?: string): Shown {
+function theAgent(agent: MailFacts['agent'], address?: string): Shown {
   return facts([
     ['Name', shownName(agent.name)],
     ['Slug', shown(agent.slug)],

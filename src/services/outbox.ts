@@ -1,20 +1,12 @@
-import { timestamp, type ReadContext, type WriteContext } from '../context.ts';
+import { timestamp, type Context, type ReadContext, type WriteContext } from '../context.ts';
 import { defineWrite } from '../db/write.ts';
 import type { AgentRow } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
-import type { MailedAgent } from '../mail/messages.ts';
-import { keyedHash, seal, uuidv7 } from '../rules/secrets.ts';
-
-/** Kinds of messages; `key-issued` and `key-replaced` carry an API key. */
-export type MailKind =
-  | 'verification'
-  | 'recovery'
-  | 'already-registered'
-  | 'key-issued'
-  | 'key-replaced'
-  | 'key-leaked'
-  | 'token-leaked';
+import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
+import { parseEmail } from '../rules/email.ts';
+import { keyedHash, seal, unseal, uuidv7 } from '../rules/secrets.ts';
+import { rowCount } from './counts.ts';
 
 /** Messages to one mailbox that register and recover may cause. */
 const mostPerHour = 5;
@@ -31,27 +23,36 @@ const rowKeptFor = 30 * 24 * hour;
 export type Mailbox = { readonly address: string; readonly mailboxKey: string };
 
 /**
- * Writes a message into the outbox, in the transaction that causes it: either both are durable or neither.
+ * Writes a message to an agent into the outbox, in the transaction that causes it: either both are durable or neither.
  * Its text is sealed, since it may hold a key or a token.
  */
-export async function enqueueMail(
+export async function enqueueMail<Kind extends MailKind>(
   tx: WriteContext,
-  kind: MailKind,
-  agentId: string | null,
-  to: Mailbox,
-  text: MailText,
+  kind: Kind,
+  agent: AgentRow,
+  details: MailDetails<Kind>,
+  to: Mailbox = mailboxOf(agent),
 ): Promise<void> {
+  const { site, variant } = tx.config;
+  const { name } = agent;
+  const slug = agent.slug ?? '';
+  const facts = {
+    baseUrl: site.baseUrl,
+    agent: { name, slug, blogUrl: variant.blogUrl(site, slug) },
+    address: to.address,
+  };
+  const write = messages[kind].write as (facts: MailFacts & MailDetails<Kind>) => MailText;
   const id = uuidv7(tx.now());
   const createdAt = timestamp(tx.now());
-  const mail: OutgoingMail = { id, to: to.address, ...text, createdAt };
+  const mail: OutgoingMail = { id, to: to.address, ...write({ ...facts, ...details }), createdAt };
   await tx.db
     .insertInto('outbox')
     .values({
       id,
-      agent_id: agentId,
+      agent_id: agent.id,
       mailbox: mailboxHash(tx, to),
       kind,
-      sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
+      sealed: seal(tx.secretKey, JSON.stringify(mail), sealedFor(id)),
       created_at: createdAt,
       due_at: createdAt,
       route: tx.config.mail.smtpUrl === null ? 'folder' : 'smtp',
@@ -60,24 +61,23 @@ export async function enqueueMail(
   tx.mailQueued();
 }
 
+function sealedFor(id: string): string {
+  return `outbox:${id}`;
+}
+
+/** The address that an agent registered. */
+export function mailboxOf({ id, email }: AgentRow): Mailbox {
+  const parsed = parseEmail(email);
+  if (!parsed.ok) throw new Error(`The stored address of agent ${id} is not one`);
+  return parsed;
+}
+
 /** What the caps count a recipient by: an address must not be readable, or guessable, from a row that outlives its mail. */
 function mailboxHash({ secretKey }: WriteContext, { mailboxKey }: Mailbox): string {
   return keyedHash(secretKey, 'mailbox', mailboxKey);
 }
 
-/** An agent as messages describe it. */
-export function mailedAgent(ctx: ReadContext, agent: Pick<AgentRow, 'name'>, slug: string): MailedAgent {
-  return { name: agent.name, slug, blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug) };
-}
-
-/** What anybody can have sent to an address; the others follow from what only a holder of a key or token can do. */
-const kindsByAnybody: readonly MailKind[] = [
-  'verification',
-  'recovery',
-  'already-registered',
-  'key-leaked',
-  'token-leaked',
-];
+const cappedKinds = Object.entries(messages).flatMap(([kind, { capped }]) => (capped ? kind : []));
 
 /** Whether the mailbox has received as many messages that anybody can cause as are allowed in an hour or a day. */
 export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
@@ -86,7 +86,7 @@ export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<bool
     .selectFrom('outbox')
     .select('created_at')
     .where('mailbox', '=', mailboxHash(tx, to))
-    .where('kind', 'in', kindsByAnybody)
+    .where('kind', 'in', cappedKinds)
     .where('created_at', '>', timestamp(tx.now() - 24 * hour))
     .orderBy('created_at', 'desc')
     .limit(mostPerDay)
@@ -109,33 +109,68 @@ export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: M
   return recent !== undefined;
 }
 
-/** Cancels undelivered messages to an agent, of these kinds or all: what they say is no longer true. */
+/** Cancels undelivered messages of these kinds to an agent: what they say is no longer true. */
 export async function cancelMail(
   tx: WriteContext,
   agentId: string,
-  kinds?: readonly MailKind[],
+  kinds: readonly MailKind[],
 ): Promise<void> {
-  const cancelled = tx.db
+  await tx.db
     .updateTable('outbox')
     .set({ cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null })
     .where('agent_id', '=', agentId)
-    .where('due_at', 'is not', null);
-  await (kinds ? cancelled.where('kind', 'in', kinds) : cancelled).execute();
-}
-
-/** Removes every trace of messages to an agent; one that is being sent at this moment still arrives. */
-export async function eraseMail(tx: WriteContext, agentId: string): Promise<void> {
-  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
+    .where('due_at', 'is not', null)
+    .where('kind', 'in', kinds)
+    .execute();
 }
 
 /** How many messages are still to be delivered, including those being sent. */
-export async function countWaitingMail(ctx: ReadContext): Promise<number> {
-  const { count } = await ctx.db
-    .selectFrom('outbox')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('due_at', 'is not', null)
+export async function countWaitingMail({ db }: ReadContext): Promise<number> {
+  const { count } = await waitingMail(db).select(rowCount).executeTakeFirstOrThrow();
+  return count;
+}
+
+/** How many of them wait for a mail server: also those whose route nobody noted, since files wait for nothing. */
+export async function countMailForSmtp({ db }: ReadContext): Promise<number> {
+  const { count } = await waitingMail(db)
+    .select(rowCount)
+    .where((row) => row.or([row('route', 'is', null), row('route', '<>', 'folder')]))
     .executeTakeFirstOrThrow();
   return count;
+}
+
+/** How many of them another secret has sealed. */
+export async function countUnreadableMail({
+  db,
+  secretKey,
+}: Pick<Context, 'db' | 'secretKey'>): Promise<number> {
+  const waiting = await sealedMail(db).execute();
+  return waiting.filter((mail) => openMail(secretKey, mail) === null).length;
+}
+
+type SealedMail = { readonly id: string; readonly sealed: string };
+
+/** The waiting message that was queued last, or null. */
+export async function newestSealedMail(db: ReadContext['db']): Promise<SealedMail | null> {
+  const newest = await sealedMail(db).orderBy('created_at', 'desc').limit(1).executeTakeFirst();
+  return newest ?? null;
+}
+
+function sealedMail(db: ReadContext['db']) {
+  return waitingMail(db)
+    .select(['id', 'sealed'])
+    .where('sealed', 'is not', null)
+    .$narrowType<{ sealed: string }>();
+}
+
+function waitingMail(db: ReadContext['db']) {
+  return db.selectFrom('outbox').where('due_at', 'is not', null);
+}
+
+/** The text of a message, or null where another secret sealed it. */
+export function openMail(secretKey: Buffer, { id, sealed }: SealedMail): OutgoingMail | null {
+  const text = unseal(secretKey, sealed, sealedFor(id));
+  return text === null ? null : (JSON.parse(text) as OutgoingMail);
 }
 
 /** The agent that a message is for; null if it has none or does not exist. */
@@ -154,12 +189,7 @@ export type Lease = {
 };
 
 /** A message that the caller may send until its lease ends. */
-export type Claimed = {
-  readonly id: string;
-  readonly kind: string;
-  readonly attempts: number;
-  readonly sealed: string;
-};
+export type Claimed = SealedMail & { readonly kind: string; readonly attempts: number };
 
 /** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
 export const claimMail = defineWrite(
@@ -200,25 +230,25 @@ export type Attempt = {
 };
 
 /** Records an attempt. The text is erased once the message is delivered or given up. */
-export const recordAttempt = defineWrite('outbox.attempt', async (tx, attempt: Attempt): Promise<null> => {
-  const now = timestamp(tx.now());
-  const done = attempt.retryAt === null;
-  await tx.db
-    .updateTable('outbox')
-    .set((row) => ({
-      attempts: row('attempts', '+', 1),
-      lease_owner: null,
-      last_error: attempt.error,
-      due_at: attempt.retryAt === null ? null : timestamp(attempt.retryAt),
-      ...(done ? { sealed: null } : {}),
-      ...(done && attempt.error === null ? { delivered_at: now } : {}),
-      ...(done && attempt.error !== null ? { dead_at: now } : {}),
-    }))
-    .where('id', '=', attempt.id)
-    .where('lease_owner', '=', attempt.owner)
-    .execute();
-  return null;
-});
+export const recordAttempt = defineWrite(
+  'outbox.attempt',
+  async (tx, { id, owner, retryAt, error }: Attempt): Promise<null> => {
+    const now = timestamp(tx.now());
+    const end = error === null ? { delivered_at: now } : { dead_at: now };
+    await tx.db
+      .updateTable('outbox')
+      .set((row) => ({
+        attempts: row('attempts', '+', 1),
+        lease_owner: null,
+        last_error: error,
+        ...(retryAt === null ? { due_at: null, sealed: null, ...end } : { due_at: timestamp(retryAt) }),
+      }))
+      .where('id', '=', id)
+      .where('lease_owner', '=', owner)
+      .execute();
+    return null;
+  },
+);
 
 /** Releases leases at shutdown, so that another process need not wait for them to expire. */
 export const releaseMail = defineWrite(

@@ -6,13 +6,15 @@ import { MailError, type Mailer, type OutgoingMail } from '../mail/mailer.ts';
 import {
   agentOfMail,
   claimMail,
+  countMailForSmtp,
+  countUnreadableMail,
   countWaitingMail,
+  openMail,
   recordAttempt,
   releaseMail,
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
-import { countMailForSmtp, countUnreadableMail, openMail } from '../services/upkeep/waiting-mail.ts';
 import { repeat } from './repeat.ts';
 
 /** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */

@@ -13,7 +13,7 @@ export const adoptSecret: Command = {
   operands: [],
   options: jsonOption,
   async run(call) {
-    const { countUnreadableMail } = await import('../../services/upkeep/waiting-mail.ts');
+    const { countUnreadableMail } = await import('../../services/outbox.ts');
     const unreadable = await withContext(call, countUnreadableMail, 'adopted');
     if (call.has('json')) return call.outJson({ adopted: true, unreadable });
     call.out('The secret is the one of this database from now on.');

@@ -154,11 +154,11 @@ function endOnUnforeseen(log: Log, output: ReturnType<typeof createHeldOutput>):
 }
 
 async function contents({ ctx }: RunningServer): Promise<string> {
-  const [{ readCounter }, { publicly }] = await Promise.all([
-    import('../../services/counters.ts'),
+  const [{ readTotal }, { publicly }] = await Promise.all([
+    import('../../services/counts.ts'),
     import('../../context.ts'),
   ]);
-  return `${await readCounter(publicly(ctx), 'posts')} public posts`;
+  return `${await readTotal(publicly(ctx), 'posts')} public posts`;
 }
 
 async function stop(server: RunningServer, log: Log): Promise<void> {

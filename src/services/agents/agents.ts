@@ -2,25 +2,12 @@ import { timestamp, type Context, type ReadContext, type WriteContext } from '..
 import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { findAgent, lockAgent } from './agent-lock.ts';
-import { lockCaller } from './callers.ts';
-import { addToCounter } from '../counters.ts';
+import { addAllToCommentCounts, addBlogToTotals, recountVote } from '../counts.ts';
+import { blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
-import { eraseMail } from '../outbox.ts';
-import { addToVotes, countComments } from '../community/tallies.ts';
 
 /** An agent as its own profile shows it. */
-export type Profile = Readonly<{
-  id: string;
-  name: string;
-  slug: string;
-  email: string;
-  bio: string | null;
-  avatarUrl: string | null;
-  blogUrl: string;
-  createdAt: string;
-  postCount: number;
-}>;
+export type Profile = Readonly<ReturnType<typeof profileOf>>;
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
 export async function profile(ctx: ReadContext, agentId: string): Promise<Profile> {
@@ -29,7 +16,7 @@ export async function profile(ctx: ReadContext, agentId: string): Promise<Profil
   return profileOf(ctx, agent);
 }
 
-function profileOf(ctx: ReadContext, agent: AgentRow): Profile {
+function profileOf(ctx: ReadContext, agent: AgentRow) {
   const slug = agent.slug ?? '';
   return {
     id: agent.id,
@@ -77,8 +64,7 @@ export const updateAgent = defineWrite(
       .where('id', '=', agentId)
       .returningAll()
       .executeTakeFirstOrThrow();
-    tx.changed(`agent:${agentId}`);
-    tx.changed('site');
+    blogChanged(tx, agentId);
     // Its name also stands under its comments on the posts of others.
     const commented = await tx.db
       .selectFrom('comments')
@@ -98,27 +84,23 @@ export const deleteAgent = defineWrite(
     // Not a suspended one: its comments and listing are out of the counts already.
     const agent = await lockCaller(tx, agentId);
     await withdrawEngagement(tx, agentId);
-    if (agent.listed_at) {
-      await addToCounter(tx, 'blogs', agentId, -1);
-      await addToCounter(tx, 'posts', agentId, -agent.published_count);
-    }
+    if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
     await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    await eraseMail(tx, agentId);
+    // A message that is being sent at this moment still arrives.
+    await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
     if (agent.slug && agent.verified_at) {
-      const row = { slug: agent.slug, retired_at: timestamp(tx.now()) };
       await tx.db
         .insertInto('retired_slugs')
-        .values(row)
+        .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
         .onConflict((conflict) => conflict.column('slug').doNothing())
         .execute();
     }
-    tx.changed(`agent:${agentId}`);
-    tx.changed('site');
+    blogChanged(tx, agentId);
     return null;
   },
 );
 
-/** Removes an agent's comments and votes from the tallies of the posts they are on, before they are deleted. */
+/** Removes an agent's comments and votes from the counts of the posts they are on, before they are deleted. */
 async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<void> {
   const votes = await tx.db
     .selectFrom('votes')
@@ -126,8 +108,7 @@ async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<vo
     .where('agent_id', '=', agentId)
     .orderBy('post_id')
     .execute();
-  await countComments(tx, agentId, -1);
+  await addAllToCommentCounts(tx, agentId, -1);
   await tx.db.deleteFrom('votes').where('agent_id', '=', agentId).execute();
-  for (const { post_id, vote } of votes)
-    await addToVotes(tx, post_id, vote === 1 ? { up: -1, down: 0 } : { up: 0, down: -1 });
+  for (const { post_id, vote } of votes) await recountVote(tx, post_id, vote, null);
 }

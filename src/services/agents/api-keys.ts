@@ -3,21 +3,11 @@ import { defineWrite } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
-import { keyIssuedMail, keyReplacedMail, recoveryMail } from '../../mail/messages.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
-import { lockAgent } from './agent-lock.ts';
-import { unauthorized } from './callers.ts';
-import { addToCounter } from '../counters.ts';
-import { cancelMail, enqueueMail, mailboxIsFull, mailedAgent } from '../outbox.ts';
-import {
-  createToken,
-  findToken,
-  lockToken,
-  mailVerification,
-  tokenUsed,
-  tokenVoid,
-  voidTokens,
-} from './tokens.ts';
+import { addBlogToTotals } from '../counts.ts';
+import { cancelMail, enqueueMail, mailboxIsFull } from '../outbox.ts';
+import { blogChanged, lockAgent, unauthorized } from './callers.ts';
+import { findToken, lockToken, mailToken, tokenUsed, tokenVoid, voidTokens } from './tokens.ts';
 
 export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
 
@@ -33,21 +23,24 @@ export const verifyAgent = defineWrite(
     if (row.used_at !== null) return repeatKey(tx, row, agent, token);
     if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
     if (agent.slug === null) throw slugLost();
-    const now = timestamp(tx.now());
-    const listedAt = agent.suspended_at === null ? now : null;
-    const apiKey = await issueKey(tx, row, agent, token, { verified_at: now, listed_at: listedAt });
-    if (listedAt !== null) await addToCounter(tx, 'blogs', agent.id, 1);
-    const text = keyIssuedMail({
-      baseUrl: tx.config.site.baseUrl,
-      agent: mailedAgent(tx, agent, agent.slug),
-      apiKey,
-    });
-    await mailTo(tx, agent, 'key-issued', text);
-    tx.changed(`agent:${agent.id}`);
-    tx.changed('site');
-    return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, agent.slug), slug: agent.slug };
+    const apiKey = await issueKey(tx, row, agent, token, verifiedNow(tx, agent));
+    await markVerified(tx, agent);
+    await enqueueMail(tx, 'key-issued', agent, { apiKey });
+    return issuedKey(tx, agent, apiKey);
   },
 );
+
+/** What verification stores: the blog is listed unless the operator has suspended the agent. */
+export function verifiedNow(tx: WriteContext, { suspended_at }: AgentRow) {
+  const now = timestamp(tx.now());
+  return { verified_at: now, listed_at: suspended_at === null ? now : null };
+}
+
+/** Counts the blog of an agent that was just verified, and drops the cached answers about it. */
+export async function markVerified(tx: WriteContext, agent: AgentRow): Promise<void> {
+  if (agent.suspended_at === null) await addBlogToTotals(tx, agent, 1);
+  blogChanged(tx, agent.id);
+}
 
 /** What the verification page shows before it is confirmed. Throws like {@link verifyAgent}. */
 export async function describeToken(
@@ -80,19 +73,7 @@ export const recover = defineWrite(
       .where('email_key', '=', email.key)
       .executeTakeFirst();
     if (!agent?.slug || (await mailboxIsFull(tx, email))) return null;
-    // Mail goes to the address that was registered, not to another spelling of it.
-    const to = { address: agent.email, mailboxKey: email.mailboxKey };
-    if (agent.verified_at === null) {
-      await mailVerification(tx, agent, agent.slug, to);
-      return null;
-    }
-    const token = await createToken(tx, agent.id, 'recover');
-    const text = recoveryMail({
-      baseUrl: tx.config.site.baseUrl,
-      agent: mailedAgent(tx, agent, agent.slug),
-      token,
-    });
-    await enqueueMail(tx, 'recovery', agent.id, to, text);
+    await mailToken(tx, agent);
     return null;
   },
 );
@@ -105,8 +86,7 @@ export const confirmRecovery = defineWrite(
     if (row.used_at !== null) return repeatKey(tx, row, agent, token);
     const apiKey = await issueKey(tx, row, agent, token, {});
     await mailReplacedKey(tx, agent, apiKey);
-    const slug = agent.slug ?? '';
-    return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, slug), slug };
+    return issuedKey(tx, agent, apiKey);
   },
 );
 
@@ -137,12 +117,7 @@ export const regenerateKey = defineWrite(
 /** Sends the owner the new key; undelivered messages about earlier keys are cancelled. */
 async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string): Promise<void> {
   await cancelMail(tx, agent.id, ['key-issued', 'key-replaced']);
-  const text = keyReplacedMail({
-    baseUrl: tx.config.site.baseUrl,
-    agent: mailedAgent(tx, agent, agent.slug ?? ''),
-    apiKey,
-  });
-  await mailTo(tx, agent, 'key-replaced', text);
+  await enqueueMail(tx, 'key-replaced', agent, { apiKey });
 }
 
 /** The key that this token gave earlier, if it has been neither used nor replaced. */
@@ -154,8 +129,12 @@ async function repeatKey(
 ): Promise<IssuedKey> {
   await tx.confirmDurable();
   const apiKey = throwUnlessRepeatable(tx, row, agent, token);
+  return issuedKey(tx, agent, apiKey);
+}
+
+function issuedKey({ config: { variant, site } }: WriteContext, agent: AgentRow, apiKey: string): IssuedKey {
   const slug = agent.slug ?? '';
-  return { apiKey, blogUrl: tx.config.variant.blogUrl(tx.config.site, slug), slug };
+  return { apiKey, blogUrl: variant.blogUrl(site, slug), slug };
 }
 
 function throwUnlessRepeatable(ctx: ReadContext, row: TokenRow, agent: AgentRow, token: string): string {
@@ -205,15 +184,4 @@ async function issueKey(
     .where('hash', '=', row.hash)
     .execute();
   return apiKey;
-}
-
-async function mailTo(
-  tx: WriteContext,
-  agent: AgentRow,
-  kind: 'key-issued' | 'key-replaced',
-  text: Parameters<typeof enqueueMail>[4],
-): Promise<void> {
-  const email = parseEmail(agent.email);
-  if (!email.ok) throw new Error(`The stored address of agent ${agent.id} is not one`);
-  await enqueueMail(tx, kind, agent.id, email, text);
 }

@@ -4,8 +4,6 @@ import { prepared } from '../../db/prepared.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
-import { findAgent, lockAgent } from './agent-lock.ts';
-import { eraseSealedKeys } from './tokens.ts';
 
 /** The agent that a key belongs to. */
 export type Caller = {
@@ -14,14 +12,6 @@ export type Caller = {
   readonly keyHash: string;
   readonly suspended: { readonly reason: string | null } | null;
 };
-
-const holderOf = prepared((db, { hash }: { hash: string }) =>
-  db
-    .selectFrom('agents')
-    .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
-    .where('key_hash', '=', hash)
-    .compile(),
-);
 
 /** Finds callers by key. A repeated key costs no query as long as nobody has committed anything. */
 export function createKeyCheck(ctx: Context) {
@@ -54,6 +44,14 @@ export function createKeyCheck(ctx: Context) {
   };
 }
 
+const holderOf = prepared((db, { hash }: { hash: string }) =>
+  db
+    .selectFrom('agents')
+    .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+    .where('key_hash', '=', hash)
+    .compile(),
+);
+
 /** Where nothing can be written, reading still works: the next call with the key notes it. */
 async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<void> {
   try {
@@ -77,7 +75,12 @@ export const markKeyUsed = defineWrite(
       .executeTakeFirstOrThrow();
     // Another call has noted it, or the key was replaced: then a sealed copy is of another key.
     if (numUpdatedRows === 0n) return null;
-    await eraseSealedKeys(tx, agentId);
+    await tx.db
+      .updateTable('tokens')
+      .set({ sealed_key: null })
+      .where('agent_id', '=', agentId)
+      .where('sealed_key', 'is not', null)
+      .execute();
     return null;
   },
 );
@@ -108,4 +111,30 @@ export function unauthorized(detail: string): AppError {
   return new AppError('unauthorized', detail, {
     headers: { 'www-authenticate': 'Bearer realm="masthead"' },
   });
+}
+
+/**
+ * Waits until no other transaction changes anything of this agent (its row, posts, tokens, comments and votes), and
+ * returns the agent as it is then; undefined when it is gone. What was read of it before may be out of date.
+ * Locks are taken in one order, so that no two transactions deadlock: rate, idempotency, email, agent, slug, mailbox.
+ */
+export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
+  await tx.lock(`agent:${agentId}`);
+  return findAgent(tx, agentId);
+}
+
+/** The agent as it is now, without waiting for transactions that change it; undefined when there is none. */
+export async function findAgent(ctx: ReadContext, agentId: string): Promise<AgentRow | undefined> {
+  const [agent] = await agentById(ctx.db, { agentId });
+  return agent;
+}
+
+const agentById = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom('agents').selectAll().where('id', '=', agentId).compile(),
+);
+
+/** Notes that cached answers about an agent and lists of the whole site are out of date. */
+export function blogChanged(tx: WriteContext, agentId: string): void {
+  tx.changed(`agent:${agentId}`);
+  tx.changed('site');
 }

@@ -2,14 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { timestamp, type Context, type WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
-import { parseEmail } from '../../rules/email.ts';
 import { AppError } from '../../errors.ts';
-import type { MailText } from '../../mail/letter.ts';
-import { keyLeakedMail, tokenLeakedMail } from '../../mail/messages.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { keysToBeSeen } from '../../rules/text.ts';
-import { lockAgent } from './agent-lock.ts';
-import { enqueueMail, mailboxIsFull, mailedAgent, wasMailedWithinHour, type Mailbox } from '../outbox.ts';
+import type { AgentRow } from '../../db/tables.ts';
+import { enqueueMail, mailboxIsFull, mailboxOf, wasMailedWithinHour } from '../outbox.ts';
+import { lockAgent } from './callers.ts';
 import { voidLeakedTokens } from './tokens.ts';
 
 /** Hashes that one query asks for. */
@@ -109,23 +107,19 @@ export const reportLeak = defineWrite(
     const agent = await lockAgent(tx, agentId);
     if (tokens.length > 0) await voidLeakedTokens(tx, tokens);
     if (!agent?.slug) return null;
-    const email = parseEmail(agent.email);
-    if (!email.ok) return null;
-    const about = { baseUrl: tx.config.site.baseUrl, agent: mailedAgent(tx, agent, agent.slug) };
-    if (key) await tell(tx, agentId, email, 'key-leaked', keyLeakedMail(about));
-    if (tokens.length > 0) await tell(tx, agentId, email, 'token-leaked', tokenLeakedMail(about));
+    if (key) await mailLeak(tx, agent, 'key-leaked');
+    if (tokens.length > 0) await mailLeak(tx, agent, 'token-leaked');
     return null;
   },
 );
 
 /** Once an hour, so that a client which keeps trying leaves room for the messages that mend it. */
-async function tell(
+async function mailLeak(
   tx: WriteContext,
-  agentId: string,
-  to: Mailbox,
+  agent: AgentRow,
   kind: 'key-leaked' | 'token-leaked',
-  text: MailText,
 ): Promise<void> {
+  const to = mailboxOf(agent);
   if ((await mailboxIsFull(tx, to)) || (await wasMailedWithinHour(tx, to, kind))) return;
-  await enqueueMail(tx, kind, agentId, to, text);
+  await enqueueMail(tx, kind, agent, {});
 }

@@ -3,25 +3,15 @@ import { defineWrite, type Ticket } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
-import { alreadyRegisteredMail } from '../../mail/messages.ts';
 import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
-import { lockAgent } from './agent-lock.ts';
-import { claimSlug } from './agent-slugs.ts';
-import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { agentSlugFromName } from '../../rules/slug.ts';
+import type { RegisterBody } from '../../schemas/bodies.ts';
+import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
+import { enqueueMail, mailboxIsFull, type Mailbox } from '../outbox.ts';
+import { claimSlug } from './agent-slugs.ts';
+import { lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
-import { enqueueMail, mailboxIsFull, mailedAgent, type Mailbox } from '../outbox.ts';
-import { mailVerification, voidTokens } from './tokens.ts';
-
-/** Fields of a registration, already checked by the interface's schema. */
-export type Registration = {
-  readonly email: string;
-  readonly name: string;
-  /** Where the variant takes it from the client. */
-  readonly slug?: string;
-  readonly bio?: string;
-  readonly avatarUrl?: string;
-};
+import { mailToken, voidTokens } from './tokens.ts';
 
 type RegisteredAgent = Readonly<{ id: string; name: string; slug: string; email: string }>;
 /** `mailed` is false if the mailbox has received enough messages. */
@@ -40,7 +30,7 @@ export type RegisterResult = {
  */
 export async function register(
   ctx: Context,
-  input: Registration,
+  input: RegisterBody,
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
   const { email, name, slug, bio, avatarUrl } = input;
@@ -59,7 +49,7 @@ function slugWarnings(ctx: Context, { name, slug }: RegisteredAgent): string[] {
 }
 
 /** What a registration that sent no message amounts to, as a sentence or two. */
-export function noMailSentence({ agent, kept }: RegisterResult, asked: Registration): string {
+export function noMailSentence({ agent, kept }: RegisterResult, asked: RegisterBody): string {
   const none = 'no message was sent: this address has had as many as an hour or a day allows.';
   if (!kept)
     return `Registered, but ${none} The latest one may be for another registration: if so, register again in an hour.`;
@@ -75,59 +65,83 @@ export const unverifiable = 'unverifiable:';
 
 export const registerAgent = defineWrite(
   'agents.register',
-  async (tx, input: Registration & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
+  async (tx, input: RegisterBody & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
     remember(tx, input.replay, () => registerOnce(tx, input)),
 );
 
-async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
+async function registerOnce(tx: WriteContext, input: RegisterBody): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
   const { privateRegistration } = tx.config;
   await tx.lock(`email:${email.key}`);
   const known = await lockByEmail(tx, email.key);
-  if (known?.verified_at && !privateRegistration) {
-    throw new AppError(
-      'email_taken',
-      'This e-mail address belongs to a verified agent. Register with another address.',
-      {
-        errors: [{ field: 'email', message: 'is taken' }],
-        hint: `If the agent is yours and its key is lost: POST ${tx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
-      },
-    );
-  }
-  // The caller must not learn that the address is known: what it registers is kept like any other registration,
-  // only that it can never be verified.
   const owner = known?.verified_at ? known : null;
+  if (owner && !privateRegistration) throw emailTaken(tx);
+  // With an owner the caller must not learn that the address is known: its registration is stored like any other, but
+  // can never be verified.
   const emailKey = owner ? unverifiable + email.key : email.key;
   const existing = owner ? await lockByEmail(tx, emailKey) : known;
-  const shownId = privateRegistration ? uuidOf(tx.secretKey, `agent:${email.key}`) : null;
-  const registered = (
-    { id, name, email: address }: AgentRow,
-    shownSlug: string,
-    rest: Omit<RegisterResult, 'agent'>,
-  ) => ({
-    agentId: id,
-    result: { agent: { id: shownId ?? id, name, slug: shownSlug, email: address }, ...rest },
-  });
+  const { agent, mailed, kept, renewed } = await storeRegistration(tx, input, email, emailKey, existing);
+  if (mailed && owner) await enqueueMail(tx, 'already-registered', owner, {}, email);
+  else if (mailed) await mailToken(tx, agent);
+  const result = {
+    agent: {
+      id: privateRegistration ? uuidOf(tx.secretKey, `agent:${email.key}`) : agent.id,
+      name: agent.name,
+      slug: agent.slug ?? '',
+      email: agent.email,
+    },
+    mailed,
+    ...(kept ? { kept } : {}),
+    ...(renewed && !privateRegistration ? { renewed } : {}),
+  };
+  return { agentId: agent.id, result };
+}
 
+function emailTaken({ config: { site } }: WriteContext): AppError {
+  return new AppError(
+    'email_taken',
+    'This e-mail address belongs to a verified agent. Register with another address.',
+    {
+      errors: [{ field: 'email', message: 'is taken' }],
+      hint: `If the agent is yours and its key is lost: POST ${site.baseUrl}/api/recover with {"email": "…"}.`,
+    },
+  );
+}
+
+type Stored = Omit<RegisterResult, 'agent'> & { readonly agent: AgentRow };
+
+/** Creates or renews the registration. `mailed`: whether a message about it can be sent. */
+async function storeRegistration(
+  tx: WriteContext,
+  input: RegisterBody,
+  email: Mailbox,
+  emailKey: string,
+  existing: AgentRow | undefined,
+): Promise<Stored> {
   const slug = await claimSlug(tx, input, existing);
-  const full = await mailboxIsFull(tx, email);
-  const fields = { name: input.name, slug, bio: input.bio || null, avatar_url: input.avatarUrl ?? null };
+  const mailed = !(await mailboxIsFull(tx, email));
   // The latest message names what it confirms, so that must not change while no other can be sent.
-  if (full && existing?.slug) return registered(existing, existing.slug, { mailed: false, kept: true });
-  const agent = existing
-    ? await renew(tx, existing, { ...fields, email: email.address })
-    : await create(tx, {
-        id: uuidv7(tx.now()),
-        ...fields,
-        email: email.address,
-        email_key: emailKey,
-      });
-  if (full) return registered(agent, slug, { mailed: false });
-  if (owner) await mailOwner(tx, owner, email);
-  else await mailVerification(tx, agent, slug, email);
-  if (!existing || privateRegistration) return registered(agent, slug, { mailed: true });
-  return registered(agent, slug, { mailed: true, renewed: isSame(existing, fields) ? 'same' : 'changed' });
+  if (!mailed && existing?.slug) return { agent: existing, mailed, kept: true };
+  const fields = {
+    name: input.name,
+    slug,
+    bio: input.bio || null,
+    avatar_url: input.avatarUrl ?? null,
+    email: email.address,
+  };
+  if (!existing) return { agent: await create(tx, { ...fields, email_key: emailKey }), mailed };
+  // A picture is not part of what a token confirms.
+  const isSame = existing.name === fields.name && existing.slug === slug && existing.bio === fields.bio;
+  // Earlier tokens would confirm something else.
+  if (!isSame) await voidTokens(tx, existing.id);
+  const agent = await tx.db
+    .updateTable('agents')
+    .set({ ...fields, registered_at: timestamp(tx.now()) })
+    .where('id', '=', existing.id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { agent, mailed, ...(mailed ? { renewed: isSame ? 'same' : 'changed' } : {}) };
 }
 
 /** The agent with this address, locked so that nobody can verify it during this transaction. */
@@ -140,24 +154,15 @@ async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow
   return agent && lockAgent(tx, agent.id);
 }
 
-/** Tells the owner of an address that somebody registered it again. */
-async function mailOwner(tx: WriteContext, owner: AgentRow, email: Mailbox): Promise<void> {
-  const text = alreadyRegisteredMail({
-    baseUrl: tx.config.site.baseUrl,
-    agent: mailedAgent(tx, owner, owner.slug ?? ''),
-    address: email.address,
-  });
-  await enqueueMail(tx, 'already-registered', owner.id, email, text);
-}
-
 async function create(
   tx: WriteContext,
-  fields: Pick<AgentRow, 'id' | 'name' | 'bio' | 'avatar_url' | 'email' | 'email_key'> & { slug: string },
+  fields: Pick<AgentRow, 'name' | 'slug' | 'bio' | 'avatar_url' | 'email' | 'email_key'>,
 ): Promise<AgentRow> {
   const now = timestamp(tx.now());
   return tx.db
     .insertInto('agents')
     .values({
+      id: uuidv7(tx.now()),
       ...fields,
       key_hash: null,
       key_used_at: null,
@@ -169,28 +174,6 @@ async function create(
       listed_at: null,
       last_published_at: null,
     })
-    .returningAll()
-    .executeTakeFirstOrThrow();
-}
-
-/** Whether a registration leaves the unverified agent what its tokens are good for: a picture does not count. */
-function isSame(agent: AgentRow, fields: Pick<AgentRow, 'name' | 'bio'> & { slug: string }): boolean {
-  return agent.name === fields.name && agent.slug === fields.slug && agent.bio === fields.bio;
-}
-
-/** Registers an unverified agent again. A change voids earlier tokens: they would confirm something else. */
-async function renew(
-  tx: WriteContext,
-  agent: AgentRow,
-  fields: Pick<AgentRow, 'name' | 'bio' | 'avatar_url' | 'email'> & { slug: string },
-): Promise<AgentRow> {
-  if (!isSame(agent, fields)) {
-    await voidTokens(tx, agent.id);
-  }
-  return tx.db
-    .updateTable('agents')
-    .set({ ...fields, registered_at: timestamp(tx.now()) })
-    .where('id', '=', agent.id)
     .returningAll()
     .executeTakeFirstOrThrow();
 }

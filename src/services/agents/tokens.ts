@@ -1,44 +1,23 @@
 import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { verificationMail } from '../../mail/messages.ts';
 import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
-import { findAgent, lockAgent } from './agent-lock.ts';
-import { cancelMail, enqueueMail, mailedAgent, type Mailbox } from '../outbox.ts';
+import { cancelMail, enqueueMail } from '../outbox.ts';
+import { findAgent, lockAgent } from './callers.ts';
 
 /** Lifetime of tokens, ms. */
 const tokenLifetime = 24 * 3_600_000;
 
-/** Makes a verification token and queues the message that carries it. */
-export async function mailVerification(
-  tx: WriteContext,
-  agent: AgentRow,
-  slug: string,
-  email: Mailbox,
-): Promise<void> {
-  const token = await createToken(tx, agent.id, 'verify');
-  const text = verificationMail({
-    baseUrl: tx.config.site.baseUrl,
-    agent: mailedAgent(tx, agent, slug),
-    address: email.address,
-    token,
-  });
-  await enqueueMail(tx, 'verification', agent.id, email, text);
-}
-
-/** A new token, of which only the hash is stored. */
-export async function createToken(
-  tx: WriteContext,
-  agentId: string,
-  kind: TokenRow['kind'],
-): Promise<string> {
+/** Mails a new token, of which only the hash is stored: for the first key of an agent, or for another once it is verified. */
+export async function mailToken(tx: WriteContext, agent: AgentRow): Promise<void> {
+  const isVerified = agent.verified_at !== null;
   const token = newToken();
   await tx.db
     .insertInto('tokens')
     .values({
       hash: sha256(token),
-      kind,
-      agent_id: agentId,
+      kind: isVerified ? 'recover' : 'verify',
+      agent_id: agent.id,
       created_at: timestamp(tx.now()),
       expires_at: timestamp(tx.now() + tokenLifetime),
       voided_at: null,
@@ -46,42 +25,26 @@ export async function createToken(
       sealed_key: null,
     })
     .execute();
-  return token;
+  await enqueueMail(tx, isVerified ? 'recovery' : 'verification', agent, { token });
 }
 
 /**
- * Ends what the tokens of an agent could still do, but for the one that is being used: no earlier one may give a
- * key after its owner or the operator has acted. Undelivered messages that carry one are cancelled.
+ * Voids the tokens of an agent except the one in use: no earlier one may give a key after its owner or the operator
+ * has acted. Undelivered messages that carry one are cancelled.
  */
 export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''): Promise<void> {
-  await tx.db
-    .updateTable('tokens')
-    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
-    .where('agent_id', '=', agentId)
-    .where('hash', '<>', inUse)
-    .where('voided_at', 'is', null)
-    .execute();
+  await voiding(tx).where('agent_id', '=', agentId).where('hash', '<>', inUse).execute();
   await cancelMail(tx, agentId, ['verification', 'recovery']);
 }
 
-/** Ends tokens that others may have read, by their hashes: those that were used give their key no more. */
+/** Voids tokens that others may have read, by their hashes: used ones no longer repeat their key. */
 export async function voidLeakedTokens(tx: WriteContext, hashes: readonly string[]): Promise<void> {
-  await tx.db
-    .updateTable('tokens')
-    .set({ voided_at: timestamp(tx.now()), sealed_key: null })
-    .where('hash', 'in', hashes)
-    .where('voided_at', 'is', null)
-    .execute();
+  await voiding(tx).where('hash', 'in', hashes).execute();
 }
 
-/** Erases the keys that an agent's tokens could still give: from here on they answer "used". */
-export async function eraseSealedKeys(tx: WriteContext, agentId: string): Promise<void> {
-  await tx.db
-    .updateTable('tokens')
-    .set({ sealed_key: null })
-    .where('agent_id', '=', agentId)
-    .where('sealed_key', 'is not', null)
-    .execute();
+function voiding(tx: WriteContext) {
+  const voided = { voided_at: timestamp(tx.now()), sealed_key: null };
+  return tx.db.updateTable('tokens').set(voided).where('voided_at', 'is', null);
 }
 
 type FoundToken = { readonly row: TokenRow; readonly agent: AgentRow };
@@ -103,11 +66,7 @@ export async function findToken(
   token: string,
   kind: TokenRow['kind'],
 ): Promise<FoundToken> {
-  const row = await ctx.db
-    .selectFrom('tokens')
-    .selectAll()
-    .where('hash', '=', sha256(token.toLowerCase()))
-    .executeTakeFirst();
+  const row = await readToken(ctx, token);
   if (row && row.kind !== kind) throw otherToken(row.kind);
   const agent = row && (await findAgent(ctx, row.agent_id));
   if (!row || !agent) {
@@ -132,7 +91,7 @@ export async function findToken(
   return { row, agent };
 }
 
-/** The refusal of a token that ended before it was used, whatever ended it. */
+/** The error for a token that was voided before it was used. */
 export function tokenVoid(kind: TokenRow['kind'], agent: AgentRow): AppError {
   const verifiedSince = kind === 'verify' && agent.verified_at !== null;
   return new AppError(
@@ -151,14 +110,10 @@ function sendsAnother(kind: TokenRow['kind']): string {
   return kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
 }
 
-/** Of a token that was sent in place of a key, what it is and where it goes; null for what is no token. */
+/** If a token was sent in place of a key: what it is and which call takes it. Else null. */
 export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string | null> {
   if (!uuidV4Pattern.test(key.toLowerCase())) return null;
-  const row = await ctx.db
-    .selectFrom('tokens')
-    .select(['kind', 'used_at', 'voided_at', 'expires_at'])
-    .where('hash', '=', sha256(key.toLowerCase()))
-    .executeTakeFirst();
+  const row = await readToken(ctx, key);
   if (!row) return null;
   if (row.used_at !== null)
     return 'This is the token of a mail, not an API key: use the apiKey that the service answered when the token was used.';
@@ -167,6 +122,11 @@ export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string 
   return row.kind === 'verify'
     ? 'This is a verification token, not an API key: GET /api/verify?token=… with it gives the key.'
     : 'This is a recovery token, not an API key: POST /api/recover/confirm with {"token": "…"} gives the key.';
+}
+
+async function readToken({ db }: ReadContext, token: string): Promise<TokenRow | undefined> {
+  const hash = sha256(token.toLowerCase());
+  return db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
 }
 
 /** The token belongs to the other call: whoever has it may be told. */
@@ -182,7 +142,7 @@ function otherToken(kind: TokenRow['kind']): AppError {
       });
 }
 
-/** The refusal of a token that was used. */
+/** The error for a token that was used. */
 export function tokenUsed(ctx: ReadContext): AppError {
   return new AppError('token_used', 'This token has been used, and gives its API key no more.', {
     errors: [{ field: 'token', message: 'has been used' }],

@@ -5,14 +5,13 @@ import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
-import { lockAgent } from '../agents/agent-lock.ts';
-import { lockCaller, type Caller } from '../agents/callers.ts';
+import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { readCursor, toPage, type Page } from '../lists/paging.ts';
 import { tally, type Tally } from '../posts/post-views.ts';
 import { noSuchPost } from '../posts/find-post.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
-import { addToCommentCount, addToVotes } from './tallies.ts';
+import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
 
 export type Comment = Readonly<{
   id: string;
@@ -203,14 +202,14 @@ function noSuchComment(postId: string): AppError {
   });
 }
 
-export type VoteResult = { readonly vote: 1 | -1 | null; readonly votes: Tally };
+export type VoteResult = { readonly vote: Vote | null; readonly votes: Tally };
 
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
 export const vote = defineWrite(
   'votes.set',
   async (
     tx,
-    { agentId, postId, value }: { agentId: string; postId: string; value: 1 | -1 | null },
+    { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null },
   ): Promise<VoteResult> => {
     await lockCaller(tx, agentId);
     const post = await requireListed(tx, postId, agentId);
@@ -233,8 +232,7 @@ export const vote = defineWrite(
         .onConflict((conflict) => conflict.columns(['post_id', 'agent_id']).doUpdateSet({ vote: value }))
         .execute();
     }
-    const difference = (wanted: 1 | -1) => (value === wanted ? 1 : 0) - (before?.vote === wanted ? 1 : 0);
-    const after = await addToVotes(tx, postId, { up: difference(1), down: difference(-1) });
+    const after = await recountVote(tx, postId, before?.vote ?? null, value);
     if (!after) throw noSuchPost(postId);
     return { vote: value, votes: tally(after) };
   },

@@ -3,12 +3,12 @@ import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
-import { lockAgent } from '../agents/agent-lock.ts';
-import { addToCounter } from '../counters.ts';
+import { markVerified, verifiedNow } from '../agents/api-keys.ts';
+import { blogChanged, lockAgent } from '../agents/callers.ts';
+import { addAllToCommentCounts, addBlogToTotals } from '../counts.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
 import { removePost } from '../posts/post-store.ts';
 import { parseTags } from '../../rules/post-fields.ts';
-import { countComments } from './tallies.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
@@ -18,22 +18,19 @@ export const suspendAgent = defineWrite(
   async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
     const agent = await lockBySlug(tx, slug);
     await voidTokens(tx, agent.id);
-    if (agent.suspended_at !== null) {
-      await tx.db
-        .updateTable('agents')
-        .set({ suspended_reason: reason })
-        .where('id', '=', agent.id)
-        .execute();
-      return null;
-    }
     await tx.db
       .updateTable('agents')
-      .set({ suspended_at: timestamp(tx.now()), suspended_reason: reason, listed_at: null })
+      .set({
+        suspended_at: agent.suspended_at ?? timestamp(tx.now()),
+        suspended_reason: reason,
+        listed_at: null,
+      })
       .where('id', '=', agent.id)
       .execute();
+    if (agent.suspended_at !== null) return null;
     await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
     await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
-    await countComments(tx, agent.id, -1);
+    await addAllToCommentCounts(tx, agent.id, -1);
     if (agent.listed_at !== null) await countListing(tx, agent, -1);
     return null;
   },
@@ -57,7 +54,7 @@ export const restoreAgent = defineWrite(
       .where('status', '=', 'published')
       .execute();
     await restoreTags(tx, agent.id);
-    await countComments(tx, agent.id, 1);
+    await addAllToCommentCounts(tx, agent.id, 1);
     if (agent.verified_at !== null) await countListing(tx, agent, 1);
     return null;
   },
@@ -72,21 +69,18 @@ export const verifyByOperator = defineWrite(
       throw new AppError('token_used', `The agent '${slug}' is verified already.`);
     if (agent.email_key.startsWith(unverifiable))
       throw new AppError('email_taken', `The address of '${slug}' belongs to a verified agent.`);
-    const now = timestamp(tx.now());
-    const listedAt = agent.suspended_at === null ? now : null;
     const apiKey = newApiKey();
+    const verified = verifiedNow(tx, agent);
     const { numUpdatedRows } = await tx.db
       .updateTable('agents')
-      .set({ verified_at: now, listed_at: listedAt, key_hash: sha256(apiKey), key_used_at: now })
+      .set({ ...verified, key_hash: sha256(apiKey), key_used_at: verified.verified_at })
       .where('id', '=', agent.id)
       .where('slug', '=', slug)
       .executeTakeFirstOrThrow();
     // A registration takes the slug at this moment.
     if (numUpdatedRows === 0n) throw noSuchAgent(slug);
     await voidTokens(tx, agent.id);
-    if (listedAt !== null) await addToCounter(tx, 'blogs', agent.id, 1);
-    tx.changed(`agent:${agent.id}`);
-    tx.changed('site');
+    await markVerified(tx, agent);
     return { apiKey };
   },
 );
@@ -120,23 +114,11 @@ export const deletePostByOperator = defineWrite(
 );
 
 /** An agent as an operator sees it. */
-export type AgentRecord = Readonly<{
-  id: string;
-  slug: string | null;
-  name: string;
-  email: string;
-  createdAt: string;
-  verifiedAt: string | null;
-  suspendedAt: string | null;
-  suspendedReason: string | null;
-  posts: number;
-  drafts: number;
-  contentBytes: number;
-}>;
+export type AgentRecord = Readonly<ReturnType<typeof record>>;
 
 /** Agents, newest first. */
-export async function listAgents(ctx: ReadContext, limit: number): Promise<AgentRecord[]> {
-  const rows = await ctx.db.selectFrom('agents').selectAll().orderBy('id', 'desc').limit(limit).execute();
+export async function listAgents({ db }: ReadContext, limit: number): Promise<AgentRecord[]> {
+  const rows = await db.selectFrom('agents').selectAll().orderBy('id', 'desc').limit(limit).execute();
   return rows.map(record);
 }
 
@@ -145,7 +127,7 @@ export async function showAgent(ctx: ReadContext, slug: string): Promise<AgentRe
   return record(await requireAgent(ctx, slug));
 }
 
-function record(row: AgentRow): AgentRecord {
+function record(row: AgentRow) {
   return {
     id: row.id,
     slug: row.slug,
@@ -179,10 +161,8 @@ function noSuchAgent(slug: string): AppError {
 }
 
 async function countListing(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
-  await addToCounter(tx, 'blogs', agent.id, sign);
-  await addToCounter(tx, 'posts', agent.id, sign * agent.published_count);
-  tx.changed(`agent:${agent.id}`);
-  tx.changed('site');
+  await addBlogToTotals(tx, agent, sign);
+  blogChanged(tx, agent.id);
 }
 
 async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {

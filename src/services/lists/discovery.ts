@@ -4,7 +4,7 @@ import type { Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import type { Variant } from '../../variant.ts';
 import { unauthorized } from '../agents/callers.ts';
-import { readCounter } from '../counters.ts';
+import { readTotal } from '../counts.ts';
 import { readCursor, toPage, type Page, type PageQuery } from './paging.ts';
 import {
   authorColumns,
@@ -135,7 +135,7 @@ export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Li
     (row) => [row.published_at ?? '', row.id],
     (row) => listedPost(ctx, row),
   );
-  const total = query.since ? null : agent ? agent.published_count : await readCounter(ctx, 'posts');
+  const total = query.since ? null : agent ? agent.published_count : await readTotal(ctx, 'posts');
   return { ...page, total };
 }
 
@@ -215,7 +215,7 @@ export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Li
     (row) => [row[order.column] ?? '', row.id],
     (row) => blogView(ctx, row),
   );
-  return { ...page, total: await readCounter(ctx, 'blogs') };
+  return { ...page, total: await readTotal(ctx, 'blogs') };
 }
 
 type BlogRow = Pick<

@@ -4,7 +4,7 @@ import { defineWrite } from '../../db/write.ts';
 import { insertPrepared, prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { lockCaller } from '../agents/callers.ts';
-import { addToCounter } from '../counters.ts';
+import { addToTotal } from '../counts.ts';
 import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './post-input.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
@@ -163,7 +163,7 @@ async function applyCounts(
           : await lastPublished(tx.db, agent.id);
     await addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
   }
-  await addToCounter(tx, 'posts', agent.id, listed);
+  await addToTotal(tx, 'posts', agent.id, listed);
 }
 
 type Added = { id: string; published: number; drafts: number; bytes: number; latest: string | null };

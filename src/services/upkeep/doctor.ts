@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { timestamp, type ReadContext } from '../../context.ts';
 import { findWrongCounts } from './stored-counts.ts';
 import { countWaitingMail } from '../outbox.ts';
-import { countMailForSmtp } from './waiting-mail.ts';
+import { countMailForSmtp } from '../outbox.ts';
 
 /** One thing that was examined: in order, worth a look, or wrong. */
 export type Finding = {

@@ -3,7 +3,7 @@ import type { WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { Tables } from '../../db/tables.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
-import { newestSealedMail, openMail } from './waiting-mail.ts';
+import { newestSealedMail, openMail } from '../outbox.ts';
 
 const factName = 'secret_fingerprint';
 

@@ -1,6 +1,6 @@
 import { timestamp, type ReadContext } from '../../context.ts';
 import { isErrorCode } from '../../errors.ts';
-import { readCounter } from '../../services/counters.ts';
+import { readTotal } from '../../services/counts.ts';
 import { listBlogs, type BlogsQuery } from '../../services/lists/discovery.ts';
 import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
 import { featuredOnPage, newestPosts } from '../../services/lists/pages.ts';
@@ -125,7 +125,7 @@ export function createSitePages(ctx: ReadContext, chromeAt: (url: string | null)
 
   /** Parts of the index of sitemaps: of all blogs, and our own. */
   async function sitemapParts(): Promise<number> {
-    return Math.ceil(((await readCounter(ctx, 'blogs')) + 1) / sitemapLength);
+    return Math.ceil(((await readTotal(ctx, 'blogs')) + 1) / sitemapLength);
   }
 
   /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
