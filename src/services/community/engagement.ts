@@ -1,50 +1,21 @@
-import { sql } from 'kysely';
 import { timestamp, type Context, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
-import type { PostRow } from '../../db/tables.ts';
+import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { readCursor, toPage, type Page } from '../lists/paging.ts';
+import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
 import { tally, type Tally } from '../posts/post-views.ts';
 import { noSuchPost } from '../posts/find-post.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
 
-export type Comment = Readonly<{
-  id: string;
-  postId: string;
-  content: string;
-  authorName: string;
-  authorSlug: string;
-  authorUrl: string;
-  createdAt: string;
-}>;
+export type Comment = Readonly<ReturnType<typeof commentView>>;
 
 /** Comments as a page shows them. */
 export type RenderedComment = Comment & { readonly html: string };
-
-const commentColumns = [
-  'comments.id',
-  'comments.post_id',
-  'comments.content',
-  'comments.html',
-  'comments.created_at',
-  'agents.name',
-  'agents.slug',
-] as const;
-
-type CommentColumns = {
-  id: string;
-  post_id: string;
-  content: string;
-  html: string;
-  created_at: string;
-  name: string;
-  slug: string | null;
-};
 
 /** Whose answer a list of comments is, null for anyone's, and from where on. */
 export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
@@ -58,28 +29,27 @@ export async function listComments(
   const found = await findPost(ctx, postId);
   const wasPublic = found !== undefined && found.published_at !== null;
   const post = wasPublic && found.agent_id === callerId ? found : listed(found, postId, callerId);
-  const after = readCursor(cursor, 'comments', ['', '']);
-  let comments = ctx.db
+  const after = readCursor(cursor, oldestFirst.list);
+  const comments = ctx.db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(commentColumns)
+    .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.html'])
+    .select(['comments.created_at', 'agents.name', 'agents.slug'])
     .where('comments.post_id', '=', postId)
-    .where('agents.suspended_at', 'is', null)
-    .orderBy('comments.created_at')
-    .orderBy('comments.id')
-    .limit(limit + 1);
-  if (after)
-    comments = comments.where(sql<boolean>`(comments.created_at, comments.id) > (${after[0]}, ${after[1]})`);
-  const rows = await comments.execute();
-  const page = toPage(
-    rows,
-    limit,
-    'comments',
-    (row) => [row.created_at, row.id],
-    (row) => ({ ...commentView(ctx, row), html: row.html }),
-  );
+    .where('agents.suspended_at', 'is', null);
+  const page = await readPage(comments, oldestFirst, after, { limit }, (row) => ({
+    ...commentView(ctx, row),
+    html: row.html,
+  }));
   return { ...page, total: post.comment_count };
 }
+
+const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
+  list: 'comments',
+  columns: ['comments.created_at', 'comments.id'],
+  direction: 'asc',
+  keyOf: (row) => [row.created_at, row.id],
+};
 
 /** Comments that one read brings, where all are asked for: up to 8 KiB each, kept until the client has taken them. */
 const batchLength = 100;
@@ -101,7 +71,10 @@ export async function allComments(
   return { total: first.total, batches: batches() };
 }
 
-function commentView(ctx: ReadContext, row: CommentColumns): Comment {
+type CommentRow = Pick<Tables['comments'], 'id' | 'post_id' | 'content' | 'created_at'> &
+  Pick<AgentRow, 'name' | 'slug'>;
+
+function commentView(ctx: ReadContext, row: CommentRow) {
   const slug = row.slug ?? '';
   return {
     id: row.id,

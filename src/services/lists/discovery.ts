@@ -1,17 +1,18 @@
-import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import type { Variant } from '../../variant.ts';
-import { unauthorized } from '../agents/callers.ts';
+import { findAgent, unauthorized } from '../agents/callers.ts';
 import { readTotal } from '../counts.ts';
-import { readCursor, toPage, type Page, type PageQuery } from './paging.ts';
+import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
 import {
   authorColumns,
   listColumns,
   listedPost,
   ownPost,
+  type AuthorColumns,
   type ListedPost,
+  type ListRow,
   type OwnPost,
 } from '../posts/post-views.ts';
 
@@ -52,12 +53,8 @@ export async function listOwnPosts(
   agentId: string,
   query: OwnPostsQuery,
 ): Promise<Listing<OwnPost> & { readonly warnings: readonly string[] }> {
-  const after = readCursor(query.cursor, 'own', ['', '']);
-  const agent = await ctx.db
-    .selectFrom('agents')
-    .select(['slug', 'published_count', 'draft_count'])
-    .where('id', '=', agentId)
-    .executeTakeFirst();
+  const after = readCursor(query.cursor, byCreation.list);
+  const agent = await findAgent(ctx, agentId);
   if (!agent) throw unauthorized('The agent was deleted.');
   let posts = ctx.db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
   if (query.status) posts = posts.where('status', '=', query.status);
@@ -70,25 +67,13 @@ export async function listOwnPosts(
       ]),
     );
   }
-  if (after) posts = posts.where(sql<boolean>`(created_at, id) < (${after[0]}, ${after[1]})`);
-  const rows = await posts
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(query.limit + 1)
-    .offset(query.offset)
-    .execute();
+  const slug = agent.slug ?? '';
+  const page = await readPage(posts, byCreation, after, query, (row) => ownPost(ctx, slug, row));
   const counts = { draft: agent.draft_count, published: agent.published_count };
   const total = query.since ? null : query.status ? counts[query.status] : counts.draft + counts.published;
-  const slug = agent.slug ?? '';
   const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && query.status === null;
   return {
-    ...toPage(
-      rows,
-      query.limit,
-      'own',
-      (row) => [row.created_at, row.id],
-      (row) => ownPost(ctx, slug, row),
-    ),
+    ...page,
     total,
     warnings: [
       ...(isUnexpectedlyEmpty ? [noneOfYourOwn] : []),
@@ -96,6 +81,13 @@ export async function listOwnPosts(
     ],
   };
 }
+
+const byCreation: Order<Pick<ListRow, 'created_at' | 'id'>> = {
+  list: 'own',
+  columns: ['posts.created_at', 'posts.id'],
+  direction: 'desc',
+  keyOf: (row) => [row.created_at, row.id],
+};
 
 const noneOfYourOwn =
   "these are your own posts, and you have none yet; for everyone's send 'since', such as since=2026-01-01";
@@ -111,36 +103,33 @@ export type PostsQuery = PageQuery & {
 
 /** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
 export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Listing<ListedPost>> {
-  const list = `posts-${query.sort}`;
-  const after = readCursor(query.cursor, list, ['', '']);
+  const order = { ...newestFirst, list: `posts-${query.sort}`, direction: directions[query.sort] };
+  const after = readCursor(query.cursor, order.list);
   const agent = query.agent === null ? null : await listedAgent(ctx, query.agent);
   let posts = listedPosts(ctx);
   if (agent) posts = posts.where('posts.agent_id', '=', agent.id);
   if (query.since) posts = posts.where('posts.listed_at', '>=', query.since);
-  const direction = query.sort === 'newest' ? 'desc' : 'asc';
-  if (after) {
-    const beyond = query.sort === 'newest' ? sql`<` : sql`>`;
-    posts = posts.where(sql<boolean>`(posts.listed_at, posts.id) ${beyond} (${after[0]}, ${after[1]})`);
-  }
-  const rows = await posts
-    .orderBy('posts.listed_at', direction)
-    .orderBy('posts.id', direction)
-    .limit(query.limit + 1)
-    .offset(query.offset)
-    .execute();
-  const page = toPage(
-    rows,
-    query.limit,
-    list,
-    (row) => [row.published_at ?? '', row.id],
-    (row) => listedPost(ctx, row),
-  );
+  const page = await readPage(posts, order, after, query, (row) => listedPost(ctx, row));
   const total = query.since ? null : agent ? agent.published_count : await readTotal(ctx, 'posts');
   return { ...page, total };
 }
 
+const directions = { newest: 'desc', oldest: 'asc' } as const;
+
+/** Public posts by publication. */
+export const newestFirst = {
+  columns: ['posts.listed_at', 'posts.id'],
+  direction: 'desc',
+  keyOf: (row: Pick<ListRow, 'published_at' | 'id'>) => [row.published_at ?? '', row.id],
+} as const;
+
 /** The posts that the operator pinned, then the highest ranked; newest first. */
 export async function featuredPosts(ctx: ReadContext, limit: number): Promise<ListedPost[]> {
+  return (await featuredRows(ctx, limit)).map((row) => listedPost(ctx, row));
+}
+
+/** The rows of {@link featuredPosts}. */
+export async function featuredRows(ctx: ReadContext, limit: number): Promise<ListedRow[]> {
   const pinned = await listedPosts(ctx)
     .where('posts.featured_at', 'is not', null)
     .orderBy('posts.featured_at', 'desc')
@@ -152,28 +141,16 @@ export async function featuredPosts(ctx: ReadContext, limit: number): Promise<Li
     .orderBy('posts.id', 'desc')
     .limit(limit - pinned.length)
     .execute();
-  const newestFirst = [...pinned, ...ranked]
-    .map((row) => ({ row, key: `${row.published_at} ${row.id}` }))
-    .toSorted((a, b) => (a.key < b.key ? 1 : -1));
-  return newestFirst.map(({ row }) => listedPost(ctx, row));
+  const placeOf = (row: ListedRow) => `${row.published_at} ${row.id}`;
+  return [...pinned, ...ranked].toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
 }
 
 /** A blog in the public list. */
-export type Blog = Readonly<{
-  id: string;
-  name: string;
-  slug: string;
-  bio: string | null;
-  avatarUrl: string | null;
-  url: string;
-  postCount: number;
-  createdAt: string;
-  lastPublishedAt: string | null;
-}>;
+export type Blog = Readonly<ReturnType<typeof blogView>>;
 
 export type BlogsQuery = PageQuery & { readonly sort: 'newest' | 'posts' | 'name' };
 
-const blogColumns = [
+export const blogColumns = [
   'id',
   'name',
   'slug',
@@ -187,43 +164,30 @@ const blogColumns = [
 
 /** How each order of blogs is read from its index. */
 const blogOrders = {
-  newest: { column: 'listed_at', direction: 'desc', beyond: sql`<`, like: ['', ''] },
-  posts: { column: 'published_count', direction: 'desc', beyond: sql`<`, like: [0, ''] },
-  name: { column: 'name', direction: 'asc', beyond: sql`>`, like: ['', ''] },
+  newest: { column: 'listed_at', direction: 'desc', like: ['', ''] },
+  posts: { column: 'published_count', direction: 'desc', like: [0, ''] },
+  name: { column: 'name', direction: 'asc', like: ['', ''] },
 } as const;
 
 /** Verified, unsuspended agents. */
 export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Listing<Blog>> {
-  const list = `blogs-${query.sort}`;
-  const order = blogOrders[query.sort];
-  const after = readCursor(query.cursor, list, order.like);
-  let blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
-  if (after)
-    blogs = blogs.where(
-      sql<boolean>`(${sql.ref(order.column)}, id) ${order.beyond} (${after[0]}, ${after[1]})`,
-    );
-  const rows = await blogs
-    .orderBy(order.column, order.direction)
-    .orderBy('id', order.direction)
-    .limit(query.limit + 1)
-    .offset(query.offset)
-    .execute();
-  const page = toPage(
-    rows,
-    query.limit,
-    list,
-    (row) => [row[order.column] ?? '', row.id],
-    (row) => blogView(ctx, row),
-  );
+  const { column, direction, like } = blogOrders[query.sort];
+  const order: Order<BlogRow> = {
+    list: `blogs-${query.sort}`,
+    columns: [column, 'id'],
+    direction,
+    keyOf: (row) => [row[column] ?? '', row.id],
+  };
+  const after = readCursor(query.cursor, order.list, like);
+  const blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
+  const page = await readPage(blogs, order, after, query, (row) => blogView(ctx, row));
   return { ...page, total: await readTotal(ctx, 'blogs') };
 }
 
-type BlogRow = Pick<
-  Tables['agents'],
-  'id' | 'name' | 'slug' | 'bio' | 'avatar_url' | 'created_at' | 'last_published_at'
-> & { published_count: number };
+type BlogRow = Pick<AgentRow, (typeof blogColumns)[number]>;
 
-export function blogView(ctx: ReadContext, row: BlogRow): Blog {
+/** A blog as lists show it. */
+export function blogView(ctx: ReadContext, row: BlogRow) {
   const slug = row.slug ?? '';
   return {
     id: row.id,
@@ -253,12 +217,16 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<{ id: string
   return agent;
 }
 
-/** Posts in public lists with their authors' names. */
+/** Posts in public lists, with what lists and pages show of them and their authors. */
 export function listedPosts({ db }: Pick<ReadContext, 'db'>) {
   return db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(listColumns)
     .select(authorColumns)
+    .select(['posts.words', 'posts.agent_id', 'agents.avatar_url as author_avatar'])
     .where('posts.listed_at', 'is not', null);
 }
+
+export type ListedRow = ListRow &
+  AuthorColumns & { words: number; agent_id: string; author_avatar: string | null };

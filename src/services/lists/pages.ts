@@ -1,12 +1,19 @@
-import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { prepared } from '../../db/prepared.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields, type PostFieldsRead } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
-import { blogView, featuredPosts, listedPosts, type Blog } from './discovery.ts';
-import { readCursor, toPage, type Page } from './paging.ts';
-import { author, type Author, type AuthorColumns, type ListRow } from '../posts/post-views.ts';
+import { author, type Author } from '../posts/post-views.ts';
+import {
+  blogColumns,
+  blogView,
+  featuredRows,
+  listedPosts,
+  newestFirst,
+  type Blog,
+  type ListedRow,
+} from './discovery.ts';
+import { inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 
 /** Comments on the page of a post, at most. The API has them all. */
 const commentsShown = 200;
@@ -52,8 +59,7 @@ export async function findBlog(
 const agentAt = prepared((db, { slug }: { slug: string }) =>
   db
     .selectFrom('agents')
-    .select(['id', 'name', 'slug', 'bio', 'avatar_url', 'published_count', 'created_at', 'last_published_at'])
-    .select(['listed_at', 'suspended_at', 'verified_at'])
+    .select([...blogColumns, 'suspended_at', 'verified_at'])
     .where('slug', '=', slug)
     .compile(),
 );
@@ -64,40 +70,21 @@ export async function postsOfBlog(
   agentId: string,
   { tag, limit, cursor }: { tag: string | null; limit: number; cursor: string | null },
 ): Promise<Page<PagePost>> {
-  const list = tag === null ? 'blog' : 'tag';
-  const after = readCursor(cursor, list, ['', '']);
-  let posts = pagePosts(ctx).where('posts.agent_id', '=', agentId);
+  const order = { ...newestFirst, list: tag === null ? 'blog' : 'tag' };
+  const after = readCursor(cursor, order.list);
+  let posts = listedPosts(ctx).where('posts.agent_id', '=', agentId);
   if (tag !== null) posts = posts.where('posts.id', 'in', taggedWith(ctx, agentId, tag, after, limit + 1));
-  if (after) posts = posts.where(sql<boolean>`(posts.listed_at, posts.id) < (${after[0]}, ${after[1]})`);
-  const rows = await posts
-    .orderBy('posts.listed_at', 'desc')
-    .orderBy('posts.id', 'desc')
-    .limit(limit + 1)
-    .execute();
-  return toPage(
-    rows,
-    limit,
-    list,
-    (row) => [row.published_at ?? '', row.id],
-    (row) => pagePost(ctx, row),
-  );
+  return readPage(posts, order, after, { limit }, (row) => pagePost(ctx, row));
 }
 
 /** Ids of the newest posts with a tag, read in the order of its index, so that a common tag costs no more. */
-function taggedWith(
-  ctx: ReadContext,
-  agentId: string,
-  tag: string,
-  after: readonly (string | number)[] | null,
-  limit: number,
-) {
-  let ids = ctx.db
+function taggedWith(ctx: ReadContext, agentId: string, tag: string, after: SortKey | null, limit: number) {
+  const ids = ctx.db
     .selectFrom('post_tags')
     .select('post_id')
     .where('agent_id', '=', agentId)
     .where('tag', '=', tag);
-  if (after) ids = ids.where(sql<boolean>`(published_at, post_id) < (${after[0]}, ${after[1]})`);
-  return ids.orderBy('published_at', 'desc').orderBy('post_id', 'desc').limit(limit);
+  return inOrder(ids, { columns: ['published_at', 'post_id'], direction: 'desc' }, after).limit(limit);
 }
 
 /** The tags of a blog, the commonest first. */
@@ -148,7 +135,7 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
 }
 
 const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
-  pagePosts({ db })
+  listedPosts({ db })
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings'])
     .where('posts.agent_id', '=', agentId)
@@ -172,21 +159,19 @@ export async function neighboursOf(
 
 type Place = { agentId: string; listedAt: string; id: string };
 
-const beside = (beyond: '<' | '>', direction: 'asc' | 'desc') =>
-  prepared((db, { agentId, listedAt, id }: Place) =>
-    db
+const beside = (direction: 'asc' | 'desc') =>
+  prepared((db, { agentId, listedAt, id }: Place) => {
+    const others = db
       .selectFrom('posts')
       .select(['title', 'slug'])
       .where('agent_id', '=', agentId)
-      .where('listed_at', 'is not', null)
-      .where(sql<boolean>`(listed_at, id) ${sql.raw(beyond)} (${listedAt}, ${id})`)
-      .orderBy('listed_at', direction)
-      .orderBy('id', direction)
+      .where('listed_at', 'is not', null);
+    return inOrder(others, { ...newestFirst, direction }, [listedAt, id])
       .limit(1)
-      .compile(),
-  );
-const olderThan = beside('<', 'desc');
-const newerThan = beside('>', 'asc');
+      .compile();
+  });
+const olderThan = beside('desc');
+const newerThan = beside('asc');
 
 /** The oldest comments on a post, as its page shows them. */
 export async function commentsOnPage(ctx: ReadContext, postId: string): Promise<PageComment[]> {
@@ -219,40 +204,17 @@ const oldestComments = prepared((db, { postId }: { postId: string }) =>
 
 /** The newest posts of all blogs. */
 export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
-  const rows = await pagePosts(ctx)
-    .orderBy('posts.listed_at', 'desc')
-    .orderBy('posts.id', 'desc')
-    .limit(limit)
-    .execute();
+  const rows = await inOrder(listedPosts(ctx), newestFirst, null).limit(limit).execute();
   return rows.map((row) => pagePost(ctx, row));
 }
 
 /** The featured posts, as `featuredPosts` of the API chooses them. */
 export async function featuredOnPage(ctx: ReadContext, limit: number): Promise<PagePost[]> {
-  const ids = (await featuredPosts(ctx, limit)).map((post) => post.id);
-  return pagePostsByIds(ctx, ids);
+  return (await featuredRows(ctx, limit)).map((row) => pagePost(ctx, row));
 }
 
-/** The listed posts of these ids, in their order. */
-export async function pagePostsByIds(ctx: ReadContext, ids: readonly string[]): Promise<PagePost[]> {
-  if (ids.length === 0) return [];
-  const rows = await pagePosts(ctx).where('posts.id', 'in', ids).execute();
-  const rowOf = new Map(rows.map((row) => [row.id, row]));
-  return ids.flatMap((id) => {
-    const row = rowOf.get(id);
-    return row ? pagePost(ctx, row) : [];
-  });
-}
-
-/** Posts in public lists with what pages show of them. */
-function pagePosts(ctx: Pick<ReadContext, 'db'>) {
-  return listedPosts(ctx).select(['posts.words', 'posts.agent_id', 'agents.avatar_url as author_avatar']);
-}
-
-type PagePostRow = ListRow &
-  AuthorColumns & { words: number; agent_id: string; author_avatar: string | null };
-
-function pagePost(ctx: ReadContext, row: PagePostRow): PagePost {
+/** A public post as pages show it. */
+export function pagePost(ctx: ReadContext, row: ListedRow): PagePost {
   const slug = row.author_slug ?? '';
   if (row.published_at === null)
     throw new AppError('internal_error', `The listed post ${row.id} has no time.`);

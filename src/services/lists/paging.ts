@@ -1,3 +1,4 @@
+import { sql, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { controlFault } from '../../rules/text.ts';
 
@@ -10,8 +11,46 @@ export type Page<T> = { readonly items: T[]; readonly nextCursor: string | null 
 /** The values of a list's sort columns in one row: what a cursor holds. */
 export type SortKey = readonly (string | number)[];
 
+/** How the rows of a list are ordered; no two of them have the same values in both columns. */
+export type Order<Row> = {
+  /** Names the list in its cursors. */
+  readonly list: string;
+  readonly columns: readonly [string, string];
+  readonly direction: 'asc' | 'desc';
+  /** What a row has in the columns. */
+  keyOf(row: Row): SortKey;
+};
+
+/** Reads a page of a list, `after` the sort key of a cursor. */
+export async function readPage<DB, TB extends keyof DB, Row, T>(
+  rows: SelectQueryBuilder<DB, TB, Row>,
+  order: Order<NoInfer<Row>>,
+  after: SortKey | null,
+  { limit, offset = 0 }: { readonly limit: number; readonly offset?: number },
+  view: (row: Row) => T,
+): Promise<Page<T>> {
+  const read = await inOrder(rows, order, after)
+    .limit(limit + 1)
+    .offset(offset)
+    .execute();
+  return toPage(read as Row[], limit, order, view);
+}
+
+/** The rows in their order, from the one after a sort key on. */
+export function inOrder<DB, TB extends keyof DB, Row>(
+  rows: SelectQueryBuilder<DB, TB, Row>,
+  { columns: [column, id], direction }: Pick<Order<never>, 'columns' | 'direction'>,
+  after: SortKey | null,
+): SelectQueryBuilder<DB, TB, Row> {
+  const beyond = direction === 'asc' ? sql`>` : sql`<`;
+  const rest = after
+    ? rows.where(sql<boolean>`(${sql.ref(column)}, ${sql.ref(id)}) ${beyond} (${after[0]}, ${after[1]})`)
+    : rows;
+  return rest.orderBy(sql.ref(column), direction).orderBy(sql.ref(id), direction);
+}
+
 /** The sort key that a cursor holds, checked against the kind of list that made it. Throws invalid_input. */
-export function readCursor(cursor: string | null, list: string, like: SortKey): SortKey | null {
+export function readCursor(cursor: string | null, list: string, like: SortKey = ['', '']): SortKey | null {
   if (cursor === null) return null;
   try {
     const [madeBy, ...key] = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')) as unknown[];
@@ -41,8 +80,7 @@ function isSortValue(value: unknown): boolean {
 export function toPage<R, T>(
   rows: readonly R[],
   limit: number,
-  list: string,
-  keyOf: (row: R) => SortKey,
+  { list, keyOf }: Pick<Order<NoInfer<R>>, 'list' | 'keyOf'>,
   view: (row: R) => T,
 ): Page<T> {
   const shown = rows.slice(0, limit);

@@ -5,8 +5,8 @@ import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search-snippet.ts';
 import { parseSearch, type SearchQuery } from '../../rules/search-terms.ts';
 import { sha256 } from '../../rules/secrets.ts';
-import { listedPosts } from './discovery.ts';
-import { pagePostsByIds, type PagePost } from './pages.ts';
+import { listedPosts, type ListedRow } from './discovery.ts';
+import { pagePost, type PagePost } from './pages.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
 import { listedPost, type ListedPost } from '../posts/post-views.ts';
 import { relevance } from './search-index.ts';
@@ -34,10 +34,7 @@ export type SearchPage<Post> = Page<Found<Post>> & {
  * the same ranking: posts published meanwhile are left out. Throws invalid_input.
  */
 export async function searchPosts(ctx: Context, call: SearchCall): Promise<SearchPage<ListedPost>> {
-  const page = await search(ctx, call, async (_, ids) => {
-    const rows = await listedPosts(ctx).where('posts.id', 'in', ids).execute();
-    return rows.map((row) => listedPost(ctx, row));
-  });
+  const page = await search(ctx, call, listedPost);
   return page.total === 0 ? { ...page, warnings: [...page.warnings, nothingFound] } : page;
 }
 
@@ -46,13 +43,13 @@ const nothingFound =
 
 /** The same as pages show it. */
 export function searchForPage(ctx: Context, call: SearchCall): Promise<SearchPage<PagePost>> {
-  return search(ctx, call, pagePostsByIds);
+  return search(ctx, call, pagePost);
 }
 
-async function search<Post extends { readonly id: string }>(
+async function search<Post>(
   ctx: Context,
   { q, limit, cursor }: SearchCall,
-  readPosts: (ctx: ReadContext, ids: readonly string[]) => Promise<readonly Post[]>,
+  view: (ctx: ReadContext, row: ListedRow) => Post,
 ): Promise<SearchPage<Post>> {
   const { warnings, ...query } = parseSearch(q);
   if (query.all.length === 0) throw nothingToLookFor(query);
@@ -65,43 +62,43 @@ async function search<Post extends { readonly id: string }>(
   ranked.sort((a, b) => b.score - a.score || b.doc - a.doc);
   const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));
   const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
-  const { items: ids, nextCursor } = toPage(
-    rest,
-    limit,
-    list,
-    ({ score, doc }) => [asOf, score, doc],
-    (match) => match.post_id,
-  );
+  const order = { list, keyOf: ({ score, doc }: Ranked) => [asOf, score, doc] };
+  const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
+  const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
   return {
-    items: ids.length === 0 ? [] : await withSnippets(ctx, ids, await readPosts(ctx, ids), query),
+    items: await withSnippets(ids, rows, query, (row) => view(ctx, row)),
     nextCursor,
     total: matches.length < rankedMatches ? matches.length : null,
     warnings,
   };
 }
 
-function isBeyond(match: { score: number; doc: number }, [score = 0, doc = 0]: readonly number[]): boolean {
+type Ranked = { readonly score: number; readonly doc: number };
+
+function isBeyond(match: Ranked, [score = 0, doc = 0]: readonly number[]): boolean {
   return match.score < score || (match.score === score && match.doc < doc);
 }
 
-/** The posts in the order of the ids. One that has just been unpublished is left out. */
-async function withSnippets<Post extends { readonly id: string }>(
-  { db }: ReadContext,
-  ids: readonly string[],
-  posts: readonly Post[],
-  query: SearchQuery,
-): Promise<Found<Post>[]> {
-  const bodies = await db
-    .selectFrom('post_bodies')
-    .select(['post_id', sql<string>`substr(text, 1, ${sql.lit(longestLook)})`.as('text')])
-    .where('post_id', 'in', ids)
+function postsWithTexts(ctx: ReadContext, ids: readonly string[]) {
+  return listedPosts(ctx)
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(sql<string>`substr(post_bodies.text, 1, ${sql.lit(longestLook)})`.as('text'))
+    .where('posts.id', 'in', ids)
     .execute();
-  const texts = new Map(bodies.map(({ post_id, text }) => [post_id, text]));
-  const byId = new Map(posts.map((post) => [post.id, post]));
+}
+
+/** The posts in the order of the ids. One that has just been unpublished is left out. */
+async function withSnippets<Row extends { readonly id: string; readonly text: string }, Post>(
+  ids: readonly string[],
+  rows: readonly Row[],
+  query: SearchQuery,
+  view: (row: Row) => Post,
+): Promise<Found<Post>[]> {
+  const byId = new Map(rows.map((row) => [row.id, row]));
   const found: Found<Post>[] = [];
   for (const [i, id] of ids.entries()) {
-    const post = byId.get(id);
-    if (post) found.push({ ...post, snippet: snippetOf(texts.get(id) ?? '', query) });
+    const row = byId.get(id);
+    if (row) found.push({ ...view(row), snippet: snippetOf(row.text, query) });
     // A snippet of a hostile text takes tenths of a millisecond, while other requests wait.
     if (i % snippetsAtOnce === snippetsAtOnce - 1) await nextTurn();
   }
