@@ -20,7 +20,7 @@ import { answerOtherMethods, collectMethods } from './http/methods.ts';
 import { smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
 import { newRequestId } from './http/request-id.ts';
-import type { CallCounter } from './services/limits/call-counter.ts';
+import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
   createRewrite,
@@ -40,7 +40,7 @@ export type Health = {
   writable(): boolean;
 };
 
-type AppParts = { readonly counter: CallCounter; readonly health: Health };
+type AppParts = { readonly limiter: RateLimiter; readonly health: Health };
 
 /** Milliseconds after which a client that is too slow is cut off: sending its headers, and all of its request. */
 const headersTimeout = 8_000;
@@ -53,7 +53,7 @@ const stallTimeout = 4_000;
 /** The whole HTTP side: the instance that the server listens with. */
 export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
   const reference = createReference(ctx.config);
-  const web = createWebRoutes(ctx, parts.counter, () => reference.document());
+  const web = createWebRoutes(ctx, parts.limiter, () => reference.document());
   const app = Fastify({
     logger: false,
     genReqId: newRequestId,
@@ -114,8 +114,8 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
       known.length === 0 ? null : `Did you mean ${known.join(', ')} ${inApi}?`,
     );
   };
-  await app.register(apiRoutes(ctx, parts.counter, reference), { prefix: '/api' });
-  await app.register(mcpRoutes(ctx, parts.counter));
+  await app.register(apiRoutes(ctx, parts.limiter, reference), { prefix: '/api' });
+  await app.register(mcpRoutes(ctx, parts.limiter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
   answerRequests(app, ctx.config, web);

@@ -10,7 +10,7 @@ import type { Mailer } from './mail/mailer.ts';
 import { createSmtpMailer } from './mail/smtp.ts';
 import { openContext } from './process/open-context.ts';
 import { listenError, settlePort } from './process/port.ts';
-import { createCallCounter } from './services/limits/call-counter.ts';
+import { createRateLimiter } from './services/limits/rate-limiter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
@@ -54,10 +54,10 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
     const housekeeping = await startHousekeeping(ctx);
     opened.push(() => housekeeping.close());
-    const counter = createCallCounter(ctx, () => Math.max(config.workers, housekeeping.processes()));
-    opened.push(() => counter.close());
+    const limiter = createRateLimiter(ctx, () => Math.max(config.workers, housekeeping.processes()));
+    opened.push(() => limiter.close());
     const app = await createApp(ctx, {
-      counter,
+      limiter,
       health: { state: () => state, writable: () => housekeeping.writable() },
     });
     const drain = createDrain(app.server, log);

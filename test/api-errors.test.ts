@@ -7,7 +7,7 @@ import { createApp } from '../src/app.ts';
 import type { Context } from '../src/context.ts';
 import type { Engine } from '../src/db/database.ts';
 import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
-import { createCallCounter } from '../src/services/limits/call-counter.ts';
+import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -15,8 +15,8 @@ import { assertOk, assertProblem, startInstance, type Instance, type TestAgent }
 /** A second door to an instance's database, with parts of the context replaced. */
 async function openDoor(instance: Instance, change: Partial<Context>) {
   const ctx = { ...instance.ctx(), ...change };
-  const counter = createCallCounter(instance.ctx(), () => 1);
-  const app = await createApp(ctx, { counter, health: { state: () => 'ready', writable: () => true } });
+  const limiter = createRateLimiter(instance.ctx(), () => 1);
+  const app = await createApp(ctx, { limiter, health: { state: () => 'ready', writable: () => true } });
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   return {
     call: (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
@@ -29,7 +29,7 @@ async function openDoor(instance: Instance, change: Partial<Context>) {
       }),
     async close() {
       await app.close();
-      await counter.close();
+      await limiter.close();
     },
   };
 }

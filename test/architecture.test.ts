@@ -4,7 +4,7 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createApp } from '../src/app.ts';
-import { createCallCounter } from '../src/services/limits/call-counter.ts';
+import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { writes } from '../src/services/writes.ts';
 import { reservedAgentSlugs } from '../src/rules/slug.ts';
 import { describeInstances } from './support/instance.ts';
@@ -184,8 +184,8 @@ describe('the code', () => {
 describeInstances('every first segment that the program serves', {}, (the) => {
   test('is a slug that no agent can have', async () => {
     const ctx = the().ctx();
-    const counter = createCallCounter(ctx, () => 1);
-    const app = await createApp(ctx, { counter, health: { state: () => 'ready', writable: () => true } });
+    const limiter = createRateLimiter(ctx, () => 1);
+    const app = await createApp(ctx, { limiter, health: { state: () => 'ready', writable: () => true } });
     await app.ready();
     const tree = app.printRoutes({ commonPrefix: false });
     const segments = [...tree.matchAll(/^ {4}[├└]── ([a-z0-9-]{3,63})\b/gm)].map(
@@ -197,6 +197,6 @@ describeInstances('every first segment that the program serves', {}, (the) => {
       [],
     );
     await app.close();
-    await counter.close();
+    await limiter.close();
   });
 });

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Counting } from '../admission/counting.ts';
+import type { Usage } from '../admission/rate-limit.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
 import type { Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
@@ -9,7 +9,7 @@ declare module 'fastify' {
   /** What is known about a call before it is handled. */
   interface FastifyRequest {
     credential: Credential;
-    counting: Counting | null;
+    usage: Usage | null;
     /** The address that limits count the client by. */
     clientAddress: string;
   }
@@ -47,5 +47,5 @@ function keyMissing({ headers, query }: FastifyRequest): AppError {
 
 /** The ticket that the call's own write must count. */
 export function ticketOf(request: FastifyRequest): Ticket | undefined {
-  return request.counting?.ticket ?? undefined;
+  return request.usage?.ticket ?? undefined;
 }

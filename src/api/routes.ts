@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
 import {
-  beginCount,
+  beginUsage,
   countedAs,
-  finishCount,
+  finishUsage,
   rateHeaders,
   requireWithinLimit,
-  uncount,
-} from '../admission/counting.ts';
+  takeBackUsage,
+} from '../admission/rate-limit.ts';
 import { createCredentialReader } from '../admission/credential.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
@@ -15,7 +15,7 @@ import { allMethods, answerOtherMethods, collectMethods } from '../http/methods.
 import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
-import type { CallCounter } from '../services/limits/call-counter.ts';
+import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
 import type { Policy } from '../variant.ts';
 import { absentAddresses } from './absent.ts';
@@ -37,7 +37,7 @@ import { searchEndpoints } from './resources/search.ts';
 const keptBytes = 8 * 1024 * 1024;
 
 /** The JSON interface: every route below `/api`, each counted against one limit. */
-export function apiRoutes(ctx: Context, counter: CallCounter, reference: Reference): FastifyPluginAsync {
+export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Reference): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);
 
@@ -45,7 +45,7 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
     const methods = collectMethods(app);
     app.decorate('answers', createAnswerCache(ctx.engine, keptBytes));
     app.decorateRequest('credential');
-    app.decorateRequest('counting', null);
+    app.decorateRequest('usage', null);
     app.decorateRequest('clientAddress', '');
 
     app.addHook('onRequest', async (request, reply) => {
@@ -54,8 +54,8 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
       const counted = countedAs(ownPolicy(request), request.credential, request.clientAddress);
       request.bodyOwner = counted[1];
-      request.counting = await beginCount(ctx, counter, ...counted);
-      requireWithinLimit(request.counting);
+      request.usage = await beginUsage(ctx, limiter, ...counted);
+      requireWithinLimit(request.usage);
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
@@ -63,14 +63,14 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
 
     app.setErrorHandler(async (error, request) => {
       const isUncounted = error instanceof AppError && error.extra.uncounted;
-      if (isUncounted && request.counting) request.counting = await uncount(ctx, counter, request.counting);
+      if (isUncounted && request.usage) request.usage = await takeBackUsage(ctx, limiter, request.usage);
       throw error;
     });
 
     app.addHook('onSend', async (request, reply) => {
-      if (!request.counting) return;
-      await finishCount(ctx, request.counting);
-      reply.headers(rateHeaders(request.counting));
+      if (!request.usage) return;
+      await finishUsage(ctx, request.usage);
+      reply.headers(rateHeaders(request.usage));
     });
 
     app.addHook('onRoute', ({ method, config }) => {
@@ -79,8 +79,8 @@ export function apiRoutes(ctx: Context, counter: CallCounter, reference: Referen
     });
     agentEndpoints(app, ctx);
     keyEndpoints(app, ctx);
-    postEndpoints(app, ctx, counter);
-    meEndpoints(app, ctx, counter);
+    postEndpoints(app, ctx, limiter);
+    meEndpoints(app, ctx, limiter);
     exportEndpoint(app, ctx);
     if (ctx.config.variant.discovery) {
       discoveryEndpoints(app, publicly(ctx));

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { readLimits } from '../admission/limits.ts';
+import { readLimits } from '../admission/rate-limit.ts';
 import type { Context } from '../context.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { limitsAnswer, meAnswer, registerAnswer, verifyAnswer } from '../schemas/answers.ts';
@@ -7,7 +7,7 @@ import { ignoredAtRegistration, registerBody, updateMeBody, updateMeNames } from
 import { verifyQuery } from '../schemas/queries.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
 import { verifyAgent } from '../services/agents/api-keys.ts';
-import type { CallCounter } from '../services/limits/call-counter.ts';
+import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { noMailSentence, register } from '../services/agents/registration.ts';
 import { reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
@@ -18,8 +18,8 @@ export function registrationTools(ctx: Context): Tool[] {
 }
 
 /** The caller itself, and what it may still do. */
-export function meTools(ctx: Context, counter: CallCounter): Tool[] {
-  return [meTool(ctx), updateMeTool(ctx), limitsTool(ctx, counter)];
+export function meTools(ctx: Context, limiter: RateLimiter): Tool[] {
+  return [meTool(ctx), updateMeTool(ctx), limitsTool(ctx, limiter)];
 }
 
 function registerTool(ctx: Context): Tool {
@@ -89,7 +89,7 @@ function updateMeTool(ctx: Context): Tool {
   });
 }
 
-function limitsTool(ctx: Context, counter: CallCounter): Tool {
+function limitsTool(ctx: Context, limiter: RateLimiter): Tool {
   return tool({
     operationId: 'limits',
     title: 'Read the limits and what is left of them',
@@ -98,6 +98,6 @@ function limitsTool(ctx: Context, counter: CallCounter): Tool {
     annotations: { ...reading, openWorldHint: false },
     input: Type.Object({}),
     output: limitsAnswer,
-    run: async (call) => ({ body: await readLimits(ctx, counter, optionalCaller(call), call.address) }),
+    run: async (call) => ({ body: await readLimits(ctx, limiter, optionalCaller(call), call.address) }),
   });
 }

@@ -1,21 +1,21 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
 import {
-  beginCount,
+  beginUsage,
   countedAs,
-  finishCount,
+  finishUsage,
   rateHeaders,
   refusalOf,
   currentRateStatus,
-  uncount,
-  type Counting,
-} from '../admission/counting.ts';
+  takeBackUsage,
+  type Usage,
+} from '../admission/rate-limit.ts';
 import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/write.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration, mcpKeyHint } from '../rules/agent-setup.ts';
-import type { CallCounter } from '../services/limits/call-counter.ts';
+import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { createOriginCheck } from './origin.ts';
 import type { McpService } from './service.ts';
 
@@ -27,7 +27,7 @@ type Visit = {
   /** The address that limits count the client by. */
   readonly address: string;
   credential: Credential;
-  counting: Counting | null;
+  usage: Usage | null;
 };
 
 declare module 'fastify' {
@@ -40,14 +40,14 @@ declare module 'fastify' {
  * `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
  * any message. The routes check who calls and count; `service.ts` speaks the protocol.
  */
-export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsync {
+export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);
   const checkOrigin = createOriginCheck(ctx.config);
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
   const load = () =>
-    (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx, counter)));
+    (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx, limiter)));
 
   return async (app: FastifyInstance) => {
     app.decorateRequest('mcpVisit', null);
@@ -56,7 +56,7 @@ export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsyn
       reply.header('cache-control', 'no-store');
       if (request.method === 'OPTIONS') return checkOrigin(request, reply);
       const address = addressOf(request.raw);
-      const visit: Visit = { address, credential: { kind: 'none' }, counting: null };
+      const visit: Visit = { address, credential: { kind: 'none' }, usage: null };
       request.mcpVisit = visit;
       checkOrigin(request, reply);
       const { authorization } = request.headers;
@@ -73,7 +73,7 @@ export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsyn
       if (visit === null) return;
       const [policy, subject] = countedAs(null, visit.credential, visit.address);
       request.bodyOwner = subject;
-      const standing = await currentRateStatus(ctx, counter, policy, subject);
+      const standing = await currentRateStatus(ctx, limiter, policy, subject);
       if (!standing.allowed)
         request.onlySmallBody = rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
       else if (visit.credential.kind !== 'caller')
@@ -83,20 +83,20 @@ export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsyn
     // What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
     // that, and no more. But for what is refused since too much is under way: that does not count.
     app.setErrorHandler(async (error, { mcpVisit: visit }) => {
-      if (visit === null || visit.counting !== null) throw error;
+      if (visit === null || visit.usage !== null) throw error;
       const counted = countedAs(null, visit.credential, visit.address);
-      visit.counting = await beginCount(ctx, counter, ...counted);
+      visit.usage = await beginUsage(ctx, limiter, ...counted);
       if (error instanceof AppError && error.extra.uncounted) {
-        visit.counting = await uncount(ctx, counter, visit.counting);
+        visit.usage = await takeBackUsage(ctx, limiter, visit.usage);
         throw error;
       }
-      throw refusalOf(visit.counting) ?? error;
+      throw refusalOf(visit.usage) ?? error;
     });
 
     app.addHook('onSend', async ({ mcpVisit: visit }, reply) => {
-      if (!visit?.counting) return;
-      await finishCount(ctx, visit.counting);
-      reply.headers(rateHeaders(visit.counting));
+      if (!visit?.usage) return;
+      await finishUsage(ctx, visit.usage);
+      reply.headers(rateHeaders(visit.usage));
     });
 
     app.options('/mcp', async (_request, reply) => reply.code(204).send());
@@ -124,15 +124,15 @@ export function mcpRoutes(ctx: Context, counter: CallCounter): FastifyPluginAsyn
       }
       const mcp = await load();
       const { isToolCall, policy } = mcp.describe(message);
-      visit.counting = await beginCount(ctx, counter, ...countedAs(policy, visit.credential, visit.address));
-      const refusal = refusalOf(visit.counting);
-      if (refusal) reply.header('retry-after', String(visit.counting.rate.reset));
+      visit.usage = await beginUsage(ctx, limiter, ...countedAs(policy, visit.credential, visit.address));
+      const refusal = refusalOf(visit.usage);
+      if (refusal) reply.header('retry-after', String(visit.usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
       const response = await mcp.answer(headersOf(request), message, {
         credential: visit.credential,
-        counting: visit.counting,
+        usage: visit.usage,
         address: visit.address,
-        ticket: visit.counting.ticket ?? undefined,
+        ticket: visit.usage.ticket ?? undefined,
         refusal,
         requestId: request.id,
       });

@@ -13,7 +13,7 @@ import { callsAsTools } from '../rules/call-names.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
-import type { CallCounter } from '../services/limits/call-counter.ts';
+import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Policy, Variant } from '../variant.ts';
 import { programVersion } from '../platform/version.ts';
 import { paramsFault } from './params.ts';
@@ -56,8 +56,8 @@ const serverOptions = {
  * Speaks the protocol in its revisions 2026-07-28 and 2025-11-25 (and the earlier ones that clients still
  * ask for), each message by itself: nothing is kept between two.
  */
-export function createMcpService(ctx: Context, counter: CallCounter): McpService {
-  const tools = new Map(createTools(ctx, counter).map((tool) => [tool.name, tool]));
+export function createMcpService(ctx: Context, limiter: RateLimiter): McpService {
+  const tools = new Map(createTools(ctx, limiter).map((tool) => [tool.name, tool]));
   const listedTools = [...tools.values()].map(({ listed }) => listed);
   const serverInfo = {
     name: 'masthead',

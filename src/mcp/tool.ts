@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server';
 import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
-import type { Counting } from '../admission/counting.ts';
+import type { Usage } from '../admission/rate-limit.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
 import { callsAsTools } from '../rules/call-names.ts';
 import type { Context } from '../context.ts';
@@ -17,7 +17,7 @@ import { markAsOthers } from './others-text.ts';
 /** A message that was let in. */
 export type McpCall = {
   readonly credential: Credential;
-  readonly counting: Counting;
+  readonly usage: Usage;
   /** The address that limits count the client by. */
   readonly address: string;
   /** What the call's own write is to take. */
@@ -105,11 +105,11 @@ export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): To
 }
 
 /** A failure as the result of a tool: what the API's problem document says. */
-export function failed(error: AppError, { counting, requestId }: McpCall): CallToolResult {
+export function failed(error: AppError, { usage, requestId }: McpCall): CallToolResult {
   const { retryAfter } = error.extra;
   const { detail, errors, hint } = publicFields(error);
   const { status, retryable } = catalogue[error.code];
-  const { policy, quota, rate } = counting;
+  const { policy, quota, rate } = usage;
   const problem = {
     success: false,
     code: error.code,

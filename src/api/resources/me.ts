@@ -1,14 +1,14 @@
 import type { FastifyInstance } from 'fastify';
-import { readLimits } from '../../admission/limits.ts';
+import { readLimits } from '../../admission/rate-limit.ts';
 import type { Context } from '../../context.ts';
 import { doneAnswer, limitsAnswer, meAnswer } from '../../schemas/answers.ts';
 import { updateMeBody, updateMeNames } from '../../schemas/bodies.ts';
 import { deleteAgent, profile, updateProfile } from '../../services/agents/agents.ts';
-import type { CallCounter } from '../../services/limits/call-counter.ts';
+import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { addEndpoint } from '../endpoint.ts';
 
 /** The caller itself, and what it may still do. */
-export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCounter): void {
+export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   const { variant } = ctx.config;
 
   addEndpoint(app, {
@@ -67,7 +67,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, counter: CallCou
     auth: 'optional',
     answers: { 200: limitsAnswer },
     handle: async ({ caller, request }) => ({
-      body: await readLimits(ctx, counter, caller, request.clientAddress),
+      body: await readLimits(ctx, limiter, caller, request.clientAddress),
     }),
   });
 }

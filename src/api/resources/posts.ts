@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { beginCount, requireWithinLimit } from '../../admission/counting.ts';
+import { beginUsage, requireWithinLimit } from '../../admission/rate-limit.ts';
 import { publicly, timestamp, type Context } from '../../context.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { matchesEtag } from '../../rules/etag.ts';
@@ -23,7 +23,7 @@ import {
 import { parseSince } from '../../schemas/since.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
-import type { CallCounter } from '../../services/limits/call-counter.ts';
+import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../../services/lists/discovery.ts';
 import { dryRun } from '../../services/posts/dry-run.ts';
 import { deletePost } from '../../services/posts/post-store.ts';
@@ -50,7 +50,7 @@ const savingErrors: readonly ErrorCode[] = [
 ];
 
 /** Publishing, reading and deleting posts. */
-export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallCounter): void {
+export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   const { variant, site } = ctx.config;
   const exampleUrl = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
 
@@ -81,9 +81,9 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, counter: CallC
       const preconditions = preconditionsOf(request);
       if (query.dryRun ?? inBody) {
         // That a body asks for a dry run was not known when the call began to be counted.
-        if (request.counting?.policy === 'publish') {
-          request.counting = await beginCount(ctx, counter, 'api', caller.id);
-          requireWithinLimit(request.counting);
+        if (request.usage?.policy === 'publish') {
+          request.usage = await beginUsage(ctx, limiter, 'api', caller.id);
+          requireWithinLimit(request.usage);
         }
         return dryRun(ctx, caller, fields, preconditions);
       }

@@ -22,30 +22,27 @@ export type Window = {
  */
 export const countCall: CountCall = async (tx, ticket) => {
   if (ticket.quota === 0) return { allowed: true, remaining: 0, reset: 0 };
-  await tx.lock(`rate:${ticket.policy}:${ticket.subject}`);
-  const window = await readWindow(tx, ticket.policy, ticket.subject);
+  const window = await lockWindow(tx, ticket);
   const rate = rateStatus(tx.now(), window, ticket.quota);
   if (!rate.allowed) return rate;
   await append(tx, ticket, 1, tx.now(), window);
-  return {
-    allowed: true,
-    remaining: rate.remaining - 1,
-    reset: resetIn(tx.now(), window.oldest ?? tx.now()),
-  };
+  return afterCall(rate);
 };
+
+/** The rate status after a call that was allowed: the first one of a window leaves it an hour later. */
+export function afterCall({ remaining, reset }: Rate): Rate {
+  return { allowed: true, remaining: remaining - 1, reset: reset || rateWindow / 1000 };
+}
 
 /** Counts a ticket by itself: for calls that failed before they reached an operation of their own. */
 export const countOnly = defineWrite('limits.count', async () => null);
 
-/** Calls of one process to be added to the stored count, e.g. those of the last second. */
-export type Batch = readonly {
-  readonly policy: string;
-  readonly subject: string;
-  readonly units: number;
-  readonly at: number;
-}[];
+type Subject = Pick<Ticket, 'policy' | 'subject'>;
 
-/** Adds calls that have already passed, and returns where each subject stands now, in the same order. */
+/** Calls of one process to be added to the stored counts, e.g. those of the last second. */
+type Batch = readonly (Subject & { readonly units: number; readonly at: number })[];
+
+/** Adds calls that have already passed, and returns the window of each subject, in the same order. */
 export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
   const windows: Window[] = [];
   // The same order in all processes, so that two batches cannot deadlock.
@@ -53,8 +50,7 @@ export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch)
     .map((entry, index) => ({ entry, index }))
     .toSorted((a, b) => (a.entry.subject < b.entry.subject ? -1 : 1));
   for (const { entry, index } of order) {
-    await tx.lock(`rate:${entry.policy}:${entry.subject}`);
-    const window = await readWindow(tx, entry.policy, entry.subject);
+    const window = await lockWindow(tx, entry);
     await append(tx, entry, entry.units, entry.at, window);
     windows[index] = {
       used: window.used + entry.units,
@@ -65,13 +61,18 @@ export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch)
   return windows;
 });
 
-/** Where a subject stands before a call: `remaining` still includes that call. */
+async function lockWindow(tx: WriteContext, { policy, subject }: Subject): Promise<Window> {
+  await tx.lock(`rate:${policy}:${subject}`);
+  return readWindow(tx, policy, subject);
+}
+
+/** The rate status before a call: `remaining` still includes that call. */
 export function rateStatus(now: number, window: Window, quota: number): Rate {
   const remaining = Math.max(0, quota - window.used);
   return {
     allowed: remaining > 0,
     remaining,
-    reset: window.oldest === null ? 0 : resetIn(now, window.oldest),
+    reset: window.oldest === null ? 0 : Math.max(1, Math.ceil((window.oldest + rateWindow - now) / 1000)),
   };
 }
 
@@ -102,7 +103,7 @@ const findEnds = prepared(
 
 async function append(
   tx: WriteContext,
-  { policy, subject }: Pick<Ticket, 'policy' | 'subject'>,
+  { policy, subject }: Subject,
   units: number,
   at: number,
   { newest }: Window,
@@ -114,7 +115,3 @@ async function append(
 const insertCalls = prepared((db, row: Insertable<Tables['rate_calls']>) =>
   db.insertInto('rate_calls').values(row).compile(),
 );
-
-function resetIn(now: number, oldest: number): number {
-  return Math.max(1, Math.ceil((oldest + rateWindow - now) / 1000));
-}

@@ -4,7 +4,7 @@ import { publicly, type Context } from '../../context.ts';
 import type { AppError } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
-import type { CallCounter } from '../../services/limits/call-counter.ts';
+import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { loadAssets } from '../assets.ts';
 import { blogRoutes } from './blog-routes.ts';
 import { followChanges } from '../cache/change-feed.ts';
@@ -35,7 +35,7 @@ export type WebRoutes = {
 /** `document` is the description of the service that programs read. */
 export function createWebRoutes(
   ctx: Context,
-  counter: CallCounter,
+  limiter: RateLimiter,
   document: () => OpenApiDocument,
 ): WebRoutes {
   const { config } = ctx;
@@ -57,7 +57,7 @@ export function createWebRoutes(
   return {
     async routes(app: FastifyInstance) {
       siteRoutes(app, publicly(ctx), pages, chromeAt, assets);
-      if (config.variant.discovery) searchRoutes(app, publicly(ctx), counter, pages, chromeAt);
+      if (config.variant.discovery) searchRoutes(app, publicly(ctx), limiter, pages, chromeAt);
       blogRoutes(app, publicly(ctx), pages, chromeAt, assets);
       referenceRoutes(app, config, pages, chromeAt, document);
       await app.register(verifyPages(ctx, chromeAt(null)));

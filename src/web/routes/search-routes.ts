@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { beginCount, rateHeaders, requireWithinLimit } from '../../admission/counting.ts';
+import { beginUsage, rateHeaders, requireWithinLimit } from '../../admission/rate-limit.ts';
 import { createAddressReader } from '../../rules/client-address.ts';
 import type { Context } from '../../context.ts';
 import { searchQuery } from '../../schemas/queries.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
-import type { CallCounter } from '../../services/limits/call-counter.ts';
+import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { searchForPage } from '../../services/lists/search.ts';
 import type { Page } from '../cache/page.ts';
 import type { PageServer } from '../cache/page-server.ts';
@@ -18,7 +18,7 @@ const pageLength = 20;
 export function searchRoutes(
   app: FastifyInstance,
   ctx: Context,
-  counter: CallCounter,
+  limiter: RateLimiter,
   pages: PageServer,
   chromeAt: (url: string | null) => Chrome,
 ): void {
@@ -33,10 +33,10 @@ export function searchRoutes(
       // A repeated `q` is refused; an empty one shows the form.
       const isAsked = q !== undefined && (typeof q !== 'string' || q.trim() !== '');
       if (isAsked) {
-        const counting = await beginCount(ctx, counter, 'anonymous', clientAddress(request.raw));
-        const headers = rateHeaders(counting);
+        const usage = await beginUsage(ctx, limiter, 'anonymous', clientAddress(request.raw));
+        const headers = rateHeaders(usage);
         reply.headers(headers);
-        requireWithinLimit(counting);
+        requireWithinLimit(usage);
         // A page is written to the connection itself.
         for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
       }

@@ -1,0 +1,161 @@
+import type { Context } from '../../context.ts';
+import type { Rate } from '../../db/write.ts';
+import { AppError } from '../../errors.ts';
+import { afterCall, rateStatus, rateWindow, readWindow, settleCalls, type Window } from './rate-limits.ts';
+
+/** How old a cached count may be, ms, before it is read or settled again. */
+const freshFor = 1000;
+/** Subjects without calls are forgotten after this long, ms. */
+const idleFor = 120_000;
+/** Subjects that one write settles at most: each takes a lock, and PostgreSQL has a few thousand in all. */
+const mostInBatch = 250;
+
+type Subject = {
+  readonly policy: string;
+  readonly subject: string;
+  window: Window;
+  /** When the window was read, epoch ms. */
+  readAt: number;
+  /**
+   * Calls that passed but are not in the database yet, and the time of the first of them. Below zero where a call was
+   * taken back that is there already: the next one is not added.
+   */
+  pending: number;
+  pendingSince: number;
+  settling: Promise<void> | null;
+};
+
+/**
+ * Limits calls of policies that need not be exact without a database write per call: each process lets calls pass from
+ * memory and adds them to the stored count every second, or sooner when it holds as many as its share of the error. It
+ * never refuses while the true count is within the limit, and `processes` of them together admit at most 2 % more: each
+ * may hold 1 % / processes unsettled, and a settled batch may leave the window early by as much.
+ */
+export function createRateLimiter(ctx: Context, processes: () => number) {
+  const subjects = new Map<string, Subject>();
+
+  async function count(policy: string, subject: string, quota: number): Promise<Rate> {
+    if (quota === 0) return { allowed: true, remaining: 0, reset: 0 };
+    const entry = await find(policy, subject);
+    // Where nothing can be written, calls still leave the window an hour after they were made.
+    if (entry.pending > 0 && ctx.now() - entry.pendingSince >= rateWindow) entry.pending = 0;
+    // The cached count may be stale: only a fresh one refuses.
+    if (!rateOf(ctx, entry, quota).allowed && !isFresh(ctx, entry)) await settle([entry]);
+    const rate = rateOf(ctx, entry, quota);
+    if (!rate.allowed) return rate;
+    if (entry.pending <= 0) entry.pendingSince = ctx.now();
+    entry.pending += 1;
+    if (entry.pending >= Math.max(1, Math.floor((quota * 0.01) / processes()))) await settle([entry]);
+    return afterCall(rate);
+  }
+
+  /** Takes back a call that was counted a moment ago. */
+  function takeBack(policy: string, subject: string): void {
+    const entry = subjects.get(`${policy} ${subject}`);
+    if (entry) entry.pending -= 1;
+  }
+
+  /** The rate status of a subject, without counting a call. */
+  async function peek(policy: string, subject: string, quota: number): Promise<Rate> {
+    return rateOf(ctx, await find(policy, subject), quota);
+  }
+
+  async function find(policy: string, subject: string): Promise<Subject> {
+    const key = `${policy} ${subject}`;
+    const known = subjects.get(key);
+    if (known && (ctx.now() - known.readAt < freshFor || known.pending > 0)) return known;
+    const unread = { policy, subject, window: { used: 0, oldest: null, newest: null } };
+    const window = await readOrKeep(ctx, known ?? unread);
+    const entry = subjects.get(key) ?? { ...unread, readAt: 0, pending: 0, pendingSince: 0, settling: null };
+    if (entry.pending <= 0) Object.assign(entry, { window, readAt: ctx.now() });
+    subjects.set(key, entry);
+    return entry;
+  }
+
+  /** Adds the entries' pending calls to the stored count, in one write. If that fails they are settled later. */
+  async function settle(entries: readonly Subject[]): Promise<void> {
+    for (const { settling } of entries) await settling?.catch(() => undefined);
+    const due = entries.filter((entry) => entry.settling === null);
+    if (due.length === 0) return;
+    const settling = settleNow(ctx, due).finally(() => {
+      for (const entry of due) entry.settling = null;
+    });
+    for (const entry of due) entry.settling = settling;
+    await settling;
+  }
+
+  const timer = setInterval(() => {
+    const now = ctx.now();
+    for (const [key, entry] of subjects)
+      if (entry.pending <= 0 && now - entry.readAt > idleFor) subjects.delete(key);
+    void settle([...subjects.values()].filter((entry) => entry.pending > 0));
+  }, freshFor);
+  timer.unref();
+
+  return {
+    count,
+    takeBack,
+    peek,
+    /** Settles everything and stops. */
+    async close(): Promise<void> {
+      clearInterval(timer);
+      await settle([...subjects.values()]);
+    },
+  };
+}
+
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
+
+function rateOf(ctx: Context, { window, pending, pendingSince }: Subject, quota: number): Rate {
+  const oldest = window.oldest ?? (pending > 0 ? pendingSince : null);
+  return rateStatus(ctx.now(), { ...window, used: window.used + pending, oldest }, quota);
+}
+
+function isFresh(ctx: Context, { window, readAt, pending }: Subject): boolean {
+  const leaves = (window.oldest ?? 0) + rateWindow;
+  return pending <= 0 && ctx.now() - readAt < freshFor && ctx.now() < leaves;
+}
+
+async function settleNow(ctx: Context, entries: readonly Subject[]): Promise<void> {
+  const counted = entries.filter((entry) => entry.pending > 0);
+  for (const entry of entries) {
+    if (entry.pending > 0) continue;
+    const window = await readOrKeep(ctx, entry);
+    Object.assign(entry, { window, readAt: ctx.now() });
+  }
+  for (let i = 0; i < counted.length; i += mostInBatch)
+    await settleBatch(ctx, counted.slice(i, i + mostInBatch));
+}
+
+/** The window as it is now. Where nothing can be read, the last known one: replicas and caches still answer. */
+async function readOrKeep(
+  ctx: Context,
+  { policy, subject, window }: Pick<Subject, 'policy' | 'subject' | 'window'>,
+): Promise<Window> {
+  try {
+    return await readWindow(ctx, policy, subject);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return window;
+  }
+}
+
+async function settleBatch(ctx: Context, counted: readonly Subject[]): Promise<void> {
+  const batch = counted.map(({ policy, subject, pending, pendingSince }) => ({
+    policy,
+    subject,
+    units: pending,
+    at: pendingSince,
+  }));
+  try {
+    const windows = await ctx.engine.write(settleCalls, batch);
+    counted.forEach((entry, i) => {
+      entry.pending -= batch[i]?.units ?? 0;
+      entry.pendingSince = ctx.now();
+      entry.window = windows[i] ?? entry.window;
+      entry.readAt = ctx.now();
+    });
+  } catch (error) {
+    ctx.log.debug({ err: error }, 'calls stay uncounted in the database until it can be written');
+  }
+}
