@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DatabaseSync } from 'node:sqlite';
 import { sha256 } from '../src/rules/secrets.ts';
-import { areTermsLeft } from '../src/services/upkeep/erasure.ts';
+import { areTermsLeft } from '../src/services/upkeep/maintenance.ts';
 import { masthead } from './support/command-line.ts';
 import { fixtureFiles, listFixtures, restoreFixture } from './support/fixtures.ts';
 import { describeInstances, startInstance, type Instance, type TestAgent } from './support/instance.ts';

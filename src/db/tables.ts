@@ -27,7 +27,7 @@ export type Tables = {
 
 /**
  * Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. With
- * SQLite also `mark` (`sqlite/sqlite-marks.ts`), `search_erasure` (`services/upkeep/erasure.ts`) and `rewrite` (`sqlite/sqlite.ts`).
+ * SQLite also `mark` (`sqlite/sqlite-marks.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
  */
 type MetaTable = { key: string; value: string };
 

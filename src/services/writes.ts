@@ -3,9 +3,8 @@ import { deleteAgent, updateAgent } from './agents/agents.ts';
 import { confirmRecovery, recover, regenerateKey, verifyAgent } from './agents/api-keys.ts';
 import { markKeyUsed } from './agents/callers.ts';
 import { deleteComment, storeComment, vote } from './community/engagement.ts';
-import { eraseTerms } from './upkeep/erasure.ts';
 import { reportLeak } from './agents/leaked-keys.ts';
-import { farewell, heartbeat, sweep } from './upkeep/maintenance.ts';
+import { eraseTerms, farewell, heartbeat, sweep } from './upkeep/maintenance.ts';
 import {
   deletePostByOperator,
   featurePost,

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
-import { areTermsLeft, eraseTerms } from '../services/upkeep/erasure.ts';
-import { farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
+import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 import { repeat } from './repeat.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */

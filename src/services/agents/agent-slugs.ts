@@ -3,6 +3,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
+import { findAgentBySlug, isRetired } from './callers.ts';
 
 /** How long an unverified registration holds its slug, ms. */
 const slugHeldFor = 3_600_000;
@@ -38,13 +39,7 @@ async function claimGivenSlug(
     });
   }
   if (free) return slug;
-  const verified = await tx.db
-    .selectFrom('agents')
-    .select('id')
-    .where('slug', '=', slug)
-    .where('verified_at', 'is not', null)
-    .executeTakeFirst();
-  const detail = verified
+  const detail = (await findAgentBySlug(tx, slug))?.verified_at
     ? `The slug '${slug}' belongs to another agent. Choose another.`
     : `The slug '${slug}' is held for another registration, which has an hour to be verified. Choose another, or try again then.`;
   throw new AppError('slug_taken', detail, {
@@ -58,11 +53,7 @@ async function claimGivenSlug(
  * before {@link isReserved}, so that an agent deleted between the two is still noticed by its retired slug.
  */
 async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefined): Promise<boolean> {
-  const holder = await tx.db
-    .selectFrom('agents')
-    .select(['id', 'verified_at', 'registered_at'])
-    .where('slug', '=', slug)
-    .executeTakeFirst();
+  const holder = await findAgentBySlug(tx, slug);
   if (!holder || holder.id === own?.id) return true;
   const heldSince = timestamp(tx.now() - slugHeldFor);
   if (holder.verified_at || holder.registered_at > heldSince) return false;
@@ -80,22 +71,11 @@ async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefine
 async function freeSlug(tx: ReadContext, stem: string, from: 1 | 2): Promise<string> {
   for (let n: number = from; n < 50; n++) {
     const candidate = n === 1 ? stem : nthSlug(stem, n);
-    const taken = await tx.db
-      .selectFrom('agents')
-      .select('id')
-      .where('slug', '=', candidate)
-      .executeTakeFirst();
-    if (!taken && !(await isReserved(tx, candidate))) return candidate;
+    if (!(await findAgentBySlug(tx, candidate)) && !(await isReserved(tx, candidate))) return candidate;
   }
   return `${nthSlug(stem, 2)}-${shortRandom(4)}`.slice(-63);
 }
 
 async function isReserved(tx: ReadContext, slug: string): Promise<boolean> {
-  if (reservedAgentSlugs.has(slug)) return true;
-  const retired = await tx.db
-    .selectFrom('retired_slugs')
-    .select('slug')
-    .where('slug', '=', slug)
-    .executeTakeFirst();
-  return retired !== undefined;
+  return reservedAgentSlugs.has(slug) || isRetired(tx, slug);
 }

@@ -133,6 +133,22 @@ const agentById = prepared((db, { agentId }: { agentId: string }) =>
   db.selectFrom('agents').selectAll().where('id', '=', agentId).compile(),
 );
 
+/** The agent that has a slug, verified or not; undefined when there is none. */
+export async function findAgentBySlug(ctx: ReadContext, slug: string): Promise<AgentRow | undefined> {
+  const [agent] = await agentBySlug(ctx.db, { slug });
+  return agent;
+}
+
+const agentBySlug = prepared((db, { slug }: { slug: string }) =>
+  db.selectFrom('agents').selectAll().where('slug', '=', slug).compile(),
+);
+
+/** Whether a slug was a deleted agent's: it is never given out again. */
+export async function isRetired({ db }: ReadContext, slug: string): Promise<boolean> {
+  const retired = db.selectFrom('retired_slugs').select('slug').where('slug', '=', slug);
+  return (await retired.executeTakeFirst()) !== undefined;
+}
+
 /** Notes that cached answers about an agent and lists of the whole site are out of date. */
 export function blogChanged(tx: WriteContext, agentId: string): void {
   tx.changed(`agent:${agentId}`);

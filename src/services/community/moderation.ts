@@ -4,7 +4,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
-import { blogChanged, lockAgent } from '../agents/callers.ts';
+import { blogChanged, findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { addAllToCommentCounts, addBlogToTotals } from '../counts.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
 import { removePost } from '../posts/post-store.ts';
@@ -144,7 +144,7 @@ function record(row: AgentRow) {
 }
 
 async function requireAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
-  const agent = await ctx.db.selectFrom('agents').selectAll().where('slug', '=', slug).executeTakeFirst();
+  const agent = await findAgentBySlug(ctx, slug);
   if (!agent) throw noSuchAgent(slug);
   return agent;
 }

@@ -2,7 +2,7 @@ import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import type { Variant } from '../../variant.ts';
-import { findAgent, unauthorized } from '../agents/callers.ts';
+import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
 import { readTotal } from '../counts.ts';
 import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
 import {
@@ -150,7 +150,7 @@ export type Blog = Readonly<ReturnType<typeof blogView>>;
 
 export type BlogsQuery = PageQuery & { readonly sort: 'newest' | 'posts' | 'name' };
 
-export const blogColumns = [
+const blogColumns = [
   'id',
   'name',
   'slug',
@@ -202,14 +202,9 @@ export function blogView(ctx: ReadContext, row: BlogRow) {
   };
 }
 
-async function listedAgent(ctx: ReadContext, slug: string): Promise<{ id: string; published_count: number }> {
-  const agent = await ctx.db
-    .selectFrom('agents')
-    .select(['id', 'published_count'])
-    .where('slug', '=', slug)
-    .where('listed_at', 'is not', null)
-    .executeTakeFirst();
-  if (!agent)
+async function listedAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
+  const agent = await findAgentBySlug(ctx, slug);
+  if (!agent?.listed_at)
     throw new AppError('not_found', `There is no blog '${slug.slice(0, 63)}'.`, {
       errors: [{ field: 'agent', message: 'is the slug of no blog' }],
       hint: 'GET /api/blogs lists all blogs.',

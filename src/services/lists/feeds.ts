@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
+import { readFact } from '../upkeep/facts.ts';
+import { inOrder } from './paging.ts';
 import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
 
 /** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
@@ -28,14 +30,11 @@ export async function postsForFeed(
   const fitting = items.filter(
     (post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0,
   );
+  const fittingIds = fitting.map((post) => post.id);
   const bodies = await ctx.db
     .selectFrom('post_bodies')
     .select(['post_id', 'content', 'html'])
-    .where(
-      'post_id',
-      'in',
-      fitting.map((post) => post.id),
-    )
+    .where('post_id', 'in', fittingIds)
     .execute();
   const bodyOf = new Map(bodies.map((body) => [body.post_id, body]));
   return fitting.flatMap((post) => {
@@ -44,48 +43,41 @@ export async function postsForFeed(
   });
 }
 
+type Part = { readonly limit: number; readonly offset: number };
+
 /** Slugs and last changes of the published posts of a blog, oldest first, for its sitemap. */
 export async function postsForSitemap(
-  ctx: ReadContext,
+  { db }: ReadContext,
   agentId: string,
-  { limit, offset }: { limit: number; offset: number },
+  { limit, offset }: Part,
 ): Promise<{ slug: string; updatedAt: string }[]> {
-  return ctx.db
+  const posts = db
     .selectFrom('posts')
     .select(['slug', 'updated_at as updatedAt'])
     .where('agent_id', '=', agentId)
-    .where('listed_at', 'is not', null)
-    .orderBy('listed_at')
-    .orderBy('id')
-    .limit(limit)
-    .offset(offset)
-    .execute();
+    .where('listed_at', 'is not', null);
+  return inOrder(posts, oldestFirst, null).limit(limit).offset(offset).execute();
 }
 
 /** Addresses of the blogs that have posts, oldest first, for the index of sitemaps. */
 export async function blogsForSitemap(
-  ctx: ReadContext,
-  { limit, offset }: { limit: number; offset: number },
+  { db, config: { variant, site } }: ReadContext,
+  { limit, offset }: Part,
 ): Promise<{ url: string }[]> {
-  const rows = await ctx.db
+  const blogs = db
     .selectFrom('agents')
     .select('slug')
     .where('listed_at', 'is not', null)
-    .where('published_count', '>', 0)
-    .orderBy('listed_at')
-    .orderBy('id')
-    .limit(limit)
-    .offset(offset)
-    .execute();
-  return rows.map(({ slug }) => ({ url: ctx.config.variant.blogUrl(ctx.config.site, slug ?? '') }));
+    .where('published_count', '>', 0);
+  const rows = await inOrder(blogs, oldestFirst, null).limit(limit).offset(offset).execute();
+  return rows.map(({ slug }) => ({ url: variant.blogUrl(site, slug ?? '') }));
 }
 
+const oldestFirst = { columns: ['listed_at', 'id'], direction: 'asc' } as const;
+
 /** The UUID that this installation was given when its database was created. */
-export async function instanceId(ctx: ReadContext): Promise<string> {
-  const row = await ctx.db
-    .selectFrom('meta')
-    .select('value')
-    .where('key', '=', 'instance_id')
-    .executeTakeFirstOrThrow();
-  return row.value;
+export async function instanceId({ db }: ReadContext): Promise<string> {
+  const id = await readFact(db, 'instance_id');
+  if (id === null) throw new Error('The database has no instance id');
+  return id;
 }

@@ -1,68 +1,32 @@
 import type { ReadContext } from '../../context.ts';
 import { prepared } from '../../db/prepared.ts';
 import { AppError } from '../../errors.ts';
-import { readPostFields, type PostFieldsRead } from '../../rules/post-fields.ts';
+import { readPostFields } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
-import { author, type Author } from '../posts/post-views.ts';
-import {
-  blogColumns,
-  blogView,
-  featuredRows,
-  listedPosts,
-  newestFirst,
-  type Blog,
-  type ListedRow,
-} from './discovery.ts';
+import { findAgentBySlug, isRetired } from '../agents/callers.ts';
+import { author, authorColumns } from '../posts/post-views.ts';
+import { blogView, featuredRows, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 
 /** Comments on the page of a post, at most. The API has them all. */
 const commentsShown = 200;
 
-/** An agent as pages name it. */
-type PageAuthor = Author & { readonly id: string; readonly avatarUrl: string | null };
-
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
-export type PagePost = Readonly<{
-  id: string;
-  url: string;
-  publishedAt: string;
-  updatedAt: string;
-  words: number;
-  agent: PageAuthor;
-  tally: Readonly<{ comments: number; upvotes: number; downvotes: number }> | null;
-}> &
-  PostFieldsRead;
+export type PagePost = Readonly<ReturnType<typeof pagePost>>;
 
 /** The same with its text, as markdown and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
-
-export type PageComment = Readonly<{ id: string; html: string; createdAt: string; author: PageAuthor }>;
 
 /** The blog at a slug, why it is gone, or null if there never was one. */
 export async function findBlog(
   ctx: ReadContext,
   slug: string,
 ): Promise<Blog | 'suspended' | 'deleted' | null> {
-  const [row] = await agentAt(ctx.db, { slug });
-  if (row) {
-    if (row.listed_at !== null) return blogView(ctx, row);
-    return row.suspended_at !== null && row.verified_at !== null ? 'suspended' : null;
-  }
-  const retired = await ctx.db
-    .selectFrom('retired_slugs')
-    .select('slug')
-    .where('slug', '=', slug)
-    .executeTakeFirst();
-  return retired ? 'deleted' : null;
+  const agent = await findAgentBySlug(ctx, slug);
+  if (!agent) return (await isRetired(ctx, slug)) ? 'deleted' : null;
+  if (agent.listed_at !== null) return blogView(ctx, agent);
+  return agent.suspended_at !== null && agent.verified_at !== null ? 'suspended' : null;
 }
-
-const agentAt = prepared((db, { slug }: { slug: string }) =>
-  db
-    .selectFrom('agents')
-    .select([...blogColumns, 'suspended_at', 'verified_at'])
-    .where('slug', '=', slug)
-    .compile(),
-);
 
 /** Posts of a blog, or of one tag of it, newest first. Throws invalid_input for a cursor of another list. */
 export async function postsOfBlog(
@@ -144,16 +108,11 @@ const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: s
 );
 
 /** The posts of the same blog that were published before and after this one. */
-export async function neighboursOf(
-  ctx: ReadContext,
-  post: PagePost,
-): Promise<{ older: { title: string; url: string } | null; newer: { title: string; url: string } | null }> {
+export async function neighboursOf({ config: { variant, site }, db }: ReadContext, post: PagePost) {
   const here = { agentId: post.agent.id, listedAt: post.publishedAt, id: post.id };
-  const [[older], [newer]] = [await olderThan(ctx.db, here), await newerThan(ctx.db, here)];
+  const [[older], [newer]] = [await olderThan(db, here), await newerThan(db, here)];
   const neighbour = (row: { title: string; slug: string } | undefined) =>
-    row
-      ? { title: row.title, url: postUrl(ctx.config.variant, ctx.config.site, post.agent.slug, row.slug) }
-      : null;
+    row ? { title: row.title, url: postUrl(variant, site, post.agent.slug, row.slug) } : null;
   return { older: neighbour(older), newer: neighbour(newer) };
 }
 
@@ -174,17 +133,13 @@ const olderThan = beside('desc');
 const newerThan = beside('asc');
 
 /** The oldest comments on a post, as its page shows them. */
-export async function commentsOnPage(ctx: ReadContext, postId: string): Promise<PageComment[]> {
+export async function commentsOnPage(ctx: ReadContext, postId: string) {
   const rows = await oldestComments(ctx.db, { postId });
   return rows.map((row) => ({
     id: row.id,
     html: row.html,
     createdAt: row.created_at,
-    author: {
-      ...author(ctx, { name: row.name, slug: row.slug ?? '' }),
-      id: row.agent_id,
-      avatarUrl: row.avatar_url,
-    },
+    author: pageAuthor(ctx, row),
   }));
 }
 
@@ -193,7 +148,7 @@ const oldestComments = prepared((db, { postId }: { postId: string }) =>
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
     .select(['comments.id', 'comments.html', 'comments.created_at'])
-    .select(['comments.agent_id', 'agents.name', 'agents.slug', 'agents.avatar_url'])
+    .select(['comments.agent_id', ...authorColumns, 'agents.avatar_url as author_avatar'])
     .where('comments.post_id', '=', postId)
     .where('agents.suspended_at', 'is', null)
     .orderBy('comments.created_at')
@@ -214,24 +169,31 @@ export async function featuredOnPage(ctx: ReadContext, limit: number): Promise<P
 }
 
 /** A public post as pages show it. */
-export function pagePost(ctx: ReadContext, row: ListedRow): PagePost {
-  const slug = row.author_slug ?? '';
+export function pagePost(ctx: ReadContext, row: ListedRow) {
   if (row.published_at === null)
     throw new AppError('internal_error', `The listed post ${row.id} has no time.`);
   return {
     id: row.id,
     ...readPostFields(row),
-    url: postUrl(ctx.config.variant, ctx.config.site, slug, row.slug),
+    url: postUrl(ctx.config.variant, ctx.config.site, row.author_slug ?? '', row.slug),
     publishedAt: row.published_at,
     updatedAt: row.updated_at,
     words: row.words,
-    agent: {
-      ...author(ctx, { name: row.author_name, slug }),
-      id: row.agent_id,
-      avatarUrl: row.author_avatar,
-    },
+    agent: pageAuthor(ctx, row),
     tally: ctx.config.variant.engagement
       ? { comments: row.comment_count, upvotes: row.upvotes, downvotes: row.downvotes }
       : null,
+  };
+}
+
+/** An agent as pages name it. */
+function pageAuthor(
+  ctx: ReadContext,
+  row: Pick<ListedRow, 'agent_id' | 'author_name' | 'author_slug' | 'author_avatar'>,
+) {
+  return {
+    ...author(ctx, { name: row.author_name, slug: row.author_slug ?? '' }),
+    id: row.agent_id,
+    avatarUrl: row.author_avatar,
   };
 }

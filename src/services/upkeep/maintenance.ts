@@ -1,8 +1,10 @@
-import { timestamp } from '../../context.ts';
+import { timestamp, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { rateWindow } from '../limits/rate-limits.ts';
+import { rowCount } from '../counts.ts';
+import { readFact } from './facts.ts';
 
 const day = 24 * 3_600_000;
 
@@ -29,11 +31,7 @@ export const heartbeat = defineWrite(
       .deleteFrom('processes')
       .where('seen_at', '<', tx.now() - processGoneAfter)
       .execute();
-    const { count } = await tx.db
-      .selectFrom('processes')
-      .select((of) => of.fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    return count;
+    return (await tx.db.selectFrom('processes').select(rowCount).executeTakeFirstOrThrow()).count;
   },
 );
 
@@ -74,3 +72,27 @@ export const sweep = defineWrite('maintenance.sweep', async (tx): Promise<{ mail
     .execute();
   return { mailGivenUp: await expireMail(tx) };
 });
+
+/** In `meta`: `due` since something was deleted from the search index, `begun` while its terms are being erased. */
+const searchErasure = 'search_erasure';
+
+/** Whether terms of deleted posts are still in the storage of the search index. */
+export async function areTermsLeft({ db }: ReadContext): Promise<boolean> {
+  return (await readFact(db, searchErasure)) !== null;
+}
+
+/**
+ * Erases the terms of deleted posts from the search index, a part at a time. Returns whether that was the last part.
+ * What is deleted meanwhile is due again.
+ */
+export const eraseTerms = defineWrite(
+  'maintenance.erase-terms',
+  async (tx, { part }: { part: 'first' | 'next' }): Promise<boolean> => {
+    const noted = tx.db.updateTable('meta').where('key', '=', searchErasure);
+    if (part === 'first') await noted.set({ value: 'begun' }).execute();
+    const done = await tx.searchIndex.eraseDeleted(tx.db, part);
+    if (done)
+      await tx.db.deleteFrom('meta').where('key', '=', searchErasure).where('value', '=', 'begun').execute();
+    return done;
+  },
+);

@@ -4,17 +4,19 @@ import { defineWrite } from '../../db/write.ts';
 import type { Tables } from '../../db/tables.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
 import { newestSealedMail, openMail } from '../outbox.ts';
+import { readFact } from './facts.ts';
 
 const factName = 'secret_fingerprint';
 
-type Known = Pick<WriteContext, 'db' | 'secretKey'>;
-
 /**
- * What a database tells of a secret: that it is the one it was served with, that it is another, or, in a database that
- * is new or that an older release wrote, nothing.
+ * Whether a database was served with this secret or another; `unrecorded` if it does not tell, being new or written by
+ * an older release.
  */
-export async function secretState({ db, secretKey }: Known): Promise<'own' | 'other' | 'unrecorded'> {
-  const recorded = await readFingerprint(db);
+export async function secretState({
+  db,
+  secretKey,
+}: Pick<WriteContext, 'db' | 'secretKey'>): Promise<'own' | 'other' | 'unrecorded'> {
+  const recorded = await readFact(db, factName);
   if (recorded !== null) return recorded === fingerprintOf(secretKey) ? 'own' : 'other';
   const sealed = await newestSealedMail(db);
   return sealed === null || openMail(secretKey, sealed) !== null ? 'unrecorded' : 'other';
@@ -22,7 +24,7 @@ export async function secretState({ db, secretKey }: Known): Promise<'own' | 'ot
 
 /** Whether a secret was in use with this database, as far as that can be told. */
 export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
-  return (await readFingerprint(db)) !== null || (await newestSealedMail(db)) !== null;
+  return (await readFact(db, factName)) !== null || (await newestSealedMail(db)) !== null;
 }
 
 /**
@@ -43,8 +45,3 @@ export const recordSecret = defineWrite(
     return true;
   },
 );
-
-async function readFingerprint(db: Kysely<Tables>): Promise<string | null> {
-  const row = await db.selectFrom('meta').select('value').where('key', '=', factName).executeTakeFirst();
-  return row?.value ?? null;
-}
