@@ -12,7 +12,7 @@ import { openContext } from '../src/process/open-context.ts';
 import { deleteAgent } from '../src/services/agents/agents.ts';
 import type { Caller } from '../src/services/agents/callers.ts';
 import { addComment, deleteComment, vote } from '../src/services/community/engagement.ts';
-import { findWrongCounts } from '../src/services/upkeep/stored-counts.ts';
+import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { deletePost } from '../src/services/posts/post-store.ts';
 import { publish } from '../src/services/posts/posts.ts';

@@ -73,28 +73,36 @@ async function refuse(ctx: Context, leaks: readonly Leak[]): Promise<void> {
     const tokens = own.flatMap(({ token }) => token ?? []);
     await ctx.engine.write(reportLeak, { agentId, key: tokens.length < own.length, tokens });
   }
-  const messages = new Map(leaks.map(({ field, token }) => [`${field} ${nameOf(token)}`, { field, token }]));
-  throw new AppError('leaked_key', detailOf(first), {
-    errors: [...messages.values()].map(({ field, token }) => ({
-      field,
-      message: `contains ${nameOf(token)} that works here`,
-    })),
-    hint: [...new Set(leaks.map(({ token }) => (token === null ? keyHint : tokenHint)))].join(' '),
-  });
+  const { name, after } = wordsFor(first);
+  const places = new Map(leaks.map((leak) => [`${leak.field} ${wordsFor(leak).name}`, leak]));
+  throw new AppError(
+    'leaked_key',
+    `'${first.field}' contains ${name} that works here, so nothing was stored${after}`,
+    {
+      errors: [...places.values()].map((leak) => ({
+        field: leak.field,
+        message: `contains ${wordsFor(leak).name} that works here`,
+      })),
+      hint: [...new Set(leaks.map((leak) => wordsFor(leak).hint))].join(' '),
+    },
+  );
 }
 
-const keyHint = 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.';
-const tokenHint =
-  'If the token is yours, ask for another: POST /api/recover, or, before verification, POST /api/register again.';
+const words = {
+  key: {
+    name: 'an API key',
+    after: '. Take the key out of the text.',
+    hint: 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+  },
+  token: {
+    name: 'a verification or recovery token',
+    after: ', and the token is void from now on. Take it out of the text.',
+    hint: 'If the token is yours, ask for another: POST /api/recover, or, before verification, POST /api/register again.',
+  },
+};
 
-function nameOf(token: string | null): string {
-  return token === null ? 'an API key' : 'a verification or recovery token';
-}
-
-function detailOf({ field, token }: Leak): string {
-  return token === null
-    ? `'${field}' contains an API key that works here, so nothing was stored. Take the key out of the text.`
-    : `'${field}' contains a verification or recovery token that works here, so nothing was stored, and the token is void from now on. Take it out of the text.`;
+function wordsFor({ token }: Leak) {
+  return words[token === null ? 'key' : 'token'];
 }
 
 /** Voids tokens of an agent that somebody sent in a text, and tells the owner of them, or of the agent's key. */

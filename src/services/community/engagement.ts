@@ -14,9 +14,6 @@ import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
 
 export type Comment = Readonly<ReturnType<typeof commentView>>;
 
-/** Comments as a page shows them. */
-export type RenderedComment = Comment & { readonly html: string };
-
 /** Whose answer a list of comments is, null for anyone's, and from where on. */
 export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
 
@@ -25,7 +22,7 @@ export async function listComments(
   ctx: ReadContext,
   postId: string,
   { limit, cursor, callerId }: CommentsFor & { limit: number },
-): Promise<Page<RenderedComment> & { total: number }> {
+): Promise<Page<Comment> & { total: number }> {
   const found = await findPost(ctx, postId);
   const wasPublic = found !== undefined && found.published_at !== null;
   const post = wasPublic && found.agent_id === callerId ? found : listed(found, postId, callerId);
@@ -33,14 +30,11 @@ export async function listComments(
   const comments = ctx.db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.html'])
+    .select(['comments.id', 'comments.post_id', 'comments.content'])
     .select(['comments.created_at', 'agents.name', 'agents.slug'])
     .where('comments.post_id', '=', postId)
     .where('agents.suspended_at', 'is', null);
-  const page = await readPage(comments, oldestFirst, after, { limit }, (row) => ({
-    ...commentView(ctx, row),
-    html: row.html,
-  }));
+  const page = await readPage(comments, oldestFirst, after, { limit }, (row) => commentView(ctx, row));
   return { ...page, total: post.comment_count };
 }
 
@@ -62,8 +56,8 @@ export async function allComments(
 ): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
   const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
   async function* batches(): AsyncGenerator<readonly Comment[]> {
-    for (let page: Page<RenderedComment> = first; ;) {
-      yield page.items.map(({ html: _html, ...comment }) => comment);
+    for (let page: Page<Comment> = first; ;) {
+      yield page.items;
       if (page.nextCursor === null) return;
       page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
     }

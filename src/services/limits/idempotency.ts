@@ -48,7 +48,8 @@ export async function remember<T>(
         'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
       );
     }
-    const stored = readBody(tx, earlier.body, name);
+    // Those of 0.1.0 are in clear, for a day. Null: sealed with another secret.
+    const stored = earlier.body.startsWith('{') ? earlier.body : unseal(tx.secretKey, earlier.body, name);
     if (stored !== null) {
       await tx.confirmDurable();
       return { result: JSON.parse(stored) as T, replayed: true };
@@ -68,9 +69,4 @@ export async function remember<T>(
     .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
     .execute();
   return { result, replayed: false };
-}
-
-/** A remembered answer; null where it was sealed with another secret. Those of 0.1.0 are in clear, for a day. */
-function readBody({ secretKey }: WriteContext, body: string, name: string): string | null {
-  return body.startsWith('{') ? body : unseal(secretKey, body, name);
 }

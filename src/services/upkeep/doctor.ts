@@ -1,8 +1,7 @@
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import { timestamp, type ReadContext } from '../../context.ts';
-import { findWrongCounts } from './stored-counts.ts';
-import { countWaitingMail } from '../outbox.ts';
-import { countMailForSmtp } from '../outbox.ts';
+import { rowCount } from '../counts.ts';
+import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
 /** One thing that was examined: in order, worth a look, or wrong. */
 export type Finding = {
@@ -50,7 +49,7 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .executeTakeFirst();
   const given = await ctx.db
     .selectFrom('outbox')
-    .select((row) => row.fn.countAll<number>().as('count'))
+    .select(rowCount)
     .where('dead_at', 'is not', null)
     .executeTakeFirstOrThrow();
   const oldest = late?.oldest ?? null;
@@ -59,4 +58,106 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
   const detail = `${waiting} messages wait${since}${queued}; ${given.count} of the last 30 days were given up`;
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
+}
+
+/** A stored fact that differs from what it is derived from. */
+type WrongCount = {
+  /** What is kept, e.g. `public posts`. */
+  readonly what: string;
+  /** In how many rows, up to {@link mostCounted}. */
+  readonly rows: number;
+  /** One of them. */
+  readonly example: string;
+};
+
+/** Rows counted per fault: beyond that the rest of the table need not be read. */
+const mostCounted = 1_000;
+
+/** Rows that one statement looks at, so that none takes long: an agent is held against all of its posts. */
+const rowsAtOnce = { agents: 100, posts: 10_000 };
+
+/** Each says whether a total of the site is wrong. */
+const totals: Readonly<Record<string, RawBuilder<boolean>>> = {
+  'public posts': sql<boolean>`(select coalesce(sum(value), 0) from counters where name = 'posts')
+    <> (select count(*) from posts where listed_at is not null)`,
+  'public blogs': sql<boolean>`(select coalesce(sum(value), 0) from counters where name = 'blogs')
+    <> (select count(*) from agents where listed_at is not null)`,
+};
+
+type Question = { readonly of: 'agents' | 'posts'; readonly wrong: RawBuilder<boolean> };
+
+/** Each says which rows of a table are wrong. */
+const questions: Readonly<Record<string, Question>> = {
+  'posts of an agent': {
+    of: 'agents',
+    wrong: sql`published_count <> (select count(*) from posts where agent_id = agents.id and status = 'published')
+      or draft_count <> (select count(*) from posts where agent_id = agents.id and status = 'draft')
+      or content_bytes <> (select coalesce(sum(content_bytes), 0) from posts where agent_id = agents.id)`,
+  },
+  'comments of a post': {
+    of: 'posts',
+    wrong: sql`comment_count <> (
+      select count(*) from comments join agents on agents.id = comments.agent_id
+      where comments.post_id = posts.id and agents.suspended_at is null)`,
+  },
+  'votes of a post': {
+    of: 'posts',
+    wrong: sql`upvotes <> (select count(*) from votes where post_id = posts.id and vote = 1)
+      or downvotes <> (select count(*) from votes where post_id = posts.id and vote = -1)`,
+  },
+  'what is public': {
+    of: 'posts',
+    wrong: sql`(listed_at is not null) <> (status = 'published' and exists (
+      select 1 from agents where agents.id = posts.agent_id and agents.listed_at is not null))`,
+  },
+  tags: {
+    of: 'posts',
+    wrong: sql`exists (select 1 from post_tags where post_id = posts.id) <> (listed_at is not null and tags <> '[]')`,
+  },
+  texts: {
+    of: 'posts',
+    wrong: sql`not exists (select 1 from post_bodies where post_id = posts.id)`,
+  },
+  'search index': {
+    of: 'posts',
+    wrong: sql`exists (select 1 from search_docs where post_id = posts.id) <> (published_at is not null)`,
+  },
+};
+
+/** Every stored fact that differs from what it is derived from. Reads all posts. */
+export async function findWrongCounts(ctx: ReadContext): Promise<WrongCount[]> {
+  const found: WrongCount[] = [];
+  for (const [what, wrong] of Object.entries(totals)) {
+    const { rows } = await sql`select 1 where ${wrong}`.execute(ctx.db);
+    if (rows.length > 0) found.push({ what, rows: 1, example: 'all' });
+  }
+  for (const [what, question] of Object.entries(questions)) {
+    const names = await wrongRows(ctx, question);
+    const [first] = names;
+    if (first !== undefined) found.push({ what, rows: names.length, example: first });
+  }
+  return found;
+}
+
+/** Ids of the first {@link mostCounted} rows that are wrong, read in the order of the ids. */
+async function wrongRows(ctx: ReadContext, { of, wrong }: Question): Promise<string[]> {
+  const names: string[] = [];
+  for (let after = ''; names.length < mostCounted;) {
+    const last = await ctx.db
+      .selectFrom(of)
+      .select('id')
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(1)
+      .offset(rowsAtOnce[of] - 1)
+      .executeTakeFirst();
+    const { rows } = await sql<{ id: string }>`select id from ${sql.table(of)}
+      where id > ${after} ${last ? sql`and id <= ${last.id}` : sql``} and (${wrong}) order by id limit ${mostCounted}`.execute(
+      ctx.db,
+    );
+    names.push(...rows.map(({ id }) => id));
+    if (!last) break;
+    after = last.id;
+  }
+  return names.slice(0, mostCounted);
 }

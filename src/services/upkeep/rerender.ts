@@ -1,9 +1,12 @@
-import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
+import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
+import { blogChanged } from '../agents/callers.ts';
+import { inOrder } from '../lists/paging.ts';
 import { indexPost } from '../lists/search-index.ts';
+import { inBatches } from './batches.ts';
 
 /** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;
@@ -21,35 +24,27 @@ export async function rerenderPosts(
 ): Promise<{ rendered: number; unrendered: readonly Unrendered[] }> {
   const unrendered: Unrendered[] = [];
   let rendered = 0;
-  for (let after: readonly [number, string] = [-1, '']; ;) {
-    const posts = await outdatedPosts(ctx, after);
-    const last = posts.at(-1);
-    if (last === undefined) return { rendered, unrendered };
+  for await (const posts of inBatches<Outdated>(batchLength, (after) => outdatedPosts(ctx, after))) {
+    if (posts.length === 0) break;
     const results = await Promise.all(posts.map((post) => render(ctx, post)));
     const ready = results.filter((result) => 'rendered' in result);
     unrendered.push(...results.filter((result) => 'reason' in result));
     rendered += await ctx.engine.write(storeRendered, ready);
     progress(rendered + unrendered.length);
-    after = [last.renderer_version, last.id];
   }
+  return { rendered, unrendered };
 }
 
-type Outdated = {
-  readonly id: string;
-  readonly revision: number;
-  readonly renderer_version: number;
-  readonly content: string;
-};
+type Outdated = Pick<PostRow, 'id' | 'revision' | 'renderer_version'> & { readonly content: string };
 
-function outdatedPosts({ db }: Context, [version, id]: readonly [number, string]): Promise<Outdated[]> {
-  return db
+function outdatedPosts({ db }: Context, after: Outdated | undefined): Promise<Outdated[]> {
+  const posts = db
     .selectFrom('posts')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['posts.id', 'posts.revision', 'posts.renderer_version', 'post_bodies.content'])
-    .where('renderer_version', '<', rendererVersion)
-    .where(sql<boolean>`(renderer_version, posts.id) > (${version}, ${id})`)
-    .orderBy('renderer_version')
-    .orderBy('posts.id')
+    .where('renderer_version', '<', rendererVersion);
+  const byVersion = { columns: ['renderer_version', 'posts.id'], direction: 'asc' } as const;
+  return inOrder(posts, byVersion, after ? [after.renderer_version, after.id] : null)
     .limit(batchLength)
     .execute();
 }
@@ -102,9 +97,7 @@ export const storeRendered = defineWrite(
         .execute();
       if (post.published_at !== null) await indexPost(tx, post, rendered.text);
       tx.changed(`post:${id}`);
-      if (post.listed_at === null) continue;
-      tx.changed(`agent:${post.agent_id}`);
-      tx.changed('site');
+      if (post.listed_at !== null) blogChanged(tx, post.agent_id);
     }
     return stored;
   },

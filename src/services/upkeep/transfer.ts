@@ -6,8 +6,11 @@ import { markKey } from '../../db/sqlite/sqlite-marks.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
-import { processGoneAfter } from './maintenance.ts';
+import { rowCount } from '../counts.ts';
 import { searchEntry } from '../lists/search-index.ts';
+import { inBatches } from './batches.ts';
+import { readFact } from './facts.ts';
+import { processGoneAfter } from './maintenance.ts';
 
 /**
  * Every table by its key, in an order in which no row refers to one that comes later. Null: not copied, since it
@@ -36,17 +39,17 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
 /** All tables, for opening a database as a whole. */
 export const tableNames: readonly string[] = Object.keys(keys);
 
-type CopiedTable = { readonly name: string; readonly key: readonly string[] };
-
-const copiedTables: readonly CopiedTable[] = Object.entries(keys).flatMap(([name, key]) =>
-  key === null ? [] : [{ name, key }],
-);
+type CopiedTable = { readonly name: string; readonly key: readonly string[]; readonly batchLength: number };
 
 /** Rows read and written together: bodies may have several MiB each. */
-const rowsAtOnce: Readonly<Record<string, number>> = { post_bodies: 32 };
 const fewRows = 500;
+const fewBodies = 32;
 /** Rows after which the copy so far is committed. */
 const rowsPerCommit = 5_000;
+
+const copiedTables: readonly CopiedTable[] = Object.entries(keys).flatMap(([name, key]) =>
+  key === null ? [] : { name, key, batchLength: name === 'post_bodies' ? fewBodies : fewRows },
+);
 
 /** One table of a finished copy. `sha256` is of all its rows, equal on both sides. */
 export type CopiedRows = { readonly table: string; readonly rows: number; readonly sha256: string };
@@ -97,7 +100,7 @@ async function requireNoWriters({ db }: WholeDatabase, now: number): Promise<voi
   // Only a process that writes has a heartbeat.
   const { count } = await db
     .selectFrom('processes')
-    .select((row) => row.fn.countAll<number>().as('count'))
+    .select(rowCount)
     .where('seen_at', '>=', now - processGoneAfter)
     .executeTakeFirstOrThrow();
   if (count === 0) return;
@@ -107,16 +110,16 @@ async function requireNoWriters({ db }: WholeDatabase, now: number): Promise<voi
 }
 
 async function instanceOf({ db, description }: WholeDatabase): Promise<string> {
-  const row = await db.selectFrom('meta').select('value').where('key', '=', 'instance_id').executeTakeFirst();
-  if (!row) throw new StartError(`${description} is not the whole database of an instance.`);
-  return row.value;
+  const id = await readFact(db, 'instance_id');
+  if (id === null) throw new StartError(`${description} is not the whole database of an instance.`);
+  return id;
 }
 
 /** Creates the tables of an empty database, or accepts an unfinished copy of the same instance. */
 async function prepare(target: WholeDatabase, instanceId: string, now: number): Promise<void> {
   await inTransaction(target, async () => {
     if (await target.hasTables()) {
-      const held = await unfinishedIn(target);
+      const held = await readFact(target.db, unfinishedCopy);
       if (held !== instanceId)
         throw new StartError(
           held === null
@@ -131,33 +134,23 @@ async function prepare(target: WholeDatabase, instanceId: string, now: number): 
   });
 }
 
-async function unfinishedIn({ db }: WholeDatabase): Promise<string | null> {
-  const row = await db
-    .selectFrom('meta')
-    .select('value')
-    .where('key', '=', unfinishedCopy)
-    .executeTakeFirst();
-  return row?.value ?? null;
-}
-
 async function copyTable(
   source: WholeDatabase,
   target: WholeDatabase,
   table: CopiedTable,
   { progress }: TransferOptions,
 ): Promise<void> {
-  const all = await countRows(source, table);
-  let done = await countRows(target, table);
-  let after = await lastRow(target, table);
+  const all = await countRows(source, table.name);
+  let done = await countRows(target, table.name);
+  const batches = readTable(source, table, await lastRow(target, table));
   for (let isEnd = false; !isEnd;) {
     isEnd = await inTransaction(target, async () => {
       for (let rows = 0; rows < rowsPerCommit;) {
-        const batch = await readRows(source, table, after);
+        const { value: batch } = await batches.next();
+        if (batch === undefined) return true;
         await insertRows(target.db, table.name, batch);
         rows += batch.length;
         done += batch.length;
-        after = batch.at(-1) ?? after;
-        if (batch.length < batchLength(table)) return true;
       }
       return false;
     });
@@ -165,34 +158,33 @@ async function copyTable(
   }
 }
 
-function batchLength({ name }: CopiedTable): number {
-  return rowsAtOnce[name] ?? fewRows;
-}
-
-async function countRows({ db }: WholeDatabase, { name }: CopiedTable): Promise<number> {
-  const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(name)}`.execute(db);
+async function countRows({ db }: WholeDatabase, table: string): Promise<number> {
+  const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db);
   return rows[0]?.n ?? 0;
 }
 
-/** The next rows in the order of the key. */
-async function readRows({ db }: WholeDatabase, table: CopiedTable, after: Row | null): Promise<Row[]> {
+/** The rows of a table in the order of its key, from the one after a given row on. */
+function readTable({ db }: WholeDatabase, table: CopiedTable, from?: Row): AsyncGenerator<Row[], undefined> {
   const key = keyOf(table);
-  const beyond =
-    after === null
-      ? sql``
-      : sql`where (${key}) > (${sql.join(table.key.map((column) => sql.val(after[column])))})`;
-  const { rows } = await sql<Row>`select * from ${sql.table(table.name)} ${beyond}
-    order by ${key} limit ${sql.lit(batchLength(table))}`.execute(db);
-  return rows;
+  const read = async (after: Row | undefined) => {
+    const beyond =
+      after === undefined
+        ? sql``
+        : sql`where (${key}) > (${sql.join(table.key.map((column) => sql.val(after[column])))})`;
+    const { rows } = await sql<Row>`select * from ${sql.table(table.name)} ${beyond}
+    order by ${key} limit ${sql.lit(table.batchLength)}`.execute(db);
+    return rows;
+  };
+  return inBatches(table.batchLength, read, from);
 }
 
-async function lastRow({ db }: WholeDatabase, table: CopiedTable): Promise<Row | null> {
+async function lastRow({ db }: WholeDatabase, table: CopiedTable): Promise<Row | undefined> {
   const backwards = sql.join(table.key.map((column) => sql`${sql.ref(column)} desc`));
   const { rows } =
     await sql<Row>`select ${keyOf(table)} from ${sql.table(table.name)} order by ${backwards} limit 1`.execute(
       db,
     );
-  return rows[0] ?? null;
+  return rows[0];
 }
 
 function keyOf({ key }: CopiedTable) {
@@ -205,27 +197,30 @@ async function indexAll(
   target: WholeDatabase,
   { progress }: TransferOptions,
 ): Promise<void> {
-  const all = await countRows(source, { name: 'search_docs', key: [] });
+  const all = await countRows(source, 'search_docs');
   let done = 0;
-  for (let after = 0, isEnd = false; !isEnd;) {
-    const docs = await source.db
-      .selectFrom('search_docs')
-      .innerJoin('posts', 'posts.id', 'search_docs.post_id')
-      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-      .select(['search_docs.doc', 'posts.title', 'posts.tags', 'post_bodies.text'])
-      .where('search_docs.doc', '>', after)
-      .orderBy('search_docs.doc')
-      .limit(fewRows)
-      .execute();
+  for await (const docs of inBatches<SearchDoc>(fewRows, (after) => readDocs(source, after))) {
     await inTransaction(target, async () => {
       for (const { doc, title, tags, text } of docs)
         await target.searchIndex.store(target.db, doc, searchEntry({ title, tags }, text).fields);
     });
-    after = docs.at(-1)?.doc ?? after;
     done += docs.length;
-    isEnd = docs.length < fewRows;
     progress({ table: 'post_search', done, all, checked: false });
   }
+}
+
+type SearchDoc = Awaited<ReturnType<typeof readDocs>>[number];
+
+function readDocs({ db }: WholeDatabase, after: { readonly doc: number } | undefined) {
+  return db
+    .selectFrom('search_docs')
+    .innerJoin('posts', 'posts.id', 'search_docs.post_id')
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['search_docs.doc', 'posts.title', 'posts.tags', 'post_bodies.text'])
+    .where('search_docs.doc', '>', after?.doc ?? 0)
+    .orderBy('search_docs.doc')
+    .limit(fewRows)
+    .execute();
 }
 
 /** Reads a table on both sides. Throws StartError where they differ. */
@@ -248,14 +243,11 @@ async function compare(
 async function digest(database: WholeDatabase, table: CopiedTable): Promise<CopiedRows> {
   const hash = createHash('sha256');
   let rows = 0;
-  for (let after: Row | null = null, isEnd = false; !isEnd;) {
-    const batch: Row[] = await readRows(database, table, after);
+  for await (const batch of readTable(database, table)) {
     // Columns by name: a later schema step may have added them in another order.
     for (const row of batch)
       hash.update(`${JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))}\n`);
     rows += batch.length;
-    after = batch.at(-1) ?? null;
-    isEnd = batch.length < batchLength(table);
   }
   return { table: table.name, rows, sha256: hash.digest('hex') };
 }
