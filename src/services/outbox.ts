@@ -1,6 +1,7 @@
+import type { Selectable } from 'kysely';
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../context.ts';
 import { defineWrite } from '../db/write.ts';
-import type { AgentRow } from '../db/tables.ts';
+import type { AgentRow, Tables } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
@@ -173,12 +174,6 @@ export function openMail(secretKey: Buffer, { id, sealed }: SealedMail): Outgoin
   return text === null ? null : (JSON.parse(text) as OutgoingMail);
 }
 
-/** The agent that a message is for; null if it has none or does not exist. */
-export async function agentOfMail(ctx: ReadContext, id: string): Promise<string | null> {
-  const row = await ctx.db.selectFrom('outbox').select('agent_id').where('id', '=', id).executeTakeFirst();
-  return row?.agent_id ?? null;
-}
-
 export type Lease = {
   readonly owner: string;
   readonly limit: number;
@@ -189,12 +184,12 @@ export type Lease = {
 };
 
 /** A message that the caller may send until its lease ends. */
-export type Claimed = SealedMail & { readonly kind: string; readonly attempts: number };
+export type Claimed = SealedMail & Pick<Selectable<Tables['outbox']>, 'agent_id' | 'kind' | 'attempts'>;
 
 /** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
 export const claimMail = defineWrite(
   'outbox.claim',
-  async (tx, { owner, limit, duration, folderOnly = false }: Lease): Promise<Claimed[]> => {
+  async (tx, { owner, limit, duration, folderOnly = false }: Lease) => {
     await tx.lock('outbox');
     const now = timestamp(tx.now());
     const due = await tx.db
@@ -214,7 +209,7 @@ export const claimMail = defineWrite(
       .set({ due_at: timestamp(tx.now() + duration), lease_owner: owner })
       .where('id', 'in', ids)
       .where('due_at', '<=', now)
-      .returning(['id', 'kind', 'attempts', 'sealed'])
+      .returning(['id', 'agent_id', 'kind', 'attempts', 'sealed'])
       .execute();
     return claimed.flatMap(({ sealed, ...row }) => (sealed === null ? [] : [{ ...row, sealed }]));
   },
@@ -232,7 +227,7 @@ export type Attempt = {
 /** Records an attempt. The text is erased once the message is delivered or given up. */
 export const recordAttempt = defineWrite(
   'outbox.attempt',
-  async (tx, { id, owner, retryAt, error }: Attempt): Promise<null> => {
+  async (tx, { id, owner, retryAt, error }: Attempt) => {
     const now = timestamp(tx.now());
     const end = error === null ? { delivered_at: now } : { dead_at: now };
     await tx.db
@@ -246,23 +241,18 @@ export const recordAttempt = defineWrite(
       .where('id', '=', id)
       .where('lease_owner', '=', owner)
       .execute();
-    return null;
   },
 );
 
 /** Releases leases at shutdown, so that another process need not wait for them to expire. */
-export const releaseMail = defineWrite(
-  'outbox.release',
-  async (tx, { owner }: { owner: string }): Promise<null> => {
-    await tx.db
-      .updateTable('outbox')
-      .set({ due_at: timestamp(tx.now()), lease_owner: null })
-      .where('lease_owner', '=', owner)
-      .where('due_at', 'is not', null)
-      .execute();
-    return null;
-  },
-);
+export const releaseMail = defineWrite('outbox.release', async (tx, { owner }: { owner: string }) => {
+  await tx.db
+    .updateTable('outbox')
+    .set({ due_at: timestamp(tx.now()), lease_owner: null })
+    .where('lease_owner', '=', owner)
+    .where('due_at', 'is not', null)
+    .execute();
+});
 
 /** Erases texts that were never delivered, and deletes rows that no cap counts. Returns how many texts were given up. */
 export async function expireMail(tx: WriteContext): Promise<number> {

@@ -4,7 +4,6 @@ import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { MailError, type Mailer, type OutgoingMail } from '../mail/mailer.ts';
 import {
-  agentOfMail,
   claimMail,
   countMailForSmtp,
   countUnreadableMail,
@@ -144,10 +143,9 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   }
 
   async function giveUp(message: Claimed, reason: string): Promise<void> {
-    const agentId = await agentOfMail(ctx, message.id).catch(() => null);
     await store({ id: message.id, retryAt: null, error: reason });
     ctx.log.error(
-      { mailId: message.id, kind: message.kind, agentId, reason },
+      { mailId: message.id, kind: message.kind, agentId: message.agent_id, reason },
       'a message was given up: it will not be delivered',
     );
   }

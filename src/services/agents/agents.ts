@@ -78,27 +78,23 @@ export const updateAgent = defineWrite(
 );
 
 /** Deletes an agent and everything that belongs to it. Its slug is never given out again. Throws unauthorized, suspended. */
-export const deleteAgent = defineWrite(
-  'agents.delete',
-  async (tx, { agentId }: { agentId: string }): Promise<null> => {
-    // Not a suspended one: its comments and listing are out of the counts already.
-    const agent = await lockCaller(tx, agentId);
-    await withdrawEngagement(tx, agentId);
-    if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
-    await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    // A message that is being sent at this moment still arrives.
-    await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
-    if (agent.slug && agent.verified_at) {
-      await tx.db
-        .insertInto('retired_slugs')
-        .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
-        .onConflict((conflict) => conflict.column('slug').doNothing())
-        .execute();
-    }
-    blogChanged(tx, agentId);
-    return null;
-  },
-);
+export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: { agentId: string }) => {
+  // Not a suspended one: its comments and listing are out of the counts already.
+  const agent = await lockCaller(tx, agentId);
+  await withdrawEngagement(tx, agentId);
+  if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
+  await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
+  // A message that is being sent at this moment still arrives.
+  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
+  if (agent.slug && agent.verified_at) {
+    await tx.db
+      .insertInto('retired_slugs')
+      .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
+      .onConflict((conflict) => conflict.column('slug').doNothing())
+      .execute();
+  }
+  blogChanged(tx, agentId);
+});
 
 /** Removes an agent's comments and votes from the counts of the posts they are on, before they are deleted. */
 async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<void> {

@@ -61,22 +61,18 @@ export async function describeToken(
  * Queues a message with a token for a new key (or, before verification, for the first one). The caller does not
  * learn whether the address is known.
  */
-export const recover = defineWrite(
-  'keys.recover',
-  async (tx, { email: typed }: { email: string }): Promise<null> => {
-    const email = parseEmail(typed);
-    if (!email.ok) throw invalidField('email', email.message);
-    await tx.lock(`email:${email.key}`);
-    const agent = await tx.db
-      .selectFrom('agents')
-      .selectAll()
-      .where('email_key', '=', email.key)
-      .executeTakeFirst();
-    if (!agent?.slug || (await mailboxIsFull(tx, email))) return null;
-    await mailToken(tx, agent);
-    return null;
-  },
-);
+export const recover = defineWrite('keys.recover', async (tx, { email: typed }: { email: string }) => {
+  const email = parseEmail(typed);
+  if (!email.ok) throw invalidField('email', email.message);
+  await tx.lock(`email:${email.key}`);
+  const agent = await tx.db
+    .selectFrom('agents')
+    .selectAll()
+    .where('email_key', '=', email.key)
+    .executeTakeFirst();
+  if (!agent?.slug || (await mailboxIsFull(tx, email))) return;
+  await mailToken(tx, agent);
+});
 
 /** Replaces the key by a token from {@link recover}; the old key works until then. Repeatable like verifying. */
 export const confirmRecovery = defineWrite(
@@ -96,7 +92,7 @@ export const confirmRecovery = defineWrite(
  */
 export const regenerateKey = defineWrite(
   'keys.regenerate',
-  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<{ apiKey: string }> => {
+  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }) => {
     await lockAgent(tx, agentId);
     const apiKey = newApiKey();
     const now = timestamp(tx.now());

@@ -64,7 +64,7 @@ async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<voi
 /** Notes a key's first call and erases the sealed copy: from here on its token answers "used". */
 export const markKeyUsed = defineWrite(
   'keys.used',
-  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }): Promise<null> => {
+  async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }) => {
     await lockAgent(tx, agentId);
     const { numUpdatedRows } = await tx.db
       .updateTable('agents')
@@ -74,14 +74,13 @@ export const markKeyUsed = defineWrite(
       .where('key_used_at', 'is', null)
       .executeTakeFirstOrThrow();
     // Another call has noted it, or the key was replaced: then a sealed copy is of another key.
-    if (numUpdatedRows === 0n) return null;
+    if (numUpdatedRows === 0n) return;
     await tx.db
       .updateTable('tokens')
       .set({ sealed_key: null })
       .where('agent_id', '=', agentId)
       .where('sealed_key', 'is not', null)
       .execute();
-    return null;
   },
 );
 

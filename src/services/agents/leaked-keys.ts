@@ -108,16 +108,12 @@ function wordsFor({ token }: Leak) {
 /** Voids tokens of an agent that somebody sent in a text, and tells the owner of them, or of the agent's key. */
 export const reportLeak = defineWrite(
   'agents.leaked',
-  async (
-    tx,
-    { agentId, key, tokens }: { agentId: string; key: boolean; tokens: readonly string[] },
-  ): Promise<null> => {
+  async (tx, { agentId, key, tokens }: { agentId: string; key: boolean; tokens: readonly string[] }) => {
     const agent = await lockAgent(tx, agentId);
     if (tokens.length > 0) await voidLeakedTokens(tx, tokens);
-    if (!agent?.slug) return null;
+    if (!agent?.slug) return;
     if (key) await mailLeak(tx, agent, 'key-leaked');
     if (tokens.length > 0) await mailLeak(tx, agent, 'token-leaked');
-    return null;
   },
 );
 

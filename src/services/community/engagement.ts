@@ -133,10 +133,7 @@ export const storeComment = defineWrite(
 /** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
 export const deleteComment = defineWrite(
   'comments.delete',
-  async (
-    tx,
-    { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string },
-  ): Promise<null> => {
+  async (tx, { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string }) => {
     const post = await findPost(tx, postId);
     const comment = await tx.db
       .selectFrom('comments')
@@ -159,7 +156,6 @@ export const deleteComment = defineWrite(
     if (numDeletedRows === 0n) throw noSuchComment(postId);
     // Comments of a suspended author are not in the count.
     if (author?.suspended_at === null) await addToCommentCount(tx, postId, -1);
-    return null;
   },
 );
 

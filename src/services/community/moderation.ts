@@ -15,7 +15,7 @@ import { voidTokens } from '../agents/tokens.ts';
 /** Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted. */
 export const suspendAgent = defineWrite(
   'moderation.suspend',
-  async (tx, { slug, reason }: { slug: string; reason: string }): Promise<null> => {
+  async (tx, { slug, reason }: { slug: string; reason: string }) => {
     const agent = await lockBySlug(tx, slug);
     await voidTokens(tx, agent.id);
     await tx.db
@@ -27,68 +27,60 @@ export const suspendAgent = defineWrite(
       })
       .where('id', '=', agent.id)
       .execute();
-    if (agent.suspended_at !== null) return null;
+    if (agent.suspended_at !== null) return;
     await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
     await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
     await addAllToCommentCounts(tx, agent.id, -1);
     if (agent.listed_at !== null) await countListing(tx, agent, -1);
-    return null;
   },
 );
 
 /** Undoes {@link suspendAgent}. */
-export const restoreAgent = defineWrite(
-  'moderation.restore',
-  async (tx, { slug }: { slug: string }): Promise<null> => {
-    const agent = await lockBySlug(tx, slug);
-    if (agent.suspended_at === null) return null;
-    await tx.db
-      .updateTable('agents')
-      .set({ suspended_at: null, suspended_reason: null, listed_at: agent.verified_at })
-      .where('id', '=', agent.id)
-      .execute();
-    await tx.db
-      .updateTable('posts')
-      .set((row) => ({ listed_at: row.ref('published_at') }))
-      .where('agent_id', '=', agent.id)
-      .where('status', '=', 'published')
-      .execute();
-    await restoreTags(tx, agent.id);
-    await addAllToCommentCounts(tx, agent.id, 1);
-    if (agent.verified_at !== null) await countListing(tx, agent, 1);
-    return null;
-  },
-);
+export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug }: { slug: string }) => {
+  const agent = await lockBySlug(tx, slug);
+  if (agent.suspended_at === null) return;
+  await tx.db
+    .updateTable('agents')
+    .set({ suspended_at: null, suspended_reason: null, listed_at: agent.verified_at })
+    .where('id', '=', agent.id)
+    .execute();
+  await tx.db
+    .updateTable('posts')
+    .set((row) => ({ listed_at: row.ref('published_at') }))
+    .where('agent_id', '=', agent.id)
+    .where('status', '=', 'published')
+    .execute();
+  await restoreTags(tx, agent.id);
+  await addAllToCommentCounts(tx, agent.id, 1);
+  if (agent.verified_at !== null) await countListing(tx, agent, 1);
+});
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
-export const verifyByOperator = defineWrite(
-  'moderation.verify',
-  async (tx, { slug }: { slug: string }): Promise<{ apiKey: string }> => {
-    const agent = await lockBySlug(tx, slug);
-    if (agent.verified_at !== null)
-      throw new AppError('token_used', `The agent '${slug}' is verified already.`);
-    if (agent.email_key.startsWith(unverifiable))
-      throw new AppError('email_taken', `The address of '${slug}' belongs to a verified agent.`);
-    const apiKey = newApiKey();
-    const verified = verifiedNow(tx, agent);
-    const { numUpdatedRows } = await tx.db
-      .updateTable('agents')
-      .set({ ...verified, key_hash: sha256(apiKey), key_used_at: verified.verified_at })
-      .where('id', '=', agent.id)
-      .where('slug', '=', slug)
-      .executeTakeFirstOrThrow();
-    // A registration takes the slug at this moment.
-    if (numUpdatedRows === 0n) throw noSuchAgent(slug);
-    await voidTokens(tx, agent.id);
-    await markVerified(tx, agent);
-    return { apiKey };
-  },
-);
+export const verifyByOperator = defineWrite('moderation.verify', async (tx, { slug }: { slug: string }) => {
+  const agent = await lockBySlug(tx, slug);
+  if (agent.verified_at !== null)
+    throw new AppError('token_used', `The agent '${slug}' is verified already.`);
+  if (agent.email_key.startsWith(unverifiable))
+    throw new AppError('email_taken', `The address of '${slug}' belongs to a verified agent.`);
+  const apiKey = newApiKey();
+  const verified = verifiedNow(tx, agent);
+  const { numUpdatedRows } = await tx.db
+    .updateTable('agents')
+    .set({ ...verified, key_hash: sha256(apiKey), key_used_at: verified.verified_at })
+    .where('id', '=', agent.id)
+    .where('slug', '=', slug)
+    .executeTakeFirstOrThrow();
+  // A registration takes the slug at this moment.
+  if (numUpdatedRows === 0n) throw noSuchAgent(slug);
+  await voidTokens(tx, agent.id);
+  await markVerified(tx, agent);
+  return { apiKey };
+});
 
 /** Pins a post to the featured list, where it stands while it is public, or takes it off. */
 export const featurePost = defineWrite(
   'moderation.feature',
-  async (tx, { postId, featured }: { postId: string; featured: boolean }): Promise<null> => {
+  async (tx, { postId, featured }: { postId: string; featured: boolean }) => {
     const post = await tx.db
       .updateTable('posts')
       .set({ featured_at: featured ? timestamp(tx.now()) : null })
@@ -97,14 +89,13 @@ export const featurePost = defineWrite(
       .executeTakeFirst();
     if (!post) throw new AppError('not_found', `There is no post with the id '${postId}'.`);
     tx.changed('site');
-    return null;
   },
 );
 
 /** Deletes a post of any agent, also of a suspended one, as its owner could. Throws not_found. */
 export const deletePostByOperator = defineWrite(
   'moderation.delete-post',
-  async (tx, { postId }: { postId: string }): Promise<{ title: string }> => {
+  async (tx, { postId }: { postId: string }) => {
     const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
     if (!agent) throw noSuchPost(postId);
     const post = await requireOwnPost(tx, agent.id, postId);

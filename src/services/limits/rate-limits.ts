@@ -35,7 +35,7 @@ export function afterCall({ remaining, reset }: Rate): Rate {
 }
 
 /** Counts a ticket by itself: for calls that failed before they reached an operation of their own. */
-export const countOnly = defineWrite('limits.count', async () => null);
+export const countOnly = defineWrite('limits.count', async () => undefined);
 
 type Subject = Pick<Ticket, 'policy' | 'subject'>;
 
@@ -43,7 +43,7 @@ type Subject = Pick<Ticket, 'policy' | 'subject'>;
 type Batch = readonly (Subject & { readonly units: number; readonly at: number })[];
 
 /** Adds calls that have already passed, and returns the window of each subject, in the same order. */
-export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch): Promise<Window[]> => {
+export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch) => {
   const windows: Window[] = [];
   // The same order in all processes, so that two batches cannot deadlock.
   const order = batch

@@ -18,34 +18,27 @@ const keepChangesFor = 10 * 60_000;
 export const processGoneAfter = 15_000;
 
 /** Shows other processes that this one runs, and proves that the database can be written. Returns how many run. */
-export const heartbeat = defineWrite(
-  'maintenance.heartbeat',
-  async (tx, { id }: { id: string }): Promise<number> => {
-    const row = { seen_at: tx.now() };
-    await tx.db
-      .insertInto('processes')
-      .values({ id, ...row })
-      .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
-      .execute();
-    await tx.db
-      .deleteFrom('processes')
-      .where('seen_at', '<', tx.now() - processGoneAfter)
-      .execute();
-    return (await tx.db.selectFrom('processes').select(rowCount).executeTakeFirstOrThrow()).count;
-  },
-);
+export const heartbeat = defineWrite('maintenance.heartbeat', async (tx, { id }: { id: string }) => {
+  const row = { seen_at: tx.now() };
+  await tx.db
+    .insertInto('processes')
+    .values({ id, ...row })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
+    .execute();
+  await tx.db
+    .deleteFrom('processes')
+    .where('seen_at', '<', tx.now() - processGoneAfter)
+    .execute();
+  return (await tx.db.selectFrom('processes').select(rowCount).executeTakeFirstOrThrow()).count;
+});
 
 /** The process is ending in an orderly way. */
-export const farewell = defineWrite(
-  'maintenance.farewell',
-  async (tx, { id }: { id: string }): Promise<null> => {
-    await tx.db.deleteFrom('processes').where('id', '=', id).execute();
-    return null;
-  },
-);
+export const farewell = defineWrite('maintenance.farewell', async (tx, { id }: { id: string }) => {
+  await tx.db.deleteFrom('processes').where('id', '=', id).execute();
+});
 
 /** Deletes what is no longer needed. Returns how many undelivered messages were given up. */
-export const sweep = defineWrite('maintenance.sweep', async (tx): Promise<{ mailGivenUp: number }> => {
+export const sweep = defineWrite('maintenance.sweep', async (tx) => {
   const ago = (ms: number) => timestamp(tx.now() - ms);
   await tx.db
     .deleteFrom('rate_calls')
@@ -87,7 +80,7 @@ export async function areTermsLeft({ db }: ReadContext): Promise<boolean> {
  */
 export const eraseTerms = defineWrite(
   'maintenance.erase-terms',
-  async (tx, { part }: { part: 'first' | 'next' }): Promise<boolean> => {
+  async (tx, { part }: { part: 'first' | 'next' }) => {
     const noted = tx.db.updateTable('meta').where('key', '=', searchErasure);
     if (part === 'first') await noted.set({ value: 'begun' }).execute();
     const done = await tx.searchIndex.eraseDeleted(tx.db, part);

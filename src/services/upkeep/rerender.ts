@@ -67,38 +67,35 @@ async function render(
  * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
  * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
  */
-export const storeRendered = defineWrite(
-  'posts.rerender',
-  async (tx, posts: readonly Rerendered[]): Promise<number> => {
-    let stored = 0;
-    for (const { id, revision, rendered } of posts) {
-      const post = await tx.db
-        .updateTable('posts')
-        .set((row) => ({
-          renderer_version: rendererVersion,
-          words: rendered.words,
-          excerpt: row
-            .case()
-            .when('excerpt_given', '=', 1)
-            .then(row.ref('excerpt'))
-            .else(rendered.excerpt)
-            .end(),
-        }))
-        .where('id', '=', id)
-        .where('revision', '=', revision)
-        .returning(['id', 'agent_id', 'title', 'tags', 'published_at', 'listed_at'])
-        .executeTakeFirst();
-      if (post === undefined) continue;
-      stored++;
-      await tx.db
-        .updateTable('post_bodies')
-        .set({ html: rendered.html, text: rendered.text, headings: JSON.stringify(rendered.headings) })
-        .where('post_id', '=', id)
-        .execute();
-      if (post.published_at !== null) await indexPost(tx, post, rendered.text);
-      tx.changed(`post:${id}`);
-      if (post.listed_at !== null) blogChanged(tx, post.agent_id);
-    }
-    return stored;
-  },
-);
+export const storeRendered = defineWrite('posts.rerender', async (tx, posts: readonly Rerendered[]) => {
+  let stored = 0;
+  for (const { id, revision, rendered } of posts) {
+    const post = await tx.db
+      .updateTable('posts')
+      .set((row) => ({
+        renderer_version: rendererVersion,
+        words: rendered.words,
+        excerpt: row
+          .case()
+          .when('excerpt_given', '=', 1)
+          .then(row.ref('excerpt'))
+          .else(rendered.excerpt)
+          .end(),
+      }))
+      .where('id', '=', id)
+      .where('revision', '=', revision)
+      .returning(['id', 'agent_id', 'title', 'tags', 'published_at', 'listed_at'])
+      .executeTakeFirst();
+    if (post === undefined) continue;
+    stored++;
+    await tx.db
+      .updateTable('post_bodies')
+      .set({ html: rendered.html, text: rendered.text, headings: JSON.stringify(rendered.headings) })
+      .where('post_id', '=', id)
+      .execute();
+    if (post.published_at !== null) await indexPost(tx, post, rendered.text);
+    tx.changed(`post:${id}`);
+    if (post.listed_at !== null) blogChanged(tx, post.agent_id);
+  }
+  return stored;
+});

@@ -31,17 +31,14 @@ export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
  * Records the secret as the one of this database; without `replace` only if no other is. Returns whether it is
  * recorded.
  */
-export const recordSecret = defineWrite(
-  'secret.record',
-  async (tx, { replace }: { replace: boolean }): Promise<boolean> => {
-    await tx.lock('secret');
-    if (!replace && (await secretState(tx)) === 'other') return false;
-    const value = fingerprintOf(tx.secretKey);
-    await tx.db
-      .insertInto('meta')
-      .values({ key: factName, value })
-      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
-      .execute();
-    return true;
-  },
-);
+export const recordSecret = defineWrite('secret.record', async (tx, { replace }: { replace: boolean }) => {
+  await tx.lock('secret');
+  if (!replace && (await secretState(tx)) === 'other') return false;
+  const value = fingerprintOf(tx.secretKey);
+  await tx.db
+    .insertInto('meta')
+    .values({ key: factName, value })
+    .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
+    .execute();
+  return true;
+});
