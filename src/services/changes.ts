@@ -3,7 +3,7 @@ import type { ReadContext } from '../context.ts';
 /** A change that some process committed. */
 export type Change = { readonly seq: number; readonly tag: string };
 
-/** Changes numbered above `after`, and those of `missed` that have appeared, in the order of their numbers. */
+/** Changes numbered above `after`, plus any of `missed` that have since committed, by number. */
 export async function readChanges(
   ctx: ReadContext,
   { after, missed }: { readonly after: number; readonly missed: readonly number[] },

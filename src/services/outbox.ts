@@ -15,9 +15,9 @@ const mostPerDay = 10;
 
 const hour = 3_600_000;
 
-/** How long undelivered text is kept, ms; then the message is given up. */
+/** Undelivered messages are given up, and their text erased, after this long, ms. */
 export const textKeptFor = 7 * 24 * hour;
-/** How long a delivered row is kept, ms: it is what the caps count. */
+/** Rows are deleted after this long, ms: the caps count them. */
 const rowKeptFor = 30 * 24 * hour;
 
 /** The recipient of a message: where it goes, and what the caps count (the address without its `+tag`). */
@@ -73,7 +73,7 @@ export function mailboxOf({ id, email }: AgentRow): Mailbox {
   return parsed;
 }
 
-/** What the caps count a recipient by: an address must not be readable, or guessable, from a row that outlives its mail. */
+/** Identifies a mailbox for the caps: no address may be readable, or guessable, from a row that outlives its mail. */
 function mailboxHash({ secretKey }: WriteContext, { mailboxKey }: Mailbox): string {
   return keyedHash(secretKey, 'mailbox', mailboxKey);
 }
@@ -131,7 +131,7 @@ export async function countWaitingMail({ db }: ReadContext): Promise<number> {
   return count;
 }
 
-/** How many of them wait for a mail server: also those whose route nobody noted, since files wait for nothing. */
+/** How many of them wait for a mail server. Those without a route count too, since writing to a folder does not wait. */
 export async function countMailForSmtp({ db }: ReadContext): Promise<number> {
   const { count } = await waitingMail(db)
     .select(rowCount)

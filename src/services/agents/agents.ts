@@ -98,13 +98,9 @@ export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: 
 
 /** Removes an agent's comments and votes from the counts of the posts they are on, before they are deleted. */
 async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<void> {
-  const votes = await tx.db
-    .selectFrom('votes')
-    .select(['post_id', 'vote'])
-    .where('agent_id', '=', agentId)
-    .orderBy('post_id')
-    .execute();
   await addAllToCommentCounts(tx, agentId, -1);
-  await tx.db.deleteFrom('votes').where('agent_id', '=', agentId).execute();
+  const own = tx.db.deleteFrom('votes').where('agent_id', '=', agentId).returning(['post_id', 'vote']);
+  // In the order of posts, so that two agents deleted at once cannot deadlock.
+  const votes = (await own.execute()).toSorted((a, b) => (a.post_id < b.post_id ? -1 : 1));
   for (const { post_id, vote } of votes) await recountVote(tx, post_id, vote, null);
 }

@@ -39,7 +39,7 @@ export async function register(
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
 
-/** A slug that the name does not show is worth a word before it is verified, and is the agent's for good. */
+/** Warns of a slug that the name did not yield, since it is permanent once verified. */
 function slugWarnings(ctx: Context, { name, slug }: RegisteredAgent): string[] {
   if (ctx.config.variant.slugSource === 'client' || !slug.startsWith('agent-')) return [];
   if (agentSlugFromName(name)?.startsWith('agent-')) return [];
@@ -48,7 +48,7 @@ function slugWarnings(ctx: Context, { name, slug }: RegisteredAgent): string[] {
   ];
 }
 
-/** What a registration that sent no message amounts to, as a sentence or two. */
+/** The message of the answer to a registration that sent no mail. */
 export function noMailSentence({ agent, kept }: RegisterResult, asked: RegisterBody): string {
   const none = 'no message was sent: this address has had as many as an hour or a day allows.';
   if (!kept)
@@ -60,7 +60,7 @@ export function noMailSentence({ agent, kept }: RegisterResult, asked: RegisterB
   return `N${none.slice(1)}${still} Use the token of the latest message, or register again in an hour for another.`;
 }
 
-/** Begins the key under which an address that is an agent's already is kept again, with PRIVATE_REGISTRATION. */
+/** Prefix of `email_key` of a registration whose address already belongs to an agent, with PRIVATE_REGISTRATION. */
 export const unverifiable = 'unverifiable:';
 
 export const registerAgent = defineWrite(
@@ -133,7 +133,7 @@ async function storeRegistration(
   if (!existing) return { agent: await create(tx, { ...fields, email_key: emailKey }), mailed };
   // A picture is not part of what a token confirms.
   const isSame = existing.name === fields.name && existing.slug === slug && existing.bio === fields.bio;
-  // Earlier tokens would confirm something else.
+  // Earlier tokens would confirm other values.
   if (!isSame) await voidTokens(tx, existing.id);
   const agent = await tx.db
     .updateTable('agents')

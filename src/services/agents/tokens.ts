@@ -129,7 +129,7 @@ async function readToken({ db }: ReadContext, token: string): Promise<TokenRow |
   return db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
 }
 
-/** The token belongs to the other call: whoever has it may be told. */
+/** The token is for the other call; whoever holds it may know. */
 function otherToken(kind: TokenRow['kind']): AppError {
   return kind === 'recover'
     ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {

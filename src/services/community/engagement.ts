@@ -14,7 +14,7 @@ import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
 
 export type Comment = Readonly<ReturnType<typeof commentView>>;
 
-/** Whose answer a list of comments is, null for anyone's, and from where on. */
+/** Who asks for comments, null without a key, and the cursor to continue from. */
 export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
 
 /** Comments on a published post, or for its owner on a withdrawn one, oldest first. Throws not_found. */
@@ -45,10 +45,10 @@ const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
   keyOf: (row) => [row.created_at, row.id],
 };
 
-/** Comments that one read brings, where all are asked for: up to 8 KiB each, kept until the client has taken them. */
+/** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
 const batchLength = 100;
 
-/** All that {@link listComments} gives from a cursor on, read as the batches are taken. Throws not_found. */
+/** All of {@link listComments} from a cursor on, read as the batches are consumed. Throws not_found. */
 export async function allComments(
   ctx: ReadContext,
   postId: string,

@@ -77,7 +77,7 @@ export const verifyByOperator = defineWrite('moderation.verify', async (tx, { sl
   return { apiKey };
 });
 
-/** Pins a post to the featured list, where it stands while it is public, or takes it off. */
+/** Pins a post to the featured list, which shows it while it is public, or unpins it. */
 export const featurePost = defineWrite(
   'moderation.feature',
   async (tx, { postId, featured }: { postId: string; featured: boolean }) => {

@@ -14,10 +14,10 @@ export type Replayable = {
   readonly requestHash: string;
 };
 
-/** What a call has done: its result, and the agent that the result tells of, with whom it is forgotten. */
+/** The result of a call, and the agent it is about: the stored result is deleted with that agent. */
 export type Effect<T> = { readonly result: T; readonly agentId: string };
 
-/** A result, and whether it is that of an earlier call. */
+/** A result, and whether an earlier call produced it. */
 export type Remembered<T> = { readonly result: T; readonly replayed: boolean };
 
 /**

@@ -16,7 +16,7 @@ import {
   type OwnPost,
 } from '../posts/post-views.ts';
 
-/** A list with its total; null where no count is kept for the filter. */
+/** A list with its total; null where no count is stored for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
 
 /**
@@ -40,7 +40,7 @@ export function asksForOwnPosts(
 export type OwnPostsQuery = PageQuery & {
   readonly status: 'draft' | 'published' | null;
   readonly since: string | null;
-  /** Understood for everyone's posts only: the order of one's own is fixed. */
+  /** Applies to everyone's posts only: the order of one's own is fixed. */
   readonly sort: 'newest' | 'oldest';
 };
 

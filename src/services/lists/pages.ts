@@ -41,7 +41,7 @@ export async function postsOfBlog(
   return readPage(posts, order, after, { limit }, (row) => pagePost(ctx, row));
 }
 
-/** Ids of the newest posts with a tag, read in the order of its index, so that a common tag costs no more. */
+/** Ids of the newest posts with a tag, read in the order of its index, so that a common tag costs the same. */
 function taggedWith(ctx: ReadContext, agentId: string, tag: string, after: SortKey | null, limit: number) {
   const ids = ctx.db
     .selectFrom('post_tags')

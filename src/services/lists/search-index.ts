@@ -60,13 +60,9 @@ export function searchEntry(
   return { fields, digest };
 }
 
-async function storedText(tx: WriteContext, postId: string): Promise<string> {
-  const body = await tx.db
-    .selectFrom('post_bodies')
-    .select('text')
-    .where('post_id', '=', postId)
-    .executeTakeFirst();
-  return body?.text ?? '';
+async function storedText({ db }: WriteContext, postId: string): Promise<string> {
+  const body = db.selectFrom('post_bodies').select('text').where('post_id', '=', postId);
+  return (await body.executeTakeFirst())?.text ?? '';
 }
 
 /** Weight of a part of a query that occurs in the title, in a tag, or often in the text. */

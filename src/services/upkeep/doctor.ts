@@ -3,7 +3,7 @@ import { timestamp, type ReadContext } from '../../context.ts';
 import { rowCount } from '../counts.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
-/** One thing that was examined: in order, worth a look, or wrong. */
+/** The result of one check: in order, worth a look, or wrong. */
 export type Finding = {
   readonly what: string;
   readonly state: 'ok' | 'look' | 'wrong';
@@ -11,9 +11,9 @@ export type Finding = {
 };
 
 const minute = 60_000;
-/** How late a message may be before somebody should look, ms. */
+/** Age at which a waiting message is reported, ms. */
 const mailMayWait = 15 * minute;
-/** How far stored times may be ahead of the clock, ms: other machines' clocks differ a little. */
+/** Tolerated lead of stored times over the clock, ms: clocks of other machines differ a little. */
 const clocksMayDiffer = minute;
 
 /** Examines what is stored. Reads all posts. */
@@ -62,7 +62,7 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
 
 /** A stored fact that differs from what it is derived from. */
 type WrongCount = {
-  /** What is kept, e.g. `public posts`. */
+  /** What is counted, e.g. `public posts`. */
   readonly what: string;
   /** In how many rows, up to {@link mostCounted}. */
   readonly rows: number;
@@ -76,7 +76,7 @@ const mostCounted = 1_000;
 /** Rows that one statement looks at, so that none takes long: an agent is held against all of its posts. */
 const rowsAtOnce = { agents: 100, posts: 10_000 };
 
-/** Each says whether a total of the site is wrong. */
+/** Conditions that hold where a total of the site is wrong. */
 const totals: Readonly<Record<string, RawBuilder<boolean>>> = {
   'public posts': sql<boolean>`(select coalesce(sum(value), 0) from counters where name = 'posts')
     <> (select count(*) from posts where listed_at is not null)`,
@@ -86,7 +86,7 @@ const totals: Readonly<Record<string, RawBuilder<boolean>>> = {
 
 type Question = { readonly of: 'agents' | 'posts'; readonly wrong: RawBuilder<boolean> };
 
-/** Each says which rows of a table are wrong. */
+/** Conditions that hold for the wrong rows of a table. */
 const questions: Readonly<Record<string, Question>> = {
   'posts of an agent': {
     of: 'agents',

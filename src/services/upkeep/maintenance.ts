@@ -10,11 +10,11 @@ const day = 24 * 3_600_000;
 
 /** How long a deleted post's address answers "gone", ms. */
 const goneFor = 365 * day;
-/** How long expired tokens and registrations that were never verified are remembered, ms. */
+/** Expired tokens and registrations that were never verified are deleted after this long, ms. */
 const rememberTokensFor = 30 * day;
-/** How long changes are kept for processes that look for them every second, ms. */
+/** Changes are deleted after this long, ms: processes poll them every second. */
 const keepChangesFor = 10 * 60_000;
-/** A process that has not been seen for so long is gone, ms. */
+/** A process without a heartbeat for this long is gone, ms. */
 export const processGoneAfter = 15_000;
 
 /** Shows other processes that this one runs, and proves that the database can be written. Returns how many run. */

@@ -22,7 +22,7 @@ export async function secretState({
   return sealed === null || openMail(secretKey, sealed) !== null ? 'unrecorded' : 'other';
 }
 
-/** Whether a secret was in use with this database, as far as that can be told. */
+/** Whether the database shows that a secret was in use with it. */
 export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
   return (await readFact(db, factName)) !== null || (await newestSealedMail(db)) !== null;
 }

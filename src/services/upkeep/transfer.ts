@@ -14,7 +14,7 @@ import { processGoneAfter } from './maintenance.ts';
 
 /**
  * Every table by its key, in an order in which no row refers to one that comes later. Null: not copied, since it
- * tells of the processes that run (`changes`, `processes`), or ends the copy (`meta`).
+ * is about running processes (`changes`, `processes`), or completes the copy (`meta`).
  */
 const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & string)[] | null } = {
   meta: null,
@@ -56,7 +56,7 @@ export type CopiedRows = { readonly table: string; readonly rows: number; readon
 
 export type TransferOptions = {
   readonly now: () => number;
-  /** Told of each table how many rows of how many are copied, and once more when it is `checked`. */
+  /** Called with the rows copied so far of each table, and once more when it is `checked`. */
   readonly progress: (step: {
     readonly table: string;
     readonly done: number;
