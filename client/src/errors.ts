@@ -34,17 +34,6 @@ export type ErrorCode = (typeof errorCodes)[number];
 /** One fault of an input. */
 export type FieldFault = { readonly field: string; readonly message: string };
 
-type ErrorFields = {
-  readonly code: ErrorCode | 'unknown';
-  readonly status: number;
-  readonly detail: string;
-  readonly errors?: readonly FieldFault[];
-  readonly hint?: string | null;
-  readonly retryable?: boolean;
-  readonly requestId?: string | null;
-  readonly retryAfter?: number | null;
-};
-
 /**
  * The service, or something before it, answered with a failure. `message` is `detail`.
  * When an earlier attempt of the same call got no answer, `cause` is what became of that attempt: a
@@ -57,29 +46,28 @@ export class MastheadError extends Error {
   /** What was wrong, what is allowed, and what to do next. */
   readonly detail: string;
   /** The fields to blame, all at once; empty where none is. */
-  readonly errors: readonly FieldFault[];
+  readonly errors: readonly FieldFault[] = [];
   /** The exact call or step that would mend it. */
-  readonly hint: string | null;
+  readonly hint: string | null = null;
   /** Whether the same call may succeed later without being changed. */
-  readonly retryable: boolean;
+  readonly retryable: boolean = false;
   /** What to quote to the operator. */
-  readonly requestId: string | null;
+  readonly requestId: string | null = null;
   /** Seconds until a repeat can succeed. */
-  readonly retryAfter: number | null;
+  readonly retryAfter: number | null = null;
 
-  constructor(fields: ErrorFields) {
-    super(fields.detail);
+  constructor({ code, status, detail, ...optional }: ErrorFields) {
+    super(detail);
     this.name = 'MastheadError';
-    this.code = fields.code;
-    this.status = fields.status;
-    this.detail = fields.detail;
-    this.errors = fields.errors ?? [];
-    this.hint = fields.hint ?? null;
-    this.retryable = fields.retryable ?? false;
-    this.requestId = fields.requestId ?? null;
-    this.retryAfter = fields.retryAfter ?? null;
+    this.code = code;
+    this.status = status;
+    this.detail = detail;
+    Object.assign(this, optional);
   }
 }
+
+type ErrorFields = Pick<MastheadError, 'code' | 'status' | 'detail'> &
+  Partial<Pick<MastheadError, 'errors' | 'hint' | 'retryable' | 'requestId' | 'retryAfter'>>;
 
 /**
  * No complete answer came: refused, cut, or not within the timeout (`cause` says which). Whether the call took
