@@ -1,4 +1,4 @@
-import { runInTerminal } from '../client/src/terminal/process.ts';
+import { runInTerminal } from '../client/src/terminal/program.ts';
 import { program } from './cli/main.ts';
 
 await runInTerminal(program);

@@ -34,7 +34,7 @@ describe("the agent's commands", () => {
     assert.match(registered, /The agent is 'ada' .*\n.*masthead verify <token>/s);
     const verified = await ok(run(['verify', '-'], `${await instance.token('ada@example.com')}\n`));
     const keys = join(home, '.config', 'masthead', `http-localhost+${instance.port}.key`);
-    assert.ok(verified.includes(`The key is kept in ${keys}.`));
+    assert.ok(verified.includes(`The key is stored in ${keys}.`));
     assert.equal((await stat(keys)).mode & 0o777, 0o600);
     assert.equal((await stat(join(home, '.config', 'masthead'))).mode & 0o777, 0o700);
     assert.match(await ok(run(['whoami'])), /^slug +ada$/m);
@@ -76,7 +76,7 @@ describe("the agent's commands", () => {
     const token = await instance.token('ada@example.com');
     const kept = await run(['recover', '--token', token]);
     assert.equal(kept.code, 1);
-    assert.match(kept.stderr, /is kept in .* already\. Add --replace/);
+    assert.match(kept.stderr, /is already stored in .*\. Add --replace/);
     await ok(run(['recover', '--token', token, '--replace']));
     await ok(run(['post', 'delete', 'note-g']));
     const gone = await run(['post', 'delete', url]);
@@ -126,10 +126,10 @@ describe("the agent's commands", () => {
     const [mia, noa] = [await instance.agent('Mia'), await instance.agent('Noa')];
     const login = (key: string, args: string[] = []) =>
       masthead(['login', ...args], { home, url: instance.baseUrl, input: `${key}\n` });
-    assert.match(await ok(login(mia.key)), /^The agent is 'mia'\.\nThe key is kept in .*\.key\.\n$/);
+    assert.match(await ok(login(mia.key)), /^The agent is 'mia'\.\nThe key is stored in .*\.key\.\n$/);
     assert.match(await ok(mastheadHere(['whoami'], { home, url: instance.baseUrl })), /^slug +mia$/m);
     await ok(login(mia.key));
-    assert.match((await login(noa.key)).stderr, /is kept in .* already\. Add --replace/);
+    assert.match((await login(noa.key)).stderr, /is already stored in .*\. Add --replace/);
     assert.match((await login('no key')).stderr, /^What standard input holds for .* is not an API key/);
     assert.match((await login('11111111-2222-4333-8444-555555555555')).stderr, /^This API key is unknown/);
     assert.match(await ok(login(noa.key, ['--replace'])), /'noa'/);

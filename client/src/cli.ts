@@ -1,11 +1,11 @@
 import manifest from '../package.json' with { type: 'json' };
 import { agentCommands } from './commands/agent-commands.ts';
-import { runInTerminal } from './terminal/process.ts';
+import { runInTerminal } from './terminal/program.ts';
 
 await runInTerminal({
   name: 'masthead-agent',
   title: 'The command line for agents of Masthead, a blog publishing service for automated agents.',
-  closing: 'masthead-agent <command> --help tells more. MASTHEAD_URL names the service.',
+  closing: 'masthead-agent <command> --help explains a command. MASTHEAD_URL names the service.',
   version: () => manifest.version,
   groups: { Commands: agentCommands },
 });

@@ -1,25 +1,41 @@
-import type { SecretPolicy } from '../process/instance-secret.ts';
-import type { OpenContext } from '../process/open-context.ts';
 import type { Terminal } from '../../client/src/terminal/command.ts';
+import { AppError } from '../errors.ts';
+import type { Log } from '../platform/log.ts';
+import type { OpenContext, OpenOptions } from '../process/open-context.ts';
+import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 
 /**
- * Runs what an operator asked for on the database itself, beside any server that runs on it: never brings the
- * schema up to date, which would take the database away from servers of an older release.
+ * Runs a command on the database itself, beside any server that runs on it. By default it never makes a database, nor
+ * brings its schema up to date, which would take it away from servers of an older release.
  */
 export async function withContext<T>(
-  { env, err }: Terminal,
+  terminal: Terminal,
   run: (ctx: OpenContext) => Promise<T>,
-  secret: SecretPolicy = 'required',
+  options: Partial<Omit<OpenOptions, 'log'>> = {},
 ): Promise<T> {
   const { loadConfig } = await import('../config/config.ts');
-  const { createLog } = await import('../platform/log.ts');
   const { openContext } = await import('../process/open-context.ts');
-  const config = loadConfig(env);
-  const log = createLog('warn', (line) => err(line.trimEnd()));
-  const ctx = await openContext(config, { existing: true, migrate: false, secret, log });
+  const config = loadConfig(terminal.env);
+  const log = await commandLog(terminal);
+  const ctx = await openContext(config, { existing: true, migrate: false, ...options, log });
   try {
     return await run(ctx);
   } finally {
     await ctx.close();
   }
+}
+
+/** Warnings and errors, to standard error. */
+export async function commandLog({ err }: Terminal): Promise<Log> {
+  const { createLog } = await import('../platform/log.ts');
+  return createLog('warn', (line) => err(line.trimEnd()));
+}
+
+/** An expected failure as a StartError; any other error unchanged. */
+export function expected(error: unknown): unknown {
+  if (error instanceof AppError) return new StartError(error.message, { code: error.code });
+  if (errorCode(error) !== 'ERR_MODULE_NOT_FOUND') return error;
+  return new StartError(
+    `${errorMessage(error)}. Install every package: npm ci; in a checkout without --omit=dev.`,
+  );
 }

@@ -3,13 +3,6 @@ import { accountCommands } from './account.ts';
 import { conform } from './conform.ts';
 import { postCommands } from './posts.ts';
 import { publish } from './publish.ts';
-import { readerCommands } from './readers.ts';
 
 /** All that an agent, or whoever builds a service for agents, does from a command line. */
-export const agentCommands: readonly Command[] = [
-  ...accountCommands,
-  publish,
-  ...postCommands,
-  ...readerCommands,
-  conform,
-];
+export const agentCommands: readonly Command[] = [...accountCommands, publish, ...postCommands, conform];

@@ -1,60 +1,60 @@
 import { createInterface } from 'node:readline';
-import { serviceOrigin } from './settings.ts';
 import type { Result } from '../conform/check.ts';
 import type { TokenSource } from '../conform/subject.ts';
-import { jsonOption, UsageError, type Call, type Command } from '../terminal/command.ts';
+import { UsageError, type Call, type Command } from '../terminal/command.ts';
+import { serviceOrigin } from './connection.ts';
 
 /** Milliseconds that a message may take to reach the folder. */
-const mailWithin = 30_000;
+const mailTimeout = 30_000;
 
 export const conform: Command = {
   name: 'conform',
   summary: 'Check any service against the specification and the contract, and report.',
   details: [
-    'It registers an agent, publishes, and deletes what it made. Its token comes from --mail-dir, or a person reads',
-    'it (--interactive), or the agent is registered already (--token; that agent is kept, its key is replaced).',
-    'Without any of them only what needs no key is checked. Exit code: 0 when nothing fails, else 1.',
+    'It registers an agent, publishes, and deletes what it made. The token of the agent comes from --mail-dir, from a',
+    'person (--interactive), or from your own registration (--token: that agent stays, and its key is replaced).',
+    'Without any of them only what needs no key is checked. Exit code: 0 if nothing fails, else 1.',
   ],
   operands: ['url'],
   options: {
     variant: {
-      meaning: 'Which one to check: a has blogs on subdomains, b on paths; found out unless told.',
+      meaning: 'Which one to check: a has blogs on subdomains, b on paths; detected by default.',
       value: 'a|b',
     },
     token: { meaning: 'The token that was mailed to an agent that is not verified yet.', value: 'token' },
     'mail-dir': { meaning: 'The MAIL_DIR of the service.', value: 'folder' },
     interactive: { meaning: 'Ask for the token that is mailed to --email.' },
     email: { meaning: 'Address to register with.', value: 'address' },
-    level: { meaning: 'Only these checks count for the exit code; all unless told.', value: 'specification' },
-    ...jsonOption,
+    level: {
+      meaning: 'Which checks count for the exit code: those of the specification, or by default all.',
+      value: 'specification|contract',
+    },
   },
   async run(call) {
     const { runConformance } = await import('../conform/run.ts');
     const url = serviceOrigin(call.operand('url'), '<url>');
-    const counts = call.value('level') ?? 'contract';
-    if (counts !== 'specification' && counts !== 'contract') {
-      throw new UsageError('--level is specification or contract', 'conform');
-    }
     const results: Result[] = [];
-    const isJson = call.has('json');
     const print = createPrinter(call);
     const variant = await runConformance({
       url,
-      variant: variantOf(call.value('variant')),
+      variant: (['a', 'b'] as const).find((each) => each === call.value('variant')) ?? null,
       tokens: tokenSource(call),
       onResult(result) {
         results.push(result);
-        if (!isJson) print(result);
+        if (!call.has('json')) print(result);
       },
       onWait: (seconds) => call.err(`The limit is used up: waiting ${seconds} s.`),
     });
     const count = (outcome: Result['outcome']): number =>
       results.filter((result) => result.outcome === outcome).length;
     const [passed, failed, skipped] = [count('ok'), count('fail'), count('skip')];
-    if (isJson) call.outJson({ url, variant, passed, failed, skipped, results });
-    else call.out(`\nVariant ${variant.toUpperCase()}: ${passed} hold, ${failed} fail, ${skipped} skipped.`);
+    call.result(
+      { url, variant, passed, failed, skipped, results },
+      `\nVariant ${variant.toUpperCase()}: ${passed} hold, ${failed} fail, ${skipped} skipped.`,
+    );
+    const countsAll = call.value('level') !== 'specification';
     const isFailure = ({ outcome, level }: Result): boolean =>
-      outcome === 'fail' && (counts === 'contract' || level === 'specification');
+      outcome === 'fail' && (countsAll || level === 'specification');
     return results.some(isFailure) ? 1 : 0;
   },
 };
@@ -73,18 +73,11 @@ function createPrinter({ out }: Call): (result: Result) => void {
   };
 }
 
-function variantOf(given: string | null): 'a' | 'b' | null {
-  const letter = given?.toLowerCase() ?? null;
-  if (letter === null || letter === 'a' || letter === 'b') return letter;
-  throw new UsageError('--variant is a or b', 'conform');
-}
-
 function tokenSource(call: Call): TokenSource | null {
-  const [token, dir] = [call.value('token'), call.value('mail-dir')];
-  const given = [token !== null, dir !== null, call.has('interactive')].filter(Boolean).length;
-  if (given > 1) throw new UsageError('give one of --token, --mail-dir and --interactive', 'conform');
+  const [token, dir, email] = [call.value('token'), call.value('mail-dir'), call.value('email')];
+  if (['token', 'mail-dir', 'interactive'].filter(call.has).length > 1)
+    throw new UsageError('give one of --token, --mail-dir and --interactive', 'conform');
   if (token !== null) return { kind: 'given', token };
-  const email = call.value('email');
   if (call.has('interactive')) {
     if (email === null) throw new UsageError('--interactive needs --email <address>', 'conform');
     return { kind: 'asked', email, ask: async (address) => askPerson(call, address) };
@@ -105,6 +98,6 @@ async function askPerson({ err }: Call, email: string): Promise<string | null> {
 /** The token in the newest message to this address, once there is one. */
 async function newestToken(dir: string, email: string): Promise<string | null> {
   const { awaitNewestMail } = await import('../../../src/mail/stored-mail.ts');
-  const mail = await awaitNewestMail(dir, { holdingToken: true, to: email }, mailWithin);
+  const mail = await awaitNewestMail(dir, { holdingToken: true, to: email }, mailTimeout);
   return mail?.token ?? null;
 }

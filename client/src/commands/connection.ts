@@ -1,22 +1,12 @@
-import {
-  createClient,
-  MastheadConnectionError,
-  MastheadError,
-  type MastheadClient,
-  type RetryOptions,
-} from '../index.ts';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import { callsAsCommands } from '../../../src/rules/call-names.ts';
-import { loadAgentSettings, serviceOrigin, type AgentSettings } from './settings.ts';
 import { StartError } from '../../../src/rules/failure.ts';
-import { printable } from '../../../src/rules/text.ts';
-import { jsonOption, type Call, type Option } from '../terminal/command.ts';
+import { printable, quoted } from '../../../src/rules/text.ts';
+import { createClient, MastheadConnectionError, MastheadError, type MastheadClient } from '../index.ts';
+import type { Call, Command } from '../terminal/command.ts';
+import { duration } from '../terminal/format.ts';
 import { keyFile, readKey } from './keys.ts';
-
-/** Options of every command that calls a service. */
-export const serviceOptions: Readonly<Record<string, Option>> = {
-  url: { meaning: 'The service; MASTHEAD_URL unless told, else http://localhost:3000.', value: 'address' },
-  ...jsonOption,
-};
 
 /** A service, and the key to it. */
 export type Connection = {
@@ -24,38 +14,51 @@ export type Connection = {
   /** Origin of the service. */
   readonly url: string;
   /** Where the key is from; null: there is none. */
-  readonly keySource: 'environment' | 'file' | 'given' | null;
+  readonly keySource: 'MASTHEAD_API_KEY' | 'file' | 'standard input' | null;
+  /** Absolute path of the folder for keys. */
   readonly configDir: string;
 };
 
-/** Somebody waits: a service that is not there is to be told of within seconds. */
-const impatient: RetryOptions = { attempts: 4 };
+/** `none`: a stored key is not even looked for; `{ given }`: this one, from standard input. */
+type KeyUse = 'required' | 'optional' | 'none' | { readonly given: string };
 
-export type ConnectionOptions = {
-  /** `none`: it is not even looked for; `{ given }`: this one. */
-  readonly key: 'required' | 'optional' | 'none' | { readonly given: string };
-  readonly retry?: RetryOptions;
+type ServiceCommand = Omit<Command, 'run'> & {
+  /** Milliseconds of `Retry-After` that the client waits for by itself; by default as the client has it. */
+  readonly maxWait?: number;
+  /** Checks the options before the service is looked for. Throws UsageError. */
+  readonly check?: (call: Call) => void;
+  readonly run: (call: Call, connection: Connection) => Promise<number | void>;
 };
 
-/** Runs the calls of a command. What the service refuses becomes a StartError that says what to do. */
-export async function withService<T>(
-  call: Call,
-  options: ConnectionOptions,
-  run: (connection: Connection) => Promise<T>,
-): Promise<T> {
-  try {
-    return await run(await connect(call, options));
-  } catch (error) {
-    if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
-    throw new StartError(failureText(call.program, error), failureFacts(call.program, error));
-  }
+/** A command that calls a service. What the service refuses becomes a StartError that says what to do. */
+export function serviceCommand(
+  key: KeyUse | (() => Promise<KeyUse>),
+  { options, maxWait, check, run, ...command }: ServiceCommand,
+): Command {
+  return {
+    ...command,
+    options: {
+      ...options,
+      url: { meaning: 'The service; by default MASTHEAD_URL, or http://localhost:3000.', value: 'address' },
+    },
+    async run(call) {
+      check?.(call);
+      try {
+        const use = typeof key === 'function' ? await key() : key;
+        return await run(call, await connect(call, use, maxWait));
+      } catch (error) {
+        if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
+        throw new StartError(failureText(call.program, error), failureFacts(call.program, error));
+      }
+    },
+  };
 }
 
 /** A failure as a person or agent should read it: every fault, and the next step. */
 export function failureText(program: string, error: Error): string {
   if (!(error instanceof MastheadError)) return printable(error.message, 500);
   const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
-  // With a single fault the detail already tells it.
+  // The detail already says what a single fault is.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
   const hint = error.code === 'invalid_input' ? null : hintFor(program, error);
   return [callsAsCommands(program, error.detail), ...faults, ...wait, ...(hint === null ? [] : [hint])]
@@ -77,45 +80,52 @@ export function failureFacts(program: string, error: Error): Record<string, unkn
   return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
 }
 
-/** Seconds in words: `41 s`, `12 min 4 s`. */
-export function duration(seconds: number): string {
-  const minutes = Math.floor(seconds / 60);
-  return minutes === 0 ? `${seconds} s` : `${minutes} min ${seconds % 60} s`;
+/** The address of a service as an origin; `name` is what gave it. Throws StartError. */
+export function serviceOrigin(address: string, name: string): string {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
+    throw new StartError(
+      `${name} is ${quoted(address)}, not the address of a service. Example: https://masthead.example`,
+    );
+  }
+  return url.origin;
 }
 
-/** Text of others without what a terminal would obey; lines and tabs stay. */
-export function plainText(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '');
-}
-
-async function connect(call: Call, { key, retry = impatient }: ConnectionOptions): Promise<Connection> {
-  const settings = loadAgentSettings(call.env);
+async function connect(call: Call, use: KeyUse, maxWait: number | undefined): Promise<Connection> {
+  const env: Readonly<Record<string, string | undefined>> = call.env ?? process.env;
+  const fromEnv = serviceOrigin(env['MASTHEAD_URL']?.trim() || 'http://localhost:3000', 'MASTHEAD_URL');
   const given = call.value('url');
-  const url = given === null ? settings.url : serviceOrigin(given, '--url');
-  const { configDir } = settings;
-  const { apiKey, source } = await findKey(key, settings, url);
-  if (key === 'required' && apiKey === null) {
+  const url = given === null ? fromEnv : serviceOrigin(given, '--url');
+  // Relative paths are to be ignored (XDG Base Directory Specification).
+  const configHome = isAbsolute(env['XDG_CONFIG_HOME'] ?? '') ? env['XDG_CONFIG_HOME'] : null;
+  const configDir = join(configHome ?? join(env['HOME'] || homedir(), '.config'), 'masthead');
+
+  const { apiKey, source } = await findKey(use, env['MASTHEAD_API_KEY']?.trim() || null, configDir, url);
+  if (use === 'required' && apiKey === null) {
     throw new StartError(
       `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir, url)}. ` +
-        `To get one: ${call.program} register, then ${call.program} verify. To keep one that you have: ${call.program} login. ` +
+        `To get one: ${call.program} register, then ${call.program} verify. To store one that you have: ${call.program} login. ` +
         'For another service: --url or MASTHEAD_URL.',
       { code: 'no_key' },
     );
   }
   if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
-    const where = { environment: 'MASTHEAD_API_KEY', file: keyFile(configDir, url), given: 'standard input' };
-    throw new StartError(`What ${where[source]} holds for ${url} is not an API key.`);
+    const where = source === 'file' ? keyFile(configDir, url) : source;
+    throw new StartError(`What ${where} holds for ${url} is not an API key.`);
   }
+  // Somebody waits for the command, so it gives up on a service that is down within seconds.
+  const retry = maxWait === undefined ? { attempts: 4 } : { maxWait };
   const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry });
   return { client, url, keySource: apiKey === null ? null : source, configDir };
 }
 
 async function findKey(
-  wanted: ConnectionOptions['key'],
-  { apiKey, configDir }: AgentSettings,
+  use: KeyUse,
+  fromEnv: string | null,
+  configDir: string,
   url: string,
 ): Promise<{ apiKey: string | null; source: NonNullable<Connection['keySource']> }> {
-  if (typeof wanted === 'object') return { apiKey: wanted.given, source: 'given' };
-  if (wanted !== 'none' && apiKey !== null) return { apiKey, source: 'environment' };
-  return { apiKey: wanted === 'none' ? null : await readKey(configDir, url), source: 'file' };
+  if (typeof use === 'object') return { apiKey: use.given, source: 'standard input' };
+  if (use !== 'none' && fromEnv !== null) return { apiKey: fromEnv, source: 'MASTHEAD_API_KEY' };
+  return { apiKey: use === 'none' ? null : await readKey(configDir, url), source: 'file' };
 }

@@ -1,9 +1,9 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { StartError } from '../../../src/rules/failure.ts';
+import { StartError, errorCode } from '../../../src/rules/failure.ts';
 import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../../src/rules/front-matter.ts';
 import { postSlugFromTitle } from '../../../src/rules/slug.ts';
-import { shown } from '../terminal/command.ts';
+import { shown } from '../terminal/format.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
 
 /** A markdown document that is to become a post. */
@@ -12,7 +12,7 @@ export type Document = {
   readonly name: string;
   /** Absolute; null: standard input. */
   readonly path: string | null;
-  /** What keeps it from being sent; null: nothing that can be told from here. */
+  /** Why it cannot be sent, as far as can be known before; null: no reason. */
   readonly fault: string | null;
   /** Reads it (again). Throws StartError. */
   readonly read: () => Promise<string>;
@@ -20,35 +20,35 @@ export type Document = {
 
 /**
  * The documents of the operands: files, all `*.md` and `*.markdown` below folders, `-` for standard input; each
- * file once, in the order of names. Hidden folders, `node_modules` and symbolic links within folders are passed
- * over. A document that would overwrite the post of an earlier one is at fault. Throws StartError.
+ * file once, in the order of names. Hidden folders, `node_modules` and symbolic links within folders are skipped.
+ * A document that would overwrite the post of an earlier one has a fault. Throws StartError.
  */
 export async function findDocuments(operands: readonly string[]): Promise<Document[]> {
   const files = new Set<string>();
   const documents: Document[] = [];
-  const takes = createClashes();
-  const take = async (name: string, path: string | null, read: () => Promise<string>): Promise<void> => {
-    let fault: string | null;
-    try {
-      fault = takes(name, await read());
-    } catch (error) {
-      if (!(error instanceof StartError)) throw error;
-      fault = error.message;
-    }
+  const findFault = createFaultFinder();
+  const add = async (name: string, path: string | null, read: () => Promise<string>): Promise<void> => {
+    const fault = await read().then(
+      (source) => findFault(name, source),
+      (error: unknown) => {
+        if (error instanceof StartError) return error.message;
+        throw error;
+      },
+    );
     documents.push({ name, path, fault, read });
   };
 
   for (const operand of operands) {
     if (operand === '-') {
       const text = await readStandardInput();
-      await take('standard input', null, async () => text);
+      await add('standard input', null, async () => text);
       continue;
     }
     for (const name of await filesAt(operand)) {
       const path = await realpath(name);
       if (files.has(path)) continue;
       files.add(path);
-      await take(name, path, () => readDocument(name));
+      await add(name, path, () => readDocument(name));
     }
   }
   return documents;
@@ -83,10 +83,10 @@ async function readDocument(name: string): Promise<string> {
 }
 
 /**
- * Says what is wrong with one document after another. The service finds a post by its slug, else by its title:
- * two documents with one of them would overwrite each other, in whatever order they arrive.
+ * Finds what is wrong with a document, given those before it. The service finds a post by its slug, else by its
+ * title: two documents with the same one would overwrite each other, in whatever order they arrive.
  */
-function createClashes(): (name: string, source: string) => string | null {
+function createFaultFinder(): (name: string, source: string) => string | null {
   const given = new Map<string, string>();
   const derived = new Map<string, string>();
   const titles = new Map<string, string>();
@@ -105,7 +105,7 @@ function createClashes(): (name: string, source: string) => string | null {
     if (slug === null && title === '') {
       return "has no title: give it front matter ('title: …' between '---' lines) or begin it with a heading";
     }
-    // Two titles that give one slug are told apart by the service; a slug that was given is taken at its word.
+    // The service gives two titles with one derived slug a slug each; a slug that was given stays as it is.
     const own = slug ?? postSlugFromTitle(title);
     const rival = given.get(own) ?? (slug === null ? titles.get(title) : derived.get(own));
     if (rival !== undefined) {
@@ -122,6 +122,8 @@ function textOf(field: string | readonly string[] | undefined): string | null {
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  return code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
+  const code = errorCode(error);
+  return code === 'ENOENT'
+    ? 'does not exist'
+    : `cannot be read (${typeof code === 'string' ? code : 'unknown error'})`;
 }

@@ -1,17 +1,18 @@
+import { errorMessage } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
 import type { Call } from '../terminal/command.ts';
-import { duration } from './connection.ts';
+import { duration } from '../terminal/format.ts';
 import type { Document } from './documents.ts';
-import type { Outcome, Publisher, Stop } from './publisher.ts';
+import type { Outcome, PublisherOptions, Stop } from './publisher.ts';
 
-/** Tells how publishing goes: lines, or on a terminal one that moves, or for programs all at the end. */
+/** Shows how publishing goes: as lines, on a terminal as one moving line, with --json as a result at the end. */
 export type PublishReport = {
   done(document: Document, outcome: Outcome): void;
-  waiting(wait: { readonly seconds: number; readonly reason: string } | null): void;
-  /** What was published cannot be remembered. Told once. */
-  stateLost(error: unknown): void;
-  /** Sums up, and returns the exit code. */
-  end(stop: ReturnType<Publisher['stop']>): number;
+  readonly waiting: PublisherOptions['onWait'];
+  /** The record of what was published cannot be written. Shown once. */
+  readonly stateLost: (error: unknown) => void;
+  /** Prints the summary, and returns the exit code. */
+  end(stop: Stop | null): number;
 };
 
 const width = 24;
@@ -21,38 +22,36 @@ export function createPublishReport(call: Call, total: number): PublishReport {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 };
   const results: object[] = [];
   const isDry = call.has('dry-run');
-  const drawn = total > 1 ? call.status : undefined;
-  let drafts = false;
+  const moving = total > 1 ? call.status : undefined;
+  let hasDrafts = false;
   let isStateLost = false;
 
-  /** A line above the one that moves. */
+  /** A line above the moving one. */
   const say = (print: (line: string) => void, line: string): void => {
-    drawn?.('');
+    moving?.('');
     print(line);
   };
   const finished = (): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
   const draw = (note: string): void => {
     const filled = Math.floor((finished() / total) * width);
     const bar = `${'#'.repeat(filled)}${'.'.repeat(width - filled)}`;
-    drawn?.(`[${bar}] ${finished()}/${total} ${printable(note, 30)}`);
+    moving?.(`[${bar}] ${finished()}/${total} ${printable(note, 30)}`);
   };
 
   return {
-    done(document, outcome) {
-      counts[outcome.kind]++;
-      const { kind, post, warnings, failure, isRemembered } = outcome;
-      if (post?.status === 'draft') drafts = true;
-      const file = printable(document.name, 200);
-      if (call.has('json')) {
-        results.push({ file: document.name, outcome: kind, post, warnings, error: failure?.facts ?? null });
-      } else if (drawn === undefined && failure === undefined) {
+    done({ name }, { kind, post, warnings, failure, isRemembered }) {
+      counts[kind]++;
+      const isDraft = post?.status === 'draft';
+      hasDrafts ||= isDraft;
+      const file = printable(name, 200);
+      results.push({ file: name, outcome: kind, post, warnings, error: failure?.facts ?? null });
+      if (!call.has('json') && moving === undefined && failure === undefined) {
         const verb = isRemembered ? 'unchanged here' : isDry ? would[kind] : kind;
-        const asDraft = post?.status === 'draft' ? ' (draft)' : '';
-        say(call.out, `${verb}${asDraft}: ${file}${post === null ? '' : ` -> ${post.url}`}`);
+        call.out(`${verb}${isDraft ? ' (draft)' : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`);
       }
       if (failure !== undefined) say(call.err, `failed: ${file}: ${failure.text}`);
       for (const warning of warnings) say(call.err, `warning: ${file}: ${printable(warning, 500)}`);
-      draw(document.name);
+      draw(name);
     },
     waiting(wait) {
       if (wait === null) return draw('');
@@ -63,24 +62,22 @@ export function createPublishReport(call: Call, total: number): PublishReport {
     stateLost(error) {
       if (isStateLost) return;
       isStateLost = true;
-      say(call.err, `What is published cannot be remembered for the next run: ${String(error)}`);
+      say(call.err, `The record of what was published cannot be written: ${errorMessage(error)}`);
     },
     end(stop) {
-      drawn?.('');
+      moving?.('');
       const left = total - finished();
-      const good = finished() - counts.failed;
-      const text = Object.entries(counts).flatMap(([kind, count]) => (count === 0 ? [] : `${count} ${kind}`));
-      const summary = `${total} ${total === 1 ? 'document' : 'documents'}${isDry ? ', nothing stored' : ''}: ${[...text, ...(left === 0 ? [] : [`${left} left`])].join(', ')}.`;
-      if (call.has('json')) {
-        call.outJson({ total, ...counts, left, stopped: stop?.why ?? null, error: factsOf(stop), results });
-      } else if (total > 1) {
-        call.out(summary);
-      }
-      if (drafts && !isDry) call.err('Nobody else sees a draft: --publish makes it public.');
+      const facts = { total, ...counts, left, stopped: stop?.why ?? null, error: factsOf(stop), results };
+      const parts = Object.entries({ ...counts, left }).filter(([, count]) => count > 0);
+      const text = parts.map(([kind, count]) => `${count} ${kind}`).join(', ');
+      const documents = `${total} ${total === 1 ? 'document' : 'documents'}`;
+      if (total > 1 || call.has('json'))
+        call.result(facts, `${documents}${isDry ? ', nothing stored' : ''}: ${text}.`);
+      if (hasDrafts && !isDry) call.err('Nobody else sees a draft: --publish makes it public.');
       if (stop !== null && left > 0) call.err(farewell(stop));
       if (stop?.why === 'interrupted' && left > 0) return 130;
-      if (good === total) return 0;
-      return good > 0 ? 3 : 1;
+      if (left === 0 && counts.failed === 0) return 0;
+      return finished() > counts.failed ? 3 : 1;
     },
   };
 }
@@ -93,10 +90,8 @@ const would: Readonly<Record<Outcome['kind'], string>> = {
 };
 
 function factsOf(stop: Stop | null): object | null {
-  if (stop === null || stop.why === 'interrupted') return null;
-  return stop.why === 'failure'
-    ? stop.facts
-    : { success: false, code: 'rate_limited', retryAfter: stop.retryAfter };
+  if (stop?.why === 'limit') return { success: false, code: 'rate_limited', retryAfter: stop.retryAfter };
+  return stop?.why === 'failure' ? stop.facts : null;
 }
 
 function farewell(stop: Stop): string {

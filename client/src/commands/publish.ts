@@ -1,53 +1,51 @@
-import type { MastheadClient, OwnPost, Status } from '../index.ts';
-import { UsageError, type Call, type Command } from '../terminal/command.ts';
-import { serviceOptions, withService } from './connection.ts';
+import type { MastheadClient, Status } from '../index.ts';
+import { UsageError, type Call } from '../terminal/command.ts';
+import { serviceCommand } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
 import { createPublishReport } from './publish-report.ts';
 import { createPublisher, type Outcome } from './publisher.ts';
 import { loadPublishState, publishHash, type PublishState } from './publish-state.ts';
 
-/** Calls under way at once. */
+/** Calls in progress at once. */
 const concurrency = 4;
 
-/** Milliseconds between two writes of what is remembered. */
+/** Milliseconds between two writes of the record of what was published. */
 const saveEvery = 2_000;
 
-export const publish: Command = {
+export const publish = serviceCommand('required', {
   name: 'post publish',
   summary: "Publish markdown files, all of a folder, or standard input ('-').",
   details: [
     'Front matter may give title, slug, status, tags, lang, excerpt and disclosure. Without a title the first heading',
-    'is the title; without a slug the service derives one from the title, and the same title finds the same post',
-    'again, so that publishing twice never doubles. Two files that would share a post are refused.',
-    'Unchanged files are passed over: Ctrl-C stops, and the same command goes on where it stopped.',
-    'Exit code: 0 when all went well, 3 when a part did, 1 when nothing did, 130 when stopped.',
+    'is the title. Without a slug the service derives one from the title; the same title finds the same post again, so',
+    'publishing twice creates no duplicate. Two files that would become the same post are refused.',
+    'Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
+    'Exit code: 0 if all went well, 3 if a part did, 1 if nothing did, 130 if it was stopped.',
   ],
   operands: ['file…'],
   options: {
     publish: { meaning: 'Make them public, whatever their front matter says.' },
     draft: {
-      meaning: 'Keep them drafts; without both, what the front matter says, and a new post is a draft.',
+      meaning: 'Keep them drafts. Without both, the front matter decides, and a new post is a draft.',
     },
     'dry-run': { meaning: 'Say what would happen; nothing is stored.' },
-    force: { meaning: 'Send unchanged files too, for posts that were changed elsewhere.' },
-    'no-wait': { meaning: 'Stop at the limit instead of waiting until it allows more.' },
-    ...serviceOptions,
+    force: { meaning: 'Send unchanged files too, to overwrite posts that were changed elsewhere.' },
+    'no-wait': { meaning: 'Stop when the limit is used up, instead of waiting.' },
   },
-  async run(call) {
-    if (call.has('publish') && call.has('draft')) {
+  // Waits are shown, so they happen here and not in the client.
+  maxWait: 0,
+  check(call) {
+    if (call.has('publish') && call.has('draft'))
       throw new UsageError('--publish and --draft exclude each other', 'post publish');
-    }
-    const status = call.has('publish') ? 'published' : call.has('draft') ? 'draft' : undefined;
-    // Waiting is told, so it is done here and not by the client.
-    const retry = { maxWait: 0 };
-    return withService(call, { key: 'required', retry }, async ({ client, url, configDir }) => {
-      const documents = await findDocuments(call.operands);
-      const { agent } = await client.me();
-      const state = await loadPublishState(configDir, url, agent.id);
-      return publishAll(call, client, { documents, status, state });
-    });
   },
-};
+  async run(call, { client, url, configDir }) {
+    const documents = await findDocuments(call.operands);
+    const status = call.has('publish') ? 'published' : call.has('draft') ? 'draft' : undefined;
+    const { agent } = await client.me();
+    const state = await loadPublishState(configDir, url, agent.id);
+    return publishAll(call, client, { documents, status, state });
+  },
+});
 
 type Work = {
   readonly documents: readonly Document[];
@@ -56,29 +54,22 @@ type Work = {
 };
 
 async function publishAll(call: Call, client: MastheadClient, work: Work): Promise<number> {
-  const { documents, state } = work;
+  const { documents, status, state } = work;
   const report = createPublishReport(call, documents.length);
-  const isUnchanged = call.has('force') ? async () => null : await createUnchanged(client, work);
+  const rememberedOutcome = call.has('force') ? async () => null : await readRemembered(client, work);
   const interrupt = onInterrupt();
-  const publisher = createPublisher(client, {
-    program: call.program,
-    status: work.status,
-    dryRun: call.has('dry-run'),
-    wait: !call.has('no-wait'),
-    signal: interrupt.signal,
-    onWait: (wait) => report.waiting(wait),
-  });
-  const save = (): Promise<void> => state.save().catch((error: unknown) => report.stateLost(error));
+  const { signal } = interrupt;
+  const publisher = createPublisher(client, { call, status, signal, onWait: report.waiting });
+  const save = (): Promise<void> => state.save().catch(report.stateLost);
   const saving = setInterval(() => void save(), saveEvery);
   const queue = documents.values();
   const worker = async (): Promise<void> => {
     for (const document of queue) {
       if (publisher.stop() !== null) return;
-      const outcome = (await isUnchanged(document)) ?? (await publisher.publish(document));
+      const outcome = (await rememberedOutcome(document)) ?? (await publisher.publish(document));
       if (outcome === null) return;
-      if (outcome.recorded !== undefined && document.path !== null) {
+      if (outcome.recorded !== undefined && document.path !== null)
         state.record(document.path, outcome.recorded);
-      }
       report.done(document, outcome);
     }
   };
@@ -92,21 +83,21 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   return report.end(publisher.stop());
 }
 
-/** Tells of a document that it was published as it is, and that its post is still there in that status. */
-async function createUnchanged(
+/** Returns the outcome of an unchanged file whose post is still there in the same status; null for any other. */
+async function readRemembered(
   client: MastheadClient,
   { documents, status, state }: Work,
 ): Promise<(document: Document) => Promise<Outcome | null>> {
   if (!state.knows(documents.flatMap(({ path }) => path ?? []))) return async () => null;
-  const posts = new Map<string, OwnPost>();
+  const posts = new Map<string, Outcome['post']>();
   for await (const post of client.iteratePosts({ limit: 1000 })) posts.set(post.id, post);
   return async ({ path, fault, read }) => {
     if (path === null || fault !== null || !state.knows([path])) return null;
-    // A file that vanished meanwhile is the publisher's to report.
+    // The publisher reports a file that has vanished meanwhile.
     const source = await read().catch(() => null);
     const published = source === null ? null : state.unchanged(path, publishHash(source, status));
-    const post = published === null ? undefined : posts.get(published.id);
-    if (post === undefined || post.status !== published?.status) return null;
+    const post = published === null ? null : posts.get(published.id);
+    if (!post || post.status !== published?.status) return null;
     return { kind: 'unchanged', post, warnings: [], isRemembered: true };
   };
 }
@@ -114,13 +105,14 @@ async function createUnchanged(
 /** The first Ctrl-C ends the run in order; the second ends the process, as it would by itself. */
 function onInterrupt(): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController();
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const release = (): void => {
+    for (const name of signals) process.removeListener(name, stop);
+  };
   const stop = (): void => {
     release();
     controller.abort();
   };
-  const release = (): void => {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.removeListener(name, stop);
-  };
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, stop);
+  for (const name of signals) process.on(name, stop);
   return { signal: controller.signal, release };
 }

@@ -1,18 +1,21 @@
 import { parseArgs } from 'node:util';
 import { nearest } from '../../../src/rules/suggest.ts';
-import { printable } from '../../../src/rules/text.ts';
+import { shown } from './format.ts';
 
-/** One command of the program: what it takes, and what it does. */
+/** One command of a program: what it takes, and what it does. */
 export type Command = {
   /** As typed: `admin agents list`. */
   readonly name: string;
   /** One line for the list of commands. */
   readonly summary: string;
   /** Further lines for its own help. */
-  readonly details?: readonly string[] | ((program: string) => readonly string[]);
+  readonly details?: readonly string[];
   /** Names of the values that must follow, in order; where the last ends in `…`, one or more. */
-  readonly operands: readonly string[];
-  readonly options: Readonly<Record<string, Option>>;
+  readonly operands?: readonly string[];
+  /** Its own options, beside --json and --help. */
+  readonly options?: Options;
+  /** A command without a result takes no --json. */
+  readonly hasResult?: false;
   /**
    * Returns the exit code where it is not 0. Throws UsageError and what else has a message for the operator;
    * heavy modules are imported here and not above.
@@ -20,10 +23,14 @@ export type Command = {
   run(call: Call): Promise<number | void>;
 };
 
+export type Options = Readonly<Record<string, Option>>;
+
 export type Option = {
   readonly meaning: string;
-  /** What its value is, e.g. `number`. An option without one is a switch. */
+  /** What its value is, such as `address`; `a|b` allows no other value. An option without one is a switch. */
   readonly value?: string;
+  /** Of a number, which is at least 1. */
+  readonly maximum?: number;
   readonly required?: true;
 };
 
@@ -31,9 +38,9 @@ export type Option = {
 export type Terminal = {
   /** Prints a line to standard output: the result. */
   readonly out: (line: string) => void;
-  /** Prints a line to standard error: what is said beside the result. */
+  /** Prints a line to standard error: anything but the result. */
   readonly err: (line: string) => void;
-  /** Replaces the one line that tells how far the work is, on a terminal; an empty text takes it away. */
+  /** On a terminal, replaces the one line that shows progress; an empty text removes it. */
   readonly status?: (text: string) => void;
   /** The settings, where they are not those of the process. */
   readonly env?: Readonly<Record<string, string>>;
@@ -50,12 +57,13 @@ export type Call = Terminal & {
   readonly has: (option: string) => boolean;
   /** The value of an option, null when it was not given. */
   readonly value: (option: string) => string | null;
-  readonly outJson: (value: unknown) => void;
+  /** Prints the result: `facts` with --json, else `text`, and `notes` to standard error. */
+  readonly result: (facts: unknown, text: string, notes?: readonly string[]) => void;
 };
 
 /** The command line itself is wrong: exit code 2. */
 export class UsageError extends Error {
-  /** What to ask for help about: `admin agents`. */
+  /** The command or group whose help to suggest: `admin agents`. */
   readonly about: string;
 
   constructor(message: string, about: string) {
@@ -65,9 +73,14 @@ export class UsageError extends Error {
   }
 }
 
-/** Options of every command. */
-export const helpOption: Readonly<Record<string, Option>> = { help: { meaning: 'Show this help.' } };
-export const jsonOption: Readonly<Record<string, Option>> = { json: { meaning: 'Print JSON for programs.' } };
+/** All options of a command. */
+export function optionsOf({ options, hasResult }: Command): Options {
+  return {
+    ...options,
+    ...(hasResult === false ? {} : { json: { meaning: 'Print JSON for programs.' } }),
+    help: { meaning: 'Show this help.' },
+  };
+}
 
 /** Reads what follows the command's name. Throws UsageError. */
 export function parseCall(
@@ -75,28 +88,32 @@ export function parseCall(
   command: Command,
   args: readonly string[],
   terminal: Terminal,
-): Call & { readonly wantsHelp: boolean } {
-  const options = { ...command.options, ...helpOption };
-  const { given, operands } = readArguments(command, options, args);
-  const wantsHelp = given.has('help');
-  if (!wantsHelp) checkComplete(command, given, operands);
+): Call {
+  const { given, operands } = readArguments(command, args);
+  if (!given.has('help')) checkComplete(command, given, operands);
+  const has = (option: string): boolean => given.has(option);
   return {
     ...terminal,
     program,
-    wantsHelp,
     operands,
-    operand: (name) => operands[command.operands.indexOf(name)] ?? '',
-    has: (option) => given.has(option),
+    operand: (name) => operands[command.operands?.indexOf(name) ?? -1] ?? '',
+    has,
     value: (option) => given.get(option) ?? null,
-    outJson: (value) => terminal.out(JSON.stringify(value, null, 2)),
+    result(facts, text, notes = []) {
+      if (has('json')) return terminal.out(JSON.stringify(facts, null, 2));
+      terminal.out(text);
+      for (const note of notes) terminal.err(note);
+    },
   };
 }
 
+type Given = ReadonlyMap<string, string>;
+
 function readArguments(
-  { name: about }: Command,
-  options: Readonly<Record<string, Option>>,
+  command: Command,
   args: readonly string[],
-): { given: ReadonlyMap<string, string>; operands: readonly string[] } {
+): { given: Given; operands: readonly string[] } {
+  const options = optionsOf(command);
   const { tokens, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -114,38 +131,39 @@ function readArguments(
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
-    if (option === undefined) {
-      const near = nearest(name, Object.keys(options));
-      const question = near === null ? '' : `; did you mean --${near}?`;
-      throw new UsageError(`unknown option ${shown(rawName)}${question}`, about);
-    }
-    if (option.value === undefined && value !== undefined)
-      throw new UsageError(`--${name} takes no value`, about);
-    if (option.value !== undefined && value === undefined) {
-      throw new UsageError(`--${name} needs a value: --${name} <${option.value}>`, about);
-    }
+    const fault =
+      option === undefined
+        ? `unknown option ${shown(rawName)}${didYouMean('--', nearest(name, Object.keys(options)))}`
+        : faultOf(name, option, value);
+    if (fault !== null) throw new UsageError(fault, command.name);
     given.set(name, value ?? '');
   }
   return { given, operands: positionals };
 }
 
-function checkComplete(
-  command: Command,
-  given: ReadonlyMap<string, string>,
-  operands: readonly string[],
-): void {
-  const missing = command.operands[operands.length];
-  if (missing !== undefined) throw new UsageError(`<${missing}> is missing`, command.name);
-  const surplus = operands[command.operands.length];
-  if (surplus !== undefined && command.operands.at(-1)?.endsWith('…') !== true)
-    throw new UsageError(`there is one argument too many: ${shown(surplus)}`, command.name);
-  for (const [name, option] of Object.entries(command.options)) {
-    if (option.required !== true || given.has(name)) continue;
-    throw new UsageError(`--${name} <${option.value}> is missing`, command.name);
+function faultOf(name: string, { value: kind, maximum }: Option, given: string | undefined): string | null {
+  if (kind === undefined) return given === undefined ? null : `--${name} takes no value`;
+  if (given === undefined) return `--${name} needs a value: --${name} <${kind}>`;
+  const choices = kind.split('|');
+  if (choices.length > 1 && !choices.includes(given)) return `--${name} is ${choices.join(' or ')}`;
+  if (maximum !== undefined && !(/^[1-9]\d*$/.test(given) && Number(given) <= maximum))
+    return `--${name} is a number from 1 to ${maximum}`;
+  return null;
+}
+
+function checkComplete(command: Command, given: Given, operands: readonly string[]): void {
+  const { name: about, operands: names = [], options = {} } = command;
+  const missing = names[operands.length];
+  if (missing !== undefined) throw new UsageError(`<${missing}> is missing`, about);
+  const surplus = operands[names.length];
+  if (surplus !== undefined && names.at(-1)?.endsWith('…') !== true)
+    throw new UsageError(`there is one argument too many: ${shown(surplus)}`, about);
+  for (const [name, { required, value }] of Object.entries(options)) {
+    if (required === true && !given.has(name)) throw new UsageError(`--${name} <${value}> is missing`, about);
   }
 }
 
-/** A word of the command line, fit to be repeated. */
-export function shown(word: string): string {
-  return `'${printable(word, 60)}'`;
+/** The end of a message about an unknown word; nothing where no known one is near. */
+export function didYouMean(prefix: string, near: string | null, quote = ''): string {
+  return near === null ? '' : `; did you mean ${quote}${prefix}${near}${quote}?`;
 }

@@ -1,6 +1,7 @@
 import { StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
-import { parseCall, shown, UsageError, type Command, type Terminal } from './command.ts';
+import { didYouMean, parseCall, UsageError, type Command, type Terminal } from './command.ts';
+import { shown } from './format.ts';
 import { commandHelp, listHelp } from './help.ts';
 
 /** A program of commands. */
@@ -14,14 +15,30 @@ export type Program = {
   readonly version: () => string;
   /** Commands by what a person is about to do. */
   readonly groups: Readonly<Record<string, readonly Command[]>>;
-  /** A failure that was foreseen as a StartError; any other as it is. */
-  readonly foreseen?: (error: unknown) => unknown;
+  /** Turns an expected failure of the program's own into a StartError; returns any other unchanged. */
+  readonly expected?: (error: unknown) => unknown;
 };
 
-/**
- * Runs one command and returns the exit code: 0, 1 when it failed, 2 when it was not understood, or what the command
- * itself says.
- */
+/** Runs a program in the terminal that it was started from, and ends the process. */
+export async function runInTerminal(program: Program): Promise<never> {
+  // Database, mail and keys are for their owner only.
+  process.umask(0o077);
+  // Whoever reads the pipe may have seen enough.
+  process.stdout.on('error', () => process.exit(0));
+  const code = await runProgram(program, process.argv.slice(2), {
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+    // Back to the first column, and the line cleared (ECMA-48).
+    ...(process.stderr.isTTY
+      ? { status: (text: string) => void process.stderr.write(`\r\u001B[K${text}`) }
+      : {}),
+  });
+  // A pipe may not have taken everything yet.
+  await new Promise((resolve) => void process.stdout.write('', resolve));
+  process.exit(code);
+}
+
+/** Runs one command. The exit code is 0, 1 if it failed, 2 for a usage error, or what the command returns. */
 export async function runProgram(
   program: Program,
   args: readonly string[],
@@ -29,22 +46,27 @@ export async function runProgram(
 ): Promise<number> {
   try {
     const code = await run(program, args, terminal);
-    // Printers are typed void, and what they return is passed on: only a number is a code.
+    // A command may return what a printer returned: only a number is a code.
     return typeof code === 'number' ? code : 0;
   } catch (caught) {
-    const error = program.foreseen?.(caught) ?? caught;
-    const text = error instanceof UsageError ? error.message : failureText(error);
-    if (wantsJson(args)) terminal.out(JSON.stringify(factsOf(error, text), null, 2));
-    if (!(error instanceof UsageError)) {
-      terminal.err(text);
-      return 1;
+    const error = program.expected?.(caught) ?? caught;
+    const isUsage = error instanceof UsageError;
+    const text = isUsage ? error.message : failureText(error);
+    if (wantsJson(args)) {
+      const facts = error instanceof StartError ? error.facts : {};
+      const failure = { success: false, code: isUsage ? 'usage' : 'failed', error: text, ...facts };
+      terminal.out(JSON.stringify(failure, null, 2));
     }
-    terminal.err(`${program.name}: ${text}\nTry: ${program.name} ${`${error.about} `.trimStart()}--help`);
-    return 2;
+    terminal.err(
+      isUsage
+        ? `${program.name}: ${text}\nTry: ${program.name} ${`${error.about} `.trimStart()}--help`
+        : text,
+    );
+    return isUsage ? 2 : 1;
   }
 }
 
-/** Why it failed: one line where the reason was foreseen, with the stack where not. */
+/** Why it failed: the message of a StartError, the stack of anything unexpected. */
 export function failureText(error: unknown): string {
   if (error instanceof StartError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -55,61 +77,46 @@ function wantsJson(args: readonly string[]): boolean {
   return args.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-/** A failure for programs: always `success`, `code` and `error`. */
-function factsOf(error: unknown, text: string): object {
-  const code = error instanceof UsageError ? 'usage' : 'failed';
-  return { success: false, code, error: text, ...(error instanceof StartError ? error.facts : {}) };
-}
-
 async function run(program: Program, args: readonly string[], terminal: Terminal): Promise<number | void> {
   if (args.length === 1 && args[0] === '--version') return terminal.out(program.version());
   const optionAt = args.findIndex((arg) => arg.startsWith('-'));
   const words = optionAt === -1 ? args : args.slice(0, optionAt);
-  const command = commandsOf(program).find(({ name }) => startsWith(words, name.split(' ')));
-  if (command === undefined) return runGroup(program, words, args.slice(words.length), terminal);
+  const command = Object.values(program.groups)
+    .flat()
+    .find(({ name }) => startsWith(words, name.split(' ')));
+  if (command === undefined) return runGroup(program, words, args[words.length], terminal);
   const call = parseCall(program.name, command, args.slice(command.name.split(' ').length), terminal);
-  return call.wantsHelp ? terminal.out(commandHelp(program, command)) : command.run(call);
+  return call.has('help') ? terminal.out(commandHelp(program, command)) : command.run(call);
 }
 
-/** No command: a group of them (`admin`), the program itself, or a word that is none. */
+/** Not a command: the program itself, a group of commands (`admin`), or an unknown word. */
 function runGroup(
   program: Program,
   words: readonly string[],
-  rest: readonly string[],
+  option: string | undefined,
   terminal: Terminal,
 ): void {
-  let group: readonly string[] = [];
-  for (const word of words) {
+  for (const [index, word] of words.entries()) {
+    const group = words.slice(0, index);
     const next = nextWords(program, group);
-    if (!next.includes(word)) {
-      const near = nearest(word, next);
-      const question = near === null ? '' : `; did you mean '${[...group, near].join(' ')}'?`;
-      throw new UsageError(
-        `unknown command ${shown([...group, word].join(' '))}${question}`,
-        group.join(' '),
-      );
-    }
-    group = [...group, word];
+    if (next.includes(word)) continue;
+    const prefix = group.map((each) => `${each} `).join('');
+    const question = didYouMean(prefix, nearest(word, next), "'");
+    throw new UsageError(`unknown command ${shown(prefix + word)}${question}`, group.join(' '));
   }
-  const within = Object.entries(program.groups).map(
-    ([title, list]) => [title, list.filter(({ name }) => startsWith(name.split(' '), group))] as const,
-  );
-  const [option] = rest;
-  if (option === '--help' || option === '-h') return terminal.out(listHelp(program, within, group.join(' ')));
-  if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group.join(' '));
-  throw new UsageError(`say what to do: ${nextWords(program, group).join(', ')}`, group.join(' '));
+  const group = words.join(' ');
+  if (option === '--help' || option === '-h') return terminal.out(listHelp(program, group));
+  if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group);
+  throw new UsageError(`say what to do: ${nextWords(program, words).join(', ')}`, group);
 }
 
-/** What can follow the words of a group. */
-function nextWords(program: Program, group: readonly string[]): string[] {
-  const names = commandsOf(program)
+/** The words that can follow those of a group. */
+function nextWords({ groups }: Program, group: readonly string[]): string[] {
+  const names = Object.values(groups)
+    .flat()
     .map(({ name }) => name.split(' '))
     .filter((name) => startsWith(name, group));
   return [...new Set(names.flatMap((name) => name[group.length] ?? []))];
-}
-
-function commandsOf({ groups }: Program): Command[] {
-  return Object.values(groups).flat();
 }
 
 function startsWith(words: readonly string[], prefix: readonly string[]): boolean {

@@ -1,32 +1,23 @@
+import type { Command } from '../../../client/src/terminal/command.ts';
+import { shown } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import { StartError } from '../../rules/failure.ts';
-import { jsonOption, shown, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
 
 const postNaming = 'The post is named by its id or by its address.';
-
-const feature: Command = featuring('feature', true, 'Pin a post to the featured list.', 'is featured');
-const unfeature: Command = featuring(
-  'unfeature',
-  false,
-  'Take a post off the featured list.',
-  'is not pinned',
-);
 
 const remove: Command = {
   name: 'admin posts delete',
   summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
   details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
   operands: ['post'],
-  options: jsonOption,
   async run(call) {
     const { deletePostByOperator } = await import('../../services/community/moderation.ts');
     const { id, title } = await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));
       return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId })) };
     });
-    if (call.has('json')) call.outJson({ id, title });
-    else call.out(`Deleted '${title}'.`);
+    call.result({ id, title }, `Deleted '${title}'.`);
   },
 };
 
@@ -35,7 +26,6 @@ const removeComment: Command = {
   summary: 'Delete a comment on a post.',
   details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
   operands: ['post', 'comment'],
-  options: jsonOption,
   async run(call) {
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
     const { deleteComment } = await import('../../services/community/engagement.ts');
@@ -45,20 +35,23 @@ const removeComment: Command = {
       const agentId = await ownerOfPost(ctx, postId);
       await ctx.engine.write(deleteComment, { agentId, postId, commentId });
     });
-    if (call.has('json')) call.outJson({ id: commentId });
-    else call.out('Comment deleted.');
+    call.result({ id: commentId }, 'Comment deleted.');
   },
 };
 
-export const adminPosts: readonly Command[] = [feature, unfeature, remove, removeComment];
+export const adminPosts: readonly Command[] = [
+  featureCommand('feature', true, 'Pin a post to the featured list.', 'is featured'),
+  featureCommand('unfeature', false, 'Take a post off the featured list.', 'is not pinned'),
+  remove,
+  removeComment,
+];
 
-function featuring(verb: string, featured: boolean, summary: string, outcome: string): Command {
+function featureCommand(verb: string, featured: boolean, summary: string, outcome: string): Command {
   return {
     name: `admin posts ${verb}`,
     summary,
     details: [postNaming],
     operands: ['post'],
-    options: jsonOption,
     async run(call) {
       const { featurePost } = await import('../../services/community/moderation.ts');
       const id = await withContext(call, async (ctx) => {
@@ -66,8 +59,7 @@ function featuring(verb: string, featured: boolean, summary: string, outcome: st
         await ctx.engine.write(featurePost, { postId, featured });
         return postId;
       });
-      if (call.has('json')) call.outJson({ id, featured });
-      else call.out(`The post ${id} ${outcome}.`);
+      call.result({ id, featured }, `The post ${id} ${outcome}.`);
     },
   };
 }

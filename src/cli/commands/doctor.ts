@@ -1,68 +1,69 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from '../../../client/src/terminal/command.ts';
+import { table } from '../../../client/src/terminal/format.ts';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
+import type { OpenContext } from '../../process/open-context.ts';
 import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
-import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 import { withContext } from '../operator.ts';
-import { table } from '../../../client/src/terminal/table.ts';
 
 /** Free space below which somebody should look, bytes. */
 const littleSpace = 1024 ** 3;
-/** What to do stands at the end of a detail, which may name several paths, characters. */
+/** Characters: a detail ends with what to do, and may name several paths before that. */
 const longestDetail = 10_000;
 
 export const doctor: Command = {
   name: 'doctor',
   summary: 'Check settings, files and database, also while the service runs.',
   details: ['Reads all posts, and changes nothing. The exit code is 1 when anything is wrong.'],
-  operands: [],
-  options: jsonOption,
   async run(call) {
     const { loadConfig } = await import('../../config/config.ts');
     const { startupNotes } = await import('../../config/startup.ts');
-    const { examine } = await import('../../services/upkeep/doctor.ts');
     const config = loadConfig(call.env);
-    const notes = startupNotes(config).map((detail): Finding => ({
-      what: 'settings',
-      state: 'look',
-      detail,
-    }));
     const findings = [
-      ...notes,
+      ...startupNotes(config).map((detail): Finding => ({ what: 'settings', state: 'look', detail })),
       ...(await examineFiles(config)),
-      ...(await examined('database', () =>
-        withContext(
-          call,
-          async (ctx) => [
-            { what: 'database', state: 'ok', detail: ctx.engine.description } as const,
-            secretFinding(ctx.secretFault),
-            ...(await examined('database', () => examine(ctx))),
-          ],
-          'examined',
-        ),
-      )),
+      ...(await attempt('database', () => withContext(call, examineDatabase, { secret: 'examined' }))),
     ];
-    if (call.has('json')) call.outJson(findings);
-    else
-      call.out(
-        table(
-          findings.map(({ state, what, detail }) => [state, what, detail]),
-          longestDetail,
-        ),
-      );
+    const rows = findings.map(({ state, what, detail }) => [state, what, detail]);
+    call.result(findings, table(rows, longestDetail));
     return findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   },
 };
 
-/** The findings of one examination. One that cannot be made is a finding too. */
-async function examined(
+async function examineFiles({ dataDir, database }: Config): Promise<readonly Finding[]> {
+  const file = 'file' in database ? database.file : null;
+  if (!existsSync(dataDir)) return [];
+  const unreadable = await attempt('files', () => void readdirSync(dataDir));
+  if (unreadable.length > 0) return unreadable;
+  return [
+    ...(await attempt('permissions', () => examinePermissions(dataDir, file))),
+    ...(await attempt('disk', () => examineDisk(dataDir))),
+    ...(file === null ? [] : await attempt('file', () => examineFile(file))),
+  ];
+}
+
+async function examineDatabase(ctx: OpenContext): Promise<readonly Finding[]> {
+  const { examine } = await import('../../services/upkeep/doctor.ts');
+  const { secretFault } = ctx;
+  return [
+    { what: 'database', state: 'ok', detail: ctx.engine.description },
+    secretFault === null
+      ? { what: 'secret', state: 'ok', detail: 'no other is recorded for this database' }
+      : { what: 'secret', state: 'wrong', detail: secretFault },
+    ...(await attempt('database', () => examine(ctx))),
+  ];
+}
+
+/** What a check finds. That it cannot be made is a finding too. */
+async function attempt(
   what: string,
-  examination: () => Promise<readonly Finding[]> | readonly Finding[] | void,
+  check: () => Promise<Finding | readonly Finding[]> | Finding | void,
 ): Promise<readonly Finding[]> {
   try {
-    return (await examination()) ?? [];
+    return [(await check()) ?? []].flat();
   } catch (error) {
     const reason = errorMessage(error);
     if (error instanceof StartError || error instanceof AppError)
@@ -71,25 +72,6 @@ async function examined(
     const mend = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     return [{ what, state: 'wrong', detail: `cannot be examined: ${reason}${mend}` }];
   }
-}
-
-function secretFinding(fault: string | null): Finding {
-  return fault === null
-    ? { what: 'secret', state: 'ok', detail: 'no other is recorded for this database' }
-    : { what: 'secret', state: 'wrong', detail: fault };
-}
-
-async function examineFiles(config: Config): Promise<readonly Finding[]> {
-  const { dataDir, database } = config;
-  const file = 'file' in database ? database.file : null;
-  if (!existsSync(dataDir)) return [];
-  const unreadable = await examined('files', () => void readdirSync(dataDir));
-  if (unreadable.length > 0) return unreadable;
-  return [
-    ...(await examined('permissions', () => [examinePermissions(dataDir, file)])),
-    ...(await examined('disk', () => [examineDisk(dataDir)])),
-    ...(file === null ? [] : await examined('file', () => examineFile(file))),
-  ];
 }
 
 function examinePermissions(dataDir: string, file: string | null): Finding {
@@ -108,12 +90,10 @@ function examineDisk(dataDir: string): Finding {
   return { what: 'disk', state: free < littleSpace ? 'look' : 'ok', detail };
 }
 
-async function examineFile(file: string): Promise<Finding[]> {
+async function examineFile(file: string): Promise<Finding> {
   const { sqliteFault } = await import('../../db/sqlite/sqlite-copy.ts');
   statSync(file);
   const fault = sqliteFault(file);
-  if (fault === null) return [{ what: 'file', state: 'ok', detail: `${file} is whole` }];
-  return [
-    { what: 'file', state: 'wrong', detail: `${file} is damaged (${fault}): restore it from a backup` },
-  ];
+  if (fault === null) return { what: 'file', state: 'ok', detail: `${file} is whole` };
+  return { what: 'file', state: 'wrong', detail: `${file} is damaged (${fault}): restore it from a backup` };
 }

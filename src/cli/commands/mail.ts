@@ -1,8 +1,8 @@
+import type { Command } from '../../../client/src/terminal/command.ts';
 import { StartError } from '../../rules/failure.ts';
-import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
 
-/** How long a message to an address is waited for, ms. */
-const patience = 3_000;
+/** How long to wait for a message to an address, ms. */
+const timeout = 3_000;
 
 export const mail: Command = {
   name: 'mail',
@@ -10,22 +10,20 @@ export const mail: Command = {
   details: [
     'Messages go there while SMTP_URL is not set. In a shell: TOKEN=$(masthead mail --last --token --to ada@agents.example)',
   ],
-  operands: [],
   options: {
-    last: { meaning: 'The newest message, which is also shown without this.' },
+    last: { meaning: 'The newest message, which is the default.' },
     to: {
-      meaning: 'Of the messages to this address; the first is waited for, three seconds.',
+      meaning: 'Only messages to this address; waits up to three seconds for the first.',
       value: 'address',
     },
-    token: { meaning: 'Of the newest that holds one, only the verification or recovery token.' },
-    ...jsonOption,
+    token: { meaning: 'Print only the verification or recovery token, of the newest message with one.' },
   },
-  async run({ env, has, value, out, outJson }) {
+  async run({ env, has, value, result }) {
     const { loadConfig } = await import('../../config/config.ts');
     const { awaitNewestMail } = await import('../../mail/stored-mail.ts');
     const { dir, smtpUrl } = loadConfig(env).mail;
     const to = value('to');
-    const wait = to === null || smtpUrl !== null ? 0 : patience;
+    const wait = to === null || smtpUrl !== null ? 0 : timeout;
     const newest = await awaitNewestMail(dir, { holdingToken: has('token'), to }, wait);
     if (newest === null) {
       const reason = smtpUrl === null ? '' : ': SMTP_URL is set, so mail goes to that server';
@@ -33,8 +31,8 @@ export const mail: Command = {
         `There is no message${has('token') ? ' with a token' : ''}${to === null ? '' : ' to this address'} in ${dir}${reason}.`,
       );
     }
-    if (has('json')) return outJson(has('token') ? { token: newest.token } : newest);
-    if (has('token')) return out(newest.token ?? '');
-    out(`Date: ${newest.date}\nTo: ${newest.to}\nSubject: ${newest.subject}\n\n${newest.text.trimEnd()}`);
+    const { token, date, subject, text } = newest;
+    if (has('token')) return result({ token }, token ?? '');
+    result(newest, `Date: ${date}\nTo: ${newest.to}\nSubject: ${subject}\n\n${text.trimEnd()}`);
   },
 };

@@ -1,12 +1,13 @@
-import type { Supervisor } from '../../process/cluster.ts';
+import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { Log } from '../../platform/log.ts';
-import type { RunningServer } from '../../server.ts';
 import { programVersion } from '../../platform/version.ts';
-import type { Call, Command } from '../../../client/src/terminal/command.ts';
+import type { Supervisor } from '../../process/cluster.ts';
+import type { RunningServer } from '../../server.ts';
+import { expected } from '../operator.ts';
 
 /** Milliseconds that stopping may take. */
-const stopWithin = 10_000;
+const stopTimeout = 10_000;
 
 export const serve: Command = {
   name: 'serve',
@@ -18,9 +19,10 @@ export const serve: Command = {
   operands: [],
   options: {
     existing: {
-      meaning: 'Refuse to create a database, so that a lost one is noticed: for every deployment.',
+      meaning: 'Refuse to create a database, so that a missing one is noticed. Use it in every deployment.',
     },
   },
+  hasResult: false,
   async run(call) {
     const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
     const { createLog } = await import('../../platform/log.ts');
@@ -30,7 +32,7 @@ export const serve: Command = {
     const output = createHeldOutput();
     const fields = supervisor === null ? {} : { worker: supervisor.worker };
     const log = createLog(config.logLevel, (line) => output.write(line), fields);
-    endOnUnforeseen(log, output);
+    endOnUnexpected(log, output);
     const run: Run = { config, call, log, output };
     try {
       if (supervisor !== null) return await serveAsWorker(run, supervisor);
@@ -52,8 +54,8 @@ type Run = {
 async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   const { startServer } = await import('../../server.ts');
   const server = await startServer(config, { existing: call.has('existing'), log });
-  // Heard before anything else is awaited, since whoever finds it ready may stop it at once; and never left unheard,
-  // since a signal that nobody listens for ends the process.
+  // Before anything else is awaited, since whoever finds it ready may stop it at once. Never removed, since a signal
+  // without a listener ends the process.
   const stopped = new Promise<string>((resolve) => {
     let isStopping = false;
     const stopOrEnd = (signal: string) => {
@@ -62,7 +64,7 @@ async function serveAlone({ config, call, log, output }: Run): Promise<void> {
       resolve(signal);
     };
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, stopOrEnd);
-    // From a terminal that is closed it means the end; else it asks for new workers, and must not end the service.
+    // A closed terminal sends it to end the service; otherwise it asks for new workers, and must not end it.
     process.on('SIGHUP', () => {
       if (process.stdin.isTTY) {
         isStopping = true;
@@ -86,7 +88,7 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
     workers: config.workers,
     env: { ...call.env, PORT: String(settled.port) },
     log,
-    stopWithin,
+    stopWithin: stopTimeout,
     async onReady(database) {
       await printBlock(call, settled, database);
       output.release();
@@ -94,28 +96,25 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
   });
 }
 
-/** One of several: its supervisor prints the block, and tells it when to stop. */
+/** One of several: its supervisor prints the block, and asks it to stop. */
 async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
   const { startServer } = await import('../../server.ts');
-  const [{ failureText }, { foreseen }] = await Promise.all([
-    import('../../../client/src/terminal/program.ts'),
-    import('../foreseen.ts'),
-  ]);
+  const { failureText } = await import('../../../client/src/terminal/program.ts');
   let server: RunningServer;
   try {
     server = await startServer(config, { existing: call.has('existing'), log });
   } catch (error) {
-    await supervisor.report({ fault: failureText(foreseen(error)) });
+    await supervisor.report({ fault: failureText(expected(error)) });
     process.exit(1);
   }
-  // From a terminal, or when all of a control group is told to stop, the same is said more than once.
-  const told = new Promise<unknown>((resolve) => {
+  // A terminal, or whatever stops a whole control group, signals the workers as well as the supervisor.
+  const signalled = new Promise<unknown>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
   });
   process.on('SIGHUP', () => undefined);
   await supervisor.report({ ready: await contents(server) });
   void supervisor.mayLog.then(() => output.release());
-  await Promise.race([told, supervisor.mustStop]);
+  await Promise.race([signalled, supervisor.mustStop]);
   log.info({}, 'stopping');
   await stop(server, log);
   await supervisor.leave();
@@ -127,7 +126,7 @@ async function printBlock({ out }: Call, config: Config, database: string): Prom
   out(startupBlock(config, { version: programVersion(), database }));
 }
 
-/** Keeps log lines back until the start-up block stands above them. */
+/** Holds log lines back until the start-up block is printed above them. */
 function createHeldOutput() {
   let held: string[] | null = [];
   return {
@@ -142,8 +141,8 @@ function createHeldOutput() {
   };
 }
 
-/** After an error that nothing expected, no state can be trusted; what was acknowledged is on disk. */
-function endOnUnforeseen(log: Log, output: ReturnType<typeof createHeldOutput>): void {
+/** After an unexpected error no state can be trusted; what was acknowledged is on disk. */
+function endOnUnexpected(log: Log, output: ReturnType<typeof createHeldOutput>): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
       log.fatal({ err: error }, 'the process ends for a reason that was not foreseen');
@@ -165,7 +164,7 @@ async function stop(server: RunningServer, log: Log): Promise<void> {
   const limit = setTimeout(() => {
     log.error({}, 'stopping took longer than 10 s: what is left is cut off');
     process.exit(1);
-  }, stopWithin);
+  }, stopTimeout);
   await server.close();
   clearTimeout(limit);
 }

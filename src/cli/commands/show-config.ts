@@ -1,23 +1,16 @@
-import { jsonOption, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/table.ts';
+import type { Command } from '../../../client/src/terminal/command.ts';
+import { table } from '../../../client/src/terminal/format.ts';
 
 export const showConfig: Command = {
   name: 'config',
   summary: 'Check the settings and show the values in use, without secrets.',
-  operands: [],
-  options: jsonOption,
-  async run({ env, err, has, out, outJson }) {
+  async run({ env, result }) {
     const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
     const { describeConfig } = await import('../../config/settings.ts');
     const { startupNotes } = await import('../../config/startup.ts');
     const config = loadConfig(env);
-    const settings = describeConfig(config);
+    const rows = describeConfig(config).map(({ name, value }) => [name, value] as const);
     const notes = [...misspeltSettings(env), ...startupNotes(config)];
-    if (has('json')) {
-      const values = Object.fromEntries(settings.map(({ name, value }) => [name, value]));
-      return outJson({ settings: values, notes });
-    }
-    out(table(settings.map(({ name, value }) => [name, value])));
-    for (const text of notes) err(text);
+    result({ settings: Object.fromEntries(rows), notes }, table(rows), notes);
   },
 };

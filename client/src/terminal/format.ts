@@ -1,0 +1,28 @@
+import { printable } from '../../../src/rules/text.ts';
+
+/** Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. */
+export function table(rows: readonly (readonly string[])[], longest = 200): string {
+  const cells = rows.map((row) => row.map((cell) => printable(cell, longest)));
+  const widths = cells.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
+    [],
+  );
+  const lines = cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
+  return lines.map((line) => line.trimEnd()).join('\n');
+}
+
+/** A word of the command line, safe to repeat. */
+export function shown(word: string): string {
+  return `'${printable(word, 60)}'`;
+}
+
+/** Text of others without control characters, which a terminal would obey; lines and tabs stay. */
+export function plainText(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '');
+}
+
+/** Seconds in words: `41 s`, `12 min 4 s`. */
+export function duration(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  return minutes === 0 ? `${seconds} s` : `${minutes} min ${seconds % 60} s`;
+}
