@@ -33,40 +33,39 @@ export class Mismatch extends Error {
 /** The check cannot be made here. */
 export class Skipped extends Error {}
 
-/** Makes checks one after the other. A check that does not hold returns undefined and keeps the others going. */
+/** Runs one check. Resolves to what it returns, or to undefined where it does not hold. */
+type Check = <T>(reference: string, title: string, check: () => T | Promise<T>) => Promise<T | undefined>;
+
 export type Checks = {
   /** Begins a section of the report. */
-  section(name: string): void;
-  must<T>(reference: string, title: string, check: () => Promise<T>): Promise<T | undefined>;
-  ours<T>(reference: string, title: string, check: () => Promise<T>): Promise<T | undefined>;
+  readonly section: (name: string) => void;
+  readonly must: Check;
+  readonly ours: Check;
 };
 
-/** `tell` is given every result as soon as it is there. */
-export function createChecks(tell: (result: Result) => void): Checks {
+/** Makes checks one after the other; `report` is given each result at once. A failure does not stop the others. */
+export function createChecks(report: (result: Result) => void): Checks {
   let section = '';
-  const run = async <T>(
-    level: Level,
-    reference: string,
-    title: string,
-    check: () => Promise<T>,
-  ): Promise<T | undefined> => {
-    const about = { section, title, level, reference };
-    try {
-      const value = await check();
-      tell({ ...about, outcome: 'ok' });
-      return value;
-    } catch (error) {
-      if (error instanceof Skipped) tell({ ...about, outcome: 'skip', reason: error.message });
-      else if (error instanceof Mismatch) {
-        tell({ ...about, outcome: 'fail', expected: error.expected, received: error.received });
-      } else throw error;
-      return undefined;
-    }
-  };
+  const checkOf =
+    (level: Level): Check =>
+    async (reference, title, check) => {
+      const about = { section, title, level, reference };
+      try {
+        const value = await check();
+        report({ ...about, outcome: 'ok' });
+        return value;
+      } catch (error) {
+        if (error instanceof Skipped) report({ ...about, outcome: 'skip', reason: error.message });
+        else if (error instanceof Mismatch) {
+          report({ ...about, outcome: 'fail', expected: error.expected, received: error.received });
+        } else throw error;
+        return undefined;
+      }
+    };
   return {
     section: (name) => void (section = name),
-    must: (reference, title, check) => run('specification', reference, title, check),
-    ours: (reference, title, check) => run('contract', reference, title, check),
+    must: checkOf('specification'),
+    ours: checkOf('contract'),
   };
 }
 

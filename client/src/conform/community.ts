@@ -1,90 +1,77 @@
 import { Mismatch, need, shownValue } from './check.ts';
-import { expectListed, type Post } from './posts.ts';
-import { noAgent, type Agent, type Subject } from './subject.ts';
 import {
+  count,
   entriesAt,
   expectFields,
+  expectListed,
   expectProblem,
   expectRefusal,
   expectSuccess,
   expectValue,
-  valueAt,
-} from './wire.ts';
+  text,
+  textAt,
+  time,
+  url,
+  uuid,
+} from './expect.ts';
+import { agentOf, postOf, type Subject } from './subject.ts';
+import { valueAt } from './wire.ts';
 
-const noPost = 'no post was published';
-
-/** Sections 4.7 and 4.8: lists of everyone's, comments and votes; in variant B that there are none. */
-export async function checkCommunity(
-  subject: Subject,
-  agent: Agent | null,
-  post: Post | null,
-): Promise<void> {
-  if (!subject.rules.discovery) return checkAbsence(subject, agent);
-  await checkDiscovery(subject, agent, post);
-  await checkComments(subject, agent, post);
-  await checkVotes(subject, agent, post);
+/** Sections 4.7 and 4.8: lists of everyone's, comments and votes; in variant B their absence. */
+export async function checkCommunity(subject: Subject): Promise<void> {
+  if (subject.variant === 'b') return checkAbsence(subject);
+  await checkDiscovery(subject);
+  await checkComments(subject);
+  await checkVotes(subject);
 }
 
-async function checkAbsence({ checks, wire }: Subject, agent: Agent | null): Promise<void> {
-  checks.section('4.7, 4.8 Not in variant B');
-  const key = agent?.key;
+async function checkAbsence({ checks: { section, ours }, wire, agent }: Subject): Promise<void> {
+  section('4.7, 4.8 Not in variant B');
   const id = '00000000-0000-7000-8000-000000000000';
-  for (const [method, path] of [
-    ['GET', '/api/blogs'],
-    ['GET', '/api/posts/featured'],
-    ['GET', `/api/posts/${id}/comments`],
-    ['POST', `/api/posts/${id}/vote`],
+  for (const [method, path, options] of [
+    ['GET', '/api/blogs', {}],
+    ['GET', '/api/posts/featured', {}],
+    ['GET', `/api/posts/${id}/comments`, {}],
+    ['POST', `/api/posts/${id}/vote`, { body: { vote: 1 } }],
   ] as const) {
-    await checks.ours('1', `${method} ${path} is not_found`, async () => {
-      const body = method === 'POST' ? { body: { vote: 1 } } : {};
-      expectProblem(await wire(method, path, { key, ...body }), 404, 'not_found');
-    });
+    await ours('1', `${method} ${path} is not_found`, async () =>
+      expectProblem(await wire(method, path, { key: agent?.key, ...options }), 404, 'not_found'),
+    );
   }
-  await checks.ours('4', 'posts without a key are unauthorized', async () =>
+  await ours('4', 'posts without a key are unauthorized', async () =>
     expectProblem(await wire('GET', '/api/posts'), 401, 'unauthorized'),
   );
 }
 
-async function checkDiscovery(
-  { checks, wire }: Subject,
-  agent: Agent | null,
-  post: Post | null,
-): Promise<void> {
-  checks.section('4.7 Discovery');
-  await checks.must('4.7', 'blogs are listed without a key', async () =>
-    expectSuccess(await wire('GET', '/api/blogs'), 200),
+async function checkDiscovery(subject: Subject): Promise<void> {
+  const { section, must, ours } = subject.checks;
+  const read = async (path: string) => subject.wire('GET', path);
+  section('4.7 Discovery');
+  await must('4.7', 'blogs are listed without a key', async () =>
+    expectSuccess(await read('/api/blogs'), 200),
   );
-  await checks.ours('4', 'a new blog is among the newest, with all its fields', async () => {
-    const { blogUrl } = need(agent, noAgent);
-    const answer = expectSuccess(await wire('GET', '/api/blogs?sort=newest&limit=20'), 200);
+  await ours('4', 'a new blog is among the newest, with all its fields', async () => {
+    const { blogUrl } = agentOf(subject);
+    const answer = expectSuccess(await read('/api/blogs?sort=newest&limit=20'), 200);
     const at = entriesAt(answer, 'blogs').findIndex((blog) => valueAt(blog, 'url') === blogUrl);
     if (at === -1) throw new Mismatch(`${blogUrl} among the 20 newest`, shownValue(answer.text));
-    const blog = `blogs.${at}`;
-    expectFields(answer, {
-      [`${blog}.id`]: 'uuid',
-      [`${blog}.name`]: 'text',
-      [`${blog}.slug`]: 'text',
-      [`${blog}.postCount`]: 'count',
-      [`${blog}.createdAt`]: 'time',
-    });
+    const fields = { id: uuid, name: text, slug: text, postCount: count, createdAt: time };
+    for (const [name, kind] of Object.entries(fields))
+      expectFields(answer, { [`blogs.${at}.${name}`]: kind });
   });
-  await checks.must('4.7', 'published posts are listed from a date on, without a key', async () => {
-    const since = '2020-01-01';
-    const answer = expectSuccess(await wire('GET', `/api/posts?since=${since}&limit=100`), 200);
-    expectListed(entriesAt(answer, 'posts'), need(post, noPost).id, 'one of posts');
+  await must('4.7', 'published posts are listed from a date on, without a key', async () => {
+    const answer = expectSuccess(await read('/api/posts?since=2020-01-01&limit=100'), 200);
+    expectListed(answer, 'posts', postOf(subject).id);
   });
-  await checks.must('4.7', 'no post is listed from a date that is to come', async () =>
-    expectValue(
-      'how many:',
-      entriesAt(expectSuccess(await wire('GET', '/api/posts?since=2999-01-01'), 200), 'posts').length,
-      0,
-    ),
+  await must('4.7', 'no post is listed from a future date on', async () => {
+    const answer = expectSuccess(await read('/api/posts?since=2999-01-01'), 200);
+    expectValue('how many:', entriesAt(answer, 'posts').length, 0);
+  });
+  await ours('4', 'a malformed date is invalid_input', async () =>
+    expectProblem(await read('/api/posts?since=yesterday'), 400, 'invalid_input'),
   );
-  await checks.ours('4', 'a date that is none is invalid_input', async () =>
-    expectProblem(await wire('GET', '/api/posts?since=yesterday'), 400, 'invalid_input'),
-  );
-  await checks.must('4.7', 'featured posts are sorted by date', async () => {
-    const answer = expectSuccess(await wire('GET', '/api/posts/featured'), 200);
+  await must('4.7', 'featured posts are sorted by date', async () => {
+    const answer = expectSuccess(await read('/api/posts/featured'), 200);
     const dates = entriesAt(answer, 'posts').map((each) => String(valueAt(each, 'publishedAt')));
     // Which end comes first is not in the specification.
     const isSorted = [1, -1].some((way) =>
@@ -92,71 +79,63 @@ async function checkDiscovery(
     );
     if (!isSorted) throw new Mismatch('dates in order', shownValue(dates));
   });
-  await checks.ours('4', 'a search finds the post by its words', async () => {
-    const words = encodeURIComponent(need(post, noPost).title);
-    const answer = expectSuccess(await wire('GET', `/api/search?q=${words}`), 200);
-    expectListed(entriesAt(answer, 'posts'), need(post, noPost).id, 'one of posts');
+  await ours('4', 'a search finds the post by its words', async () => {
+    const { id, title } = postOf(subject);
+    const answer = await read(`/api/search?q=${encodeURIComponent(title)}`);
+    expectListed(expectSuccess(answer, 200), 'posts', id);
   });
 }
 
-async function checkComments(
-  { checks, wire }: Subject,
-  agent: Agent | null,
-  post: Post | null,
-): Promise<void> {
-  checks.section('4.8 Comments');
-  const path = (): string => `/api/posts/${need(post, noPost).id}/comments`;
-  const body = { content: 'A comment of the conformance run.' };
-  await checks.must('4.8', 'comments are read without a key', async () =>
+async function checkComments(subject: Subject): Promise<void> {
+  const { wire, keyed } = subject;
+  const { section, must, ours } = subject.checks;
+  const path = (): string => `/api/posts/${postOf(subject).id}/comments`;
+  const content = 'A comment of the conformance run.';
+  section('4.8 Comments');
+  await must('4.8', 'comments are read without a key', async () =>
     expectSuccess(await wire('GET', path()), 200),
   );
-  await checks.must('4.8', 'commenting needs a key', async () =>
-    expectRefusal(await wire('POST', path(), { body })),
+  await must('4.8', 'commenting needs a key', async () =>
+    expectRefusal(await wire('POST', path(), { body: { content } })),
   );
-  const commented = await checks.must('4.8', 'a comment can be added', async () =>
-    expectSuccess(await wire('POST', path(), { key: need(agent, noAgent).key, body }), 200, 201),
+  const added = await must('4.8', 'a comment can be added', async () =>
+    expectSuccess(await keyed('POST', path(), { body: { content } }), [200, 201]),
   );
-  await checks.ours('4', 'a new comment is 201, and then listed with its author', async () => {
-    const answer = expectSuccess(need(commented, 'no comment was added'), 201);
-    expectFields(answer, {
-      'comment.id': 'uuid',
-      'comment.authorName': 'text',
-      'comment.authorSlug': 'text',
-      'comment.authorUrl': 'url',
-      'comment.createdAt': 'time',
+  await ours('4', 'a new comment is 201, and then listed with its author', async () => {
+    const answer = expectSuccess(need(added, 'no comment was added'), 201, {
+      'comment.id': uuid,
+      'comment.content': content,
+      'comment.createdAt': time,
+      'comment.authorName': text,
+      'comment.authorSlug': text,
+      'comment.authorUrl': url,
     });
-    expectValue('comment.content', answer.at('comment.content'), body.content);
-    const listed = entriesAt(expectSuccess(await wire('GET', path()), 200), 'comments');
-    expectListed(listed, String(answer.at('comment.id')), 'one of comments');
+    const listed = expectSuccess(await wire('GET', path()), 200);
+    expectListed(listed, 'comments', textAt(answer, 'comment.id'));
   });
-  await checks.ours('3', 'a comment without content is invalid_input', async () =>
-    expectProblem(
-      await wire('POST', path(), { key: need(agent, noAgent).key, body: {} }),
-      400,
-      'invalid_input',
-    ),
+  await ours('3', 'a comment without content is invalid_input', async () =>
+    expectProblem(await keyed('POST', path(), { body: {} }), 400, 'invalid_input'),
   );
 }
 
-async function checkVotes({ checks, wire }: Subject, agent: Agent | null, post: Post | null): Promise<void> {
-  checks.section('4.8 Votes');
-  const path = (): string => `/api/posts/${need(post, noPost).id}/vote`;
-  const vote = async (value: unknown) =>
-    wire('POST', path(), { key: need(agent, noAgent).key, body: { vote: value } });
-  await checks.must('4.8', 'voting needs a key', async () =>
+async function checkVotes(subject: Subject): Promise<void> {
+  const { wire, keyed } = subject;
+  const { section, must, ours } = subject.checks;
+  const path = (): string => `/api/posts/${postOf(subject).id}/vote`;
+  const vote = async (given: number) => keyed('POST', path(), { body: { vote: given } });
+  section('4.8 Votes');
+  await must('4.8', 'voting needs a key', async () =>
     expectRefusal(await wire('POST', path(), { body: { vote: 1 } })),
   );
-  await checks.must('4.8', 'a post can be voted for', async () => expectSuccess(await vote(1), 200, 201));
-  await checks.ours('3', 'a vote other than 1 and -1 is invalid_input', async () =>
+  await must('4.8', 'a post can be voted for', async () => expectSuccess(await vote(1), [200, 201]));
+  await ours('3', 'a vote other than 1 and -1 is invalid_input', async () =>
     expectProblem(await vote(2), 400, 'invalid_input'),
   );
-  await checks.ours('4', 'a later vote replaces the earlier one, and counts once', async () => {
-    const answer = expectSuccess(await vote(-1), 200);
-    expectValue('vote', answer.at('vote'), -1);
-    expectValue('votes', JSON.stringify(answer.at('votes')), '{"upvotes":0,"downvotes":1,"score":-1}');
+  await ours('4', 'a later vote replaces the earlier one, and counts once', async () => {
+    const votes = { 'votes.upvotes': 0, 'votes.downvotes': 1, 'votes.score': -1 };
+    expectSuccess(await vote(-1), 200, { vote: -1, ...votes });
   });
-  await checks.ours('4', 'a vote can be taken back', async () => {
-    const answer = await wire('DELETE', path(), { key: need(agent, noAgent).key });
-    expectValue('votes.score', expectSuccess(answer, 200).at('votes.score'), 0);
-  });
+  await ours('4', 'a vote can be withdrawn', async () =>
+    expectSuccess(await keyed('DELETE', path()), 200, { 'votes.score': 0 }),
+  );
 }

@@ -1,172 +1,166 @@
 import { Mismatch, need, shownValue } from './check.ts';
-import { noAgent, type Agent, type Subject } from './subject.ts';
 import {
   entriesAt,
-  expectFields,
   expectHeader,
+  expectListed,
   expectProblem,
   expectRefusal,
   expectStatus,
   expectSuccess,
   expectValue,
+  text,
   textAt,
-  valueAt,
-  type Answer,
-} from './wire.ts';
+  time,
+  url,
+  uuid,
+} from './expect.ts';
+import { agentOf, noPost, postOf, type Post, type Subject } from './subject.ts';
+import { valueAt, type Answer } from './wire.ts';
 
-/** A post that the checks made. */
-export type Post = {
-  readonly id: string;
-  readonly slug: string;
-  readonly url: string;
-  readonly title: string;
-};
+/** Sections 4.3, 4.4 and 4.9. Leaves the public post for the checks that follow. */
+export async function checkPosts(subject: Subject): Promise<void> {
+  const title = `Conform ${subject.mark}`;
+  const content = `First line.\n\nA *word* ${subject.mark}.`;
+  await checkPublishing(subject, title, content);
+  const draft = await checkDrafts(subject, title, content);
+  await checkOwnList(subject, draft);
+  await checkPages(subject, draft);
+}
 
-const noPost = 'no post was published';
-
-/** Sections 4.3, 4.4 and 4.9. Null where no public post came of it. */
-export async function checkPosts(subject: Subject, agent: Agent | null): Promise<Post | null> {
-  const { checks, wire, mark } = subject;
-  const publish = async (body: object): Promise<Answer> =>
-    wire('POST', '/api/publish', { key: need(agent, noAgent).key, body });
-  const title = `Conform ${mark}`;
-  const content = `First line.\n\nA *word* ${mark}.`;
-
-  checks.section('4.3 Publish');
-  const created = await checks.must('4.3', 'a new post is answered with 201 and all its fields', async () => {
-    const answer = expectSuccess(await publish({ title, content, status: 'published' }), 201);
-    expectFields(answer, { message: 'text', ...postFields, 'post.publishedAt': 'time' });
-    expectValue('post.title', answer.at('post.title'), title);
-    expectValue('post.status', answer.at('post.status'), 'published');
-    return answer;
-  });
-  const post = created === undefined ? null : postOf(created);
-  const slug = (): string => need(post, noPost).slug;
-  await checks.must('1', 'the post has the address of its blog and slug', async () => {
-    expectValue('post.url', need(post, noPost).url, `${need(agent, noAgent).blogUrl}/${slug()}`);
-  });
-  await checks.ours('4', 'a new post has a Location and an ETag', async () => {
+async function checkPublishing(subject: Subject, title: string, content: string): Promise<void> {
+  const { section, must, ours } = subject.checks;
+  const publish = async (body: object) => subject.keyed('POST', '/api/publish', { body });
+  section('4.3 Publish');
+  const created = await must('4.3', 'a new post is answered with 201 and all its fields', async () =>
+    expectSuccess(await publish({ title, content, status: 'published' }), 201, {
+      ...postFields,
+      message: text,
+      'post.publishedAt': time,
+      'post.title': title,
+      'post.status': 'published',
+    }),
+  );
+  if (created !== undefined) subject.post = postIn(created);
+  const slug = (): string => postOf(subject).slug;
+  await must('1', 'the post has the address of its blog and slug', () =>
+    expectValue('post.url', postOf(subject).url, `${agentOf(subject).blogUrl}/${slug()}`),
+  );
+  await ours('4', 'a new post has a Location and an ETag', () => {
     expectHeader(need(created, noPost), 'location', /./);
     expectHeader(need(created, noPost), 'etag', /^"/);
   });
-  await checks.must('3', 'the same slug again updates the post, and makes no other', async () => {
+  await must('3', 'the same slug again updates the post, and makes no other', async () => {
     const body = { slug: slug(), title, content: `${content} Again.`, status: 'published' };
-    const answer = expectSuccess(await publish(body), 200, 201);
-    expectValue('post.id', answer.at('post.id'), need(post, noPost).id);
+    expectSuccess(await publish(body), [200, 201], { 'post.id': postOf(subject).id });
   });
-  await checks.ours('4', 'an update is 200, and publishedAt stays', async () => {
-    const answer = expectSuccess(await publish({ slug: slug(), content: 'Anew.' }), 200);
-    expectFields(answer, { created: 'false', changed: 'true' });
-    expectValue('post.title', answer.at('post.title'), title);
-    expectValue(
-      'post.publishedAt',
-      answer.at('post.publishedAt'),
-      need(created, noPost).at('post.publishedAt'),
-    );
+  await ours('4', 'an update is 200, and publishedAt stays', async () => {
+    const answer = await publish({ slug: slug(), content: 'Anew.' });
+    expectSuccess(answer, 200, { created: false, changed: true, 'post.title': title });
+    const publishedAt = need(created, noPost).at('post.publishedAt');
+    expectValue('post.publishedAt', answer.at('post.publishedAt'), publishedAt);
   });
-  await checks.ours('4', 'identical content changes nothing', async () =>
-    expectFields(expectSuccess(await publish({ slug: slug(), content: 'Anew.' }), 200), { changed: 'false' }),
+  await ours('4', 'identical content changes nothing', async () =>
+    expectSuccess(await publish({ slug: slug(), content: 'Anew.' }), 200, { changed: false }),
   );
-  const draft = await checks.ours(
-    '4',
-    'without a status a new post is a draft that never was public',
-    async () => {
-      const answer = expectSuccess(await publish({ title: `${title} draft`, content }), 201);
-      expectFields(answer, postFields);
-      expectValue('post.status', answer.at('post.status'), 'draft');
-      expectFields(answer, { 'post.publishedAt': 'null' });
-      return postOf(answer);
-    },
-  );
-  await checks.ours('3', 'a status that there is not is invalid_input', async () =>
-    expectProblem(await publish({ title, content, status: 'secret' }), 400, 'invalid_input'),
-  );
-  await checks.ours('4', 'a dry run says what would be, and stores nothing', async () => {
-    const { key } = need(agent, noAgent);
-    const body = { title: `${title} dry`, content };
-    const dry = expectSuccess(await wire('POST', '/api/publish?dryRun=true', { key, body }), 200, 201);
-    expectFields(dry, { created: 'true', html: 'text', 'post.id': 'null' });
-  });
-  await checks.ours('4', 'markdown is taken as it is', async () => {
-    const { key } = need(agent, noAgent);
+  await ours('4', 'markdown is taken as it is', async () => {
     const headers = { 'content-type': 'text/markdown' };
     const body = `---\nslug: ${slug()}\ntags: [conformance]\n---\n\nText as it is.`;
-    const answer = expectSuccess(await wire('POST', '/api/publish', { key, body, headers }), 200);
-    expectValue('post.id', answer.at('post.id'), need(post, noPost).id);
+    const answer = await subject.keyed('POST', '/api/publish', { body, headers });
+    expectSuccess(answer, 200, { 'post.id': postOf(subject).id });
   });
+}
 
-  checks.section('4.4 List posts');
+/** What publishes nothing. Returns the draft. */
+async function checkDrafts(
+  { checks: { ours }, keyed }: Subject,
+  title: string,
+  content: string,
+): Promise<Post | undefined> {
+  const publish = async (body: object, query = '') => keyed('POST', `/api/publish${query}`, { body });
+  const draft = await ours('4', 'without a status a new post is a draft that never was public', async () =>
+    expectSuccess(await publish({ title: `${title} draft`, content }), 201, {
+      ...postFields,
+      'post.status': 'draft',
+      'post.publishedAt': null,
+    }),
+  );
+  await ours('3', 'an unknown status is invalid_input', async () =>
+    expectProblem(await publish({ title, content, status: 'secret' }), 400, 'invalid_input'),
+  );
+  await ours('4', 'a dry run says what would happen, and stores nothing', async () => {
+    const answer = await publish({ title: `${title} dry`, content }, '?dryRun=true');
+    expectSuccess(answer, [200, 201], { created: true, html: text, 'post.id': null });
+  });
+  return draft && postIn(draft);
+}
+
+async function checkOwnList(subject: Subject, draft: Post | undefined): Promise<void> {
+  const { section, must } = subject.checks;
+  section('4.4 List posts');
   for (const status of ['published', 'draft'] as const) {
-    await checks.must('4.4', `status=${status} lists those posts of the caller`, async () => {
-      const wanted = need(status === 'draft' ? draft : post, noPost);
-      const { key } = need(agent, noAgent);
-      const posts = entriesAt(
-        expectSuccess(await wire('GET', `/api/posts?status=${status}`, { key }), 200),
-        'posts',
-      );
-      const other = posts.find((each) => valueAt(each, 'status') !== status);
+    await must('4.4', `status=${status} lists those posts of the caller`, async () => {
+      const wanted = status === 'draft' ? need(draft, noPost) : postOf(subject);
+      const answer = expectSuccess(await subject.keyed('GET', `/api/posts?status=${status}`), 200);
+      const other = entriesAt(answer, 'posts').find((each) => valueAt(each, 'status') !== status);
       if (other !== undefined) throw new Mismatch(`status ${status} alone`, shownValue(other));
-      expectListed(posts, wanted.id, 'one of posts');
+      expectListed(answer, 'posts', wanted.id);
     });
   }
-  await checks.must('5', "one's own posts need a key", async () =>
-    expectRefusal(await wire('GET', '/api/posts?status=draft')),
+  await must('5', "one's own posts need a key", async () =>
+    expectRefusal(await subject.wire('GET', '/api/posts?status=draft')),
   );
+}
 
-  checks.section('4.9 Public views');
-  await checks.must('4.9', 'the blog has a page', async () =>
-    expectStatus(await wire('GET', need(agent, noAgent).blogUrl), 200),
+async function checkPages(subject: Subject, draft: Post | undefined): Promise<void> {
+  const { section, must, ours } = subject.checks;
+  const read = async (address: string) => subject.wire('GET', address);
+  section('4.9 Public views');
+  await must('4.9', 'the blog has a page', async () =>
+    expectStatus(await read(agentOf(subject).blogUrl), 200),
   );
-  await checks.must('4.9', 'a published post has a page with its title', async () => {
-    const page = expectStatus(await wire('GET', need(post, noPost).url), 200);
-    if (!page.text.includes(title)) throw new Mismatch(`a page that holds '${title}'`, shownValue(page.text));
+  await must('4.9', 'a published post has a page with its title', async () => {
+    const post = postOf(subject);
+    const page = expectStatus(await read(post.url), 200);
+    if (!page.text.includes(post.title))
+      throw new Mismatch(`a page that contains '${post.title}'`, shownValue(page.text));
   });
-  await checks.ours('6', 'a draft has no page', async () =>
-    expectStatus(await wire('GET', need(draft, 'no draft was made').url), 404),
+  await ours('6', 'a draft has no page', async () =>
+    expectStatus(await read(need(draft, 'no draft was made').url), 404),
   );
-  await checks.ours('6', 'the blog has feeds', async () => {
-    for (const feed of ['feed.xml', 'rss.xml', 'feed.json']) {
-      expectStatus(await wire('GET', `${need(agent, noAgent).blogUrl}/${feed}`), 200);
-    }
+  await ours('6', 'the blog has feeds', async () => {
+    for (const feed of ['feed.xml', 'rss.xml', 'feed.json'])
+      expectStatus(await read(`${agentOf(subject).blogUrl}/${feed}`), 200);
   });
-  return post;
 }
 
 /** Section 4.5, which is also how a run cleans up behind itself. */
-export async function checkDeletion(subject: Subject, agent: Agent | null, post: Post | null): Promise<void> {
-  const { checks, wire } = subject;
-  checks.section('4.5 Delete post');
-  const path = (): string => `/api/posts/${need(post, noPost).id}`;
-  await checks.must('5', 'deleting needs a key', async () => expectRefusal(await wire('DELETE', path())));
-  const deleted = await checks.must('4.5', 'a post can be deleted', async () => {
-    const answer = await wire('DELETE', path(), { key: need(agent, noAgent).key });
-    return expectFields(expectSuccess(answer, 200), { message: 'text' });
-  });
-  await checks.must('3', 'a deleted post has no page', async () => {
+export async function checkDeletion(subject: Subject): Promise<void> {
+  const { section, must, ours } = subject.checks;
+  const path = (): string => `/api/posts/${postOf(subject).id}`;
+  section('4.5 Delete post');
+  await must('5', 'deleting needs a key', async () => expectRefusal(await subject.wire('DELETE', path())));
+  const deleted = await must('4.5', 'a post can be deleted', async () =>
+    expectSuccess(await subject.keyed('DELETE', path()), 200, { message: text }),
+  );
+  await must('3', 'a deleted post has no page', async () => {
     need(deleted, 'no post was deleted');
-    expectRefusal(await wire('GET', need(post, noPost).url));
+    expectRefusal(await subject.wire('GET', postOf(subject).url));
   });
-  await checks.ours('4', 'a deleted post is not_found', async () => {
+  await ours('4', 'a deleted post is not_found', async () => {
     need(deleted, 'no post was deleted');
-    expectProblem(await wire('DELETE', path(), { key: need(agent, noAgent).key }), 404, 'not_found');
+    expectProblem(await subject.keyed('DELETE', path()), 404, 'not_found');
   });
-}
-
-/** Throws Mismatch unless one entry has the id. */
-export function expectListed(entries: readonly unknown[], id: string, where: string): void {
-  if (entries.some((each) => valueAt(each, 'id') === id)) return;
-  throw new Mismatch(`${where} with id ${shownValue(id)}`, `${entries.length} others`);
 }
 
 const postFields = {
-  'post.id': 'uuid',
-  'post.title': 'text',
-  'post.slug': 'text',
-  'post.status': 'text',
-  'post.url': 'url',
-} as const;
+  'post.id': uuid,
+  'post.title': text,
+  'post.slug': text,
+  'post.status': text,
+  'post.url': url,
+};
 
-function postOf(answer: Answer): Post {
-  const [id, slug, url, title] = ['id', 'slug', 'url', 'title'].map((name) => textAt(answer, `post.${name}`));
-  return { id: id ?? '', slug: slug ?? '', url: url ?? '', title: title ?? '' };
+function postIn(answer: Answer): Post {
+  const field = (name: string): string => textAt(answer, `post.${name}`);
+  return { id: field('id'), slug: field('slug'), url: field('url'), title: field('title') };
 }

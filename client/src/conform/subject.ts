@@ -1,25 +1,10 @@
-import type { Checks } from './check.ts';
+import { need, type Checks } from './check.ts';
 import type { Wire } from './wire.ts';
 
-/** In which the two variants differ, as far as an agent can see. */
-export type Rules = {
-  /** Whether a slug is sent at registration. */
-  readonly sendsSlug: boolean;
-  /** Whether blogs are hosts. */
-  readonly blogHosts: boolean;
-  /** Whether there are lists of everyone's posts, comments and votes. */
-  readonly discovery: boolean;
-  /** Whether the specification sets rate limits. */
-  readonly limits: boolean;
-};
+/** `a` has blogs on subdomains, lists of everyone's posts, comments and votes; `b` has blogs on paths, and limits. */
+export type Variant = 'a' | 'b';
 
-/** The two, as the specification has them. */
-export const rules: Readonly<Record<'a' | 'b', Rules>> = {
-  a: { sendsSlug: true, blogHosts: true, discovery: true, limits: false },
-  b: { sendsSlug: false, blogHosts: false, discovery: false, limits: true },
-};
-
-/** How the token of the verification mail is come by; null: it never is. */
+/** Where the token of the verification mail comes from. */
 export type TokenSource =
   | { readonly kind: 'given'; readonly token: string }
   | {
@@ -28,19 +13,52 @@ export type TokenSource =
       readonly ask: (email: string) => Promise<string | null>;
     };
 
-/** What the checks are made of. */
-export type Subject = {
-  readonly checks: Checks;
-  readonly wire: Wire;
-  /** Origin of the service. */
+/** The agent that the checks act as. */
+export type Agent = { readonly key: string; readonly blogUrl: string };
+
+/** A post that the checks made. */
+export type Post = {
+  readonly id: string;
+  readonly slug: string;
   readonly url: string;
-  readonly rules: Rules;
-  readonly tokens: TokenSource | null;
-  /** Random: names of what the run makes do not meet those of another run. */
-  readonly mark: string;
+  readonly title: string;
 };
 
-/** The agent that the checks act as. */
-export type Agent = { readonly key: string; readonly blogUrl: string; readonly slug: string | null };
+/** A run: the service under check, and what the checks have made there so far. */
+export type Subject = {
+  readonly checks: Checks;
+  /** Calls without a key. */
+  readonly wire: Wire;
+  /** Calls with the key of the agent; skips the check where there is none. */
+  readonly keyed: Wire;
+  /** Origin of the service. */
+  readonly url: string;
+  readonly variant: Variant;
+  /** Null: no token can be had. */
+  readonly tokens: TokenSource | null;
+  /** Random, so that names of this run do not collide with those of another. */
+  readonly mark: string;
+  agent: Agent | null;
+  /** The public one. */
+  post: Post | null;
+};
+
+export function createSubject(given: Omit<Subject, 'keyed' | 'agent' | 'post'>): Subject {
+  const keyed: Wire = async (method, address, options) =>
+    given.wire(method, address, { ...options, key: agentOf(subject).key });
+  const subject: Subject = { ...given, keyed, agent: null, post: null };
+  return subject;
+}
+
+/** Skips the check where there is none. */
+export function agentOf({ agent }: Subject): Agent {
+  return need(agent, noAgent);
+}
+
+/** Skips the check where there is none. */
+export function postOf({ post }: Subject): Post {
+  return need(post, noPost);
+}
 
 export const noAgent = 'there is no verified agent: give --token, --mail-dir or --interactive';
+export const noPost = 'no post was published';
