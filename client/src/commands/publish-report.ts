@@ -5,20 +5,10 @@ import { duration } from '../terminal/format.ts';
 import type { Document } from './documents.ts';
 import type { Outcome, PublisherOptions, Stop } from './publisher.ts';
 
-/** Shows how publishing goes: as lines, on a terminal as one moving line, with --json as a result at the end. */
-export type PublishReport = {
-  done(document: Document, outcome: Outcome): void;
-  readonly waiting: PublisherOptions['onWait'];
-  /** The record of what was published cannot be written. Shown once. */
-  readonly stateLost: (error: unknown) => void;
-  /** Prints the summary, and returns the exit code. */
-  end(stop: Stop | null): number;
-};
-
 const width = 24;
 
-/** Of `total` documents. */
-export function createPublishReport(call: Call, total: number): PublishReport {
+/** Shows how publishing goes: as lines, on a terminal as one moving line, with --json as a result at the end. */
+export function createPublishReport(call: Call, total: number) {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 };
   const results: object[] = [];
   const isDry = call.has('dry-run');
@@ -39,7 +29,7 @@ export function createPublishReport(call: Call, total: number): PublishReport {
   };
 
   return {
-    done({ name }, { kind, post, warnings, failure, isRemembered }) {
+    done({ name }: Document, { kind, post, warnings, failure, isRemembered }: Outcome): void {
       counts[kind]++;
       const isDraft = post?.status === 'draft';
       hasDrafts ||= isDraft;
@@ -53,18 +43,20 @@ export function createPublishReport(call: Call, total: number): PublishReport {
       for (const warning of warnings) say(call.err, `warning: ${file}: ${printable(warning, 500)}`);
       draw(name);
     },
-    waiting(wait) {
+    waiting: ((wait) => {
       if (wait === null) return draw('');
       const time = duration(wait.seconds);
       say(call.err, `${printable(wait.reason, 300)} Waiting ${time}; Ctrl-C stops.`);
       draw(`waiting ${time}`);
-    },
-    stateLost(error) {
+    }) satisfies PublisherOptions['onWait'],
+    /** The record of what was published cannot be written. Shown once. */
+    stateLost: (error: unknown): void => {
       if (isStateLost) return;
       isStateLost = true;
       say(call.err, `The record of what was published cannot be written: ${errorMessage(error)}`);
     },
-    end(stop) {
+    /** Prints the summary, and returns the exit code. */
+    end(stop: Stop | null): number {
       moving?.('');
       const left = total - finished();
       const facts = { total, ...counts, left, stopped: stop?.why ?? null, error: factsOf(stop), results };

@@ -7,42 +7,41 @@ import { writePrivateFile } from './keys.ts';
 /** What was published of one file. */
 export type Published = { readonly hash: string; readonly id: string; readonly status: Status };
 
-/** The record of earlier runs on this machine, so that unchanged files cost no call. */
-export type PublishState = {
-  /** What was published of this file, if it was published as it is now. */
-  unchanged(path: string, hash: string): Published | null;
-  /** Whether any of the files was published before. */
-  knows(paths: readonly string[]): boolean;
-  record(path: string, published: Published): void;
-  /** Writes it if it has changed. Losing it costs calls, never a duplicate: the service knows each post again. */
-  save(): Promise<void>;
-};
+export type PublishState = Awaited<ReturnType<typeof loadPublishState>>;
 
-/** The record for the agent with this id at this service; empty where the file cannot be read. */
-export async function loadPublishState(
-  configDir: string,
-  origin: string,
-  agentId: string,
-): Promise<PublishState> {
+/**
+ * The record of earlier runs on this machine, so that unchanged files cost no call: for the agent with this id at
+ * this service. Empty where the file cannot be read.
+ */
+export async function loadPublishState(configDir: string, origin: string, agentId: string) {
   const name = `published-${sha256(`${origin} ${agentId}`).slice(0, 16)}.json`;
   const files = await readState(join(configDir, name));
   let isChanged = false;
+  let written: Promise<void> = Promise.resolve();
   return {
-    unchanged(path, hash) {
+    /** What was published of this file, if it was published as it is now. */
+    unchanged(path: string, hash: string): Published | null {
       const published = files.get(path);
       return published?.hash === hash ? published : null;
     },
-    knows: (paths) => paths.some((path) => files.has(path)),
-    record(path, published) {
+    /** Whether any of the files was published before. */
+    knows: (paths: readonly string[]): boolean => paths.some((path) => files.has(path)),
+    record(path: string, published: Published): void {
       // A file published to the same post earlier no longer says what the post is.
       for (const [other, { id }] of files) if (id === published.id) files.delete(other);
       files.set(path, published);
       isChanged = true;
     },
-    async save() {
-      if (!isChanged) return;
-      isChanged = false;
-      await writePrivateFile(configDir, name, JSON.stringify(Object.fromEntries(files)));
+    /** Writes it if it has changed. Losing it costs calls, never a duplicate: the service knows each post again. */
+    async save(): Promise<void> {
+      // Also waits for a write that is still in progress: the process may end after the last one.
+      const before = written.catch(() => undefined);
+      if (isChanged) {
+        isChanged = false;
+        const text = JSON.stringify(Object.fromEntries(files));
+        written = before.then(() => writePrivateFile(configDir, name, text));
+      }
+      await written;
     },
   };
 }
