@@ -153,7 +153,7 @@ describe('the code', () => {
     const makers = [
       'server.ts',
       'process/open-context.ts',
-      'cli/commands/migrate-to.ts',
+      'cli/commands/database.ts',
       'platform/log.ts',
       'db/postgres/postgres-start.ts',
     ];
