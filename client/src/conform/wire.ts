@@ -15,7 +15,7 @@ export type Answer = {
   at(path: string): unknown;
 };
 
-export type WireOptions = {
+type WireOptions = {
   readonly key?: string | undefined;
   /** Sent as JSON; a string as it is. */
   readonly body?: unknown;
