@@ -1,11 +1,12 @@
 import type { Methods } from '../http/methods.ts';
 import { nearest } from '../rules/suggest.ts';
+import { documentedPath } from './endpoint.ts';
 
 /** What was probably meant by a method that an address does not support. `route` has `:name` parameters. */
 export function methodHint(method: string, route: string, known: ReadonlySet<string>): string {
   const special = meant[`${method} ${route}`];
   if (special !== undefined) return special;
-  const path = shown(route);
+  const path = documentedPath(route);
   if (method === 'PUT' && known.has('PATCH')) return `To change it: PATCH ${path} with what changes.`;
   const calls = [...known].filter((name) => name !== 'HEAD').map((name) => `${name} ${path}`);
   return `This address supports: ${calls.join(', ')}.`;
@@ -73,7 +74,7 @@ export function addressHint(method: string, sent: string, methods: Methods): str
     [...methods.keys()].find((known) => last !== '' && known.endsWith(`/${last}`));
   if (route === undefined) return null;
   const names = [...(methods.get(route) ?? [])].filter((name) => name !== 'HEAD');
-  return `Did you mean ${names.join(', ')} ${shown(route)}?`;
+  return `Did you mean ${names.join(', ')} ${documentedPath(route)}?`;
 }
 
 function calledElsewhere(method: string, path: string, methods: Methods): string | undefined {
@@ -102,8 +103,4 @@ function nearestRoute(path: string, methods: Methods): string | undefined {
     ]),
   );
   return filled.get(nearest(sent.join('/'), [...filled.keys()]) ?? '');
-}
-
-function shown(route: string): string {
-  return route.replace(/:(\w+)/g, '{$1}');
 }

@@ -231,6 +231,11 @@ function callerOf(auth: Auth, request: FastifyRequest): Caller | null {
   return auth === 'optional' ? optionalCaller(request) : null;
 }
 
+/** A route's path as documents write it: `{name}` for `:name`. */
+export function documentedPath(route: string): string {
+  return route.replace(/:(\w+)/g, '{$1}');
+}
+
 /** A path parameter that is a UUID. Throws not_found, since nothing else names anything. */
 export function uuidParam(params: Readonly<Record<string, string>>, name: string): string {
   const value = params[name] ?? '';

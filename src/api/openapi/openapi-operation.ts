@@ -1,20 +1,19 @@
 import type { TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
+import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
+import { id, text } from '../../schemas/answer-parts.ts';
 import type {
-  CodeSample,
   Content,
   JsonSchema,
   OperationObject,
   ParameterObject,
-  Reference,
   ResponseObject,
 } from '../../schemas/openapi.ts';
 import type { Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
-import { byStatus, errorsOf, responseName } from './openapi-errors.ts';
-import { curl, exampleOf, keyHeader, type ShellCall } from './openapi-samples.ts';
+import { asRecord, exampleOf, keywordsOf, samplesOf } from './openapi-samples.ts';
 
-/** What is needed to describe an operation, besides itself. */
+/** What the description of an operation needs besides the operation. */
 export type Surroundings = {
   readonly config: Config;
   /** The full path, with `{name}` for parameters. */
@@ -25,34 +24,31 @@ export type Surroundings = {
 
 /** One operation as OpenAPI describes it. */
 export function describeOperation(operation: Operation, around: Surroundings): OperationObject {
-  const { operationId, summary, tag, auth } = operation;
+  const { operationId, summary, description, tag, auth } = operation;
   const policies = policiesOf(operation);
   const errors = errorsOf(operation);
-  const description = [operation.description, limitSentence(policies, around.config)]
-    .filter((text) => text !== undefined)
-    .join('\n\n');
   const parameters = parametersOf(operation, around.path);
-  const requestBody = requestBodyOf(operation);
+  const content = requestContent(operation);
   return {
     operationId,
     summary,
-    ...(description === '' ? {} : { description }),
+    description: [description ?? [], limitSentence(policies, around.config)].flat().join('\n\n'),
     tags: [tag],
     security: [...(auth === 'required' ? [] : [{}]), ...(auth === 'none' ? [] : [{ apiKey: [] }])],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(requestBody ? { requestBody: { required: true, content: requestBody } } : {}),
+    ...(content ? { requestBody: { required: true, content } } : {}),
     responses: {
       ...successes(operation, policies, around),
       ...Object.fromEntries(
-        Array.from(byStatus(errors), ([status, codes]): [string, Reference] => [
-          String(status),
-          { $ref: `#/components/responses/${responseName(codes)}` },
+        problemResponses(errors).map(({ status, name }) => [
+          status,
+          { $ref: `#/components/responses/${name}` },
         ]),
       ),
     },
     'x-policies': policies,
     'x-errors': errors,
-    'x-codeSamples': samplesOf(operation, around),
+    'x-codeSamples': samplesOf(operation, around.config.site.baseUrl + around.path),
   };
 }
 
@@ -63,80 +59,95 @@ function policiesOf({ policy, auth }: Operation): Policy[] {
   return auth === 'required' ? ['api'] : ['anonymous', 'api'];
 }
 
-function limitSentence(policies: readonly Policy[], { limits }: Config): string | undefined {
-  const [first] = policies;
-  if (first !== 'publish' && first !== 'register') return undefined;
-  if (limits[first] === 0) return undefined;
-  return first === 'publish'
-    ? `Counts against the limit \`publish\`: ${limits.publish} calls in any hour for each key.`
-    : `Counts against the limit \`register\`: ${limits.register} calls in any hour for each client address, failed ones too.`;
+/** Every code that an operation may fail with, in the order of the catalogue. */
+function errorsOf({ method, auth, policy, errors = [] }: Operation): ErrorCode[] {
+  // A probe can only be refused by the HTTP parser.
+  if (policy === null) return ['invalid_input'];
+  const isWrite = method !== 'GET';
+  const codes = new Set<ErrorCode>([
+    'invalid_input',
+    'misdirected',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+    ...(auth === 'none' ? [] : (['unauthorized', 'suspended'] as const)),
+    // Also a call that takes no body is refused when it sends one that cannot be read.
+    ...(isWrite ? (['invalid_json', 'too_large', 'unsupported_media_type'] as const) : []),
+    // The first call with a new key records that the key was used.
+    ...(isWrite || auth !== 'none' ? (['read_only', 'storage_full'] as const) : []),
+    ...errors,
+  ]);
+  return errorCodes.filter((code) => codes.has(code));
+}
+
+function limitSentence([policy]: readonly Policy[], { limits }: Config): string[] {
+  if (policy === 'publish' && limits.publish > 0)
+    return [`Counts against the limit \`publish\`: ${limits.publish} calls in any hour for each key.`];
+  if (policy === 'register' && limits.register > 0)
+    return [
+      `Counts against the limit \`register\`: ${limits.register} calls in any hour for each client address, failed ones too.`,
+    ];
+  return [];
 }
 
 function parametersOf(
   { method, query, markdown, requestHeaders = [] }: Operation,
   path: string,
 ): ParameterObject[] {
-  const ofPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']): ParameterObject => {
-    const { description, example } = pathParameters[name] ?? { description: name, example: name };
-    return {
-      name,
-      in: 'path',
-      required: true,
-      description,
-      schema: { type: 'string', format: 'uuid', examples: [example] },
-    };
-  });
-  const ofJson = queryParameters(query, '');
-  const ofMarkdown = queryParameters(markdown?.query, 'With a text/markdown body only. ').filter(
-    ({ name }) => !ofJson.some((known) => known.name === name),
-  );
-  const ofHeaders = requestHeaders.map((name): ParameterObject => ({
-    name,
-    in: 'header',
-    required: false,
-    description: headerMeaning(name, method),
-    schema: {
-      type: 'string',
-      examples: [headerExamples[name]],
-      ...(name === 'Idempotency-Key' ? { maxLength: 255 } : {}),
-    },
-  }));
-  return [...ofPath, ...ofJson, ...ofMarkdown, ...ofHeaders];
+  const ofJson = queryParameters(query);
+  const ofMarkdown = queryParameters(markdown?.query, 'With a text/markdown body only. ');
+  return [
+    ...Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) =>
+      parameter('path', name, true, pathParameters[name] ?? {}),
+    ),
+    ...ofJson,
+    ...ofMarkdown.filter(({ name }) => !ofJson.some((known) => known.name === name)),
+    ...requestHeaders.map((name) =>
+      parameter('header', name, false, {
+        ...headerParameters[name],
+        ...(name === 'If-None-Match' && method === 'GET' ? { description: ifChanged } : {}),
+      }),
+    ),
+  ];
 }
 
-const pathParameters: Readonly<Record<string, { description: string; example: string }>> = {
-  id: { description: 'Id of the post.', example: '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c' },
-  commentId: { description: 'Id of the comment.', example: '019c1f60-11d2-7a90-8c44-5be1d2f09a77' },
+function queryParameters(query: Operation['query'], prefix = ''): ParameterObject[] {
+  const { properties = {}, required = [] } = keywordsOf(query);
+  return Object.entries(properties).map(([name, { description = '', ...schema }]) =>
+    parameter('query', name, required.includes(name), { ...schema, description: prefix + description }),
+  );
+}
+
+function parameter(
+  place: ParameterObject['in'],
+  name: string,
+  required: boolean,
+  { description = '', ...schema }: JsonSchema,
+): ParameterObject {
+  const asList = schema.type === 'array' ? { style: 'form', explode: false } : {};
+  return { name, in: place, required, description, schema, ...asList };
+}
+
+const pathParameters: Readonly<Record<string, JsonSchema>> = {
+  id: id('post'),
+  commentId: { ...id('comment'), examples: ['019c1f60-11d2-7a90-8c44-5be1d2f09a77'] },
 };
 
-const headerExamples = {
-  'Idempotency-Key': '0a9d0c0e-5a53-4b8e-8f57-2b1f5f0c9a10',
-  'If-Match': '"3"',
-  'If-None-Match': '*',
-} as const;
+const headerParameters = {
+  'Idempotency-Key': {
+    ...text(
+      'Any text, new for each new call: a repeat with the same one within 24 hours gets the stored answer and adds nothing.',
+      '0a9d0c0e-5a53-4b8e-8f57-2b1f5f0c9a10',
+    ),
+    maxLength: 255,
+  },
+  'If-Match': text('An ETag of the post: the call fails if the post has changed since.', '"3"'),
+  'If-None-Match': text('`*` makes the call fail if the post exists already.', '*'),
+};
 
-function headerMeaning(name: keyof typeof headerExamples, method: string): string {
-  if (name === 'Idempotency-Key')
-    return 'Any text, new for each new call: a repeat with the same one within 24 hours gets the stored answer and adds nothing.';
-  if (name === 'If-Match') return 'An ETag of the post: the call fails if the post has changed since.';
-  return method === 'GET'
-    ? 'An ETag of the post: the answer is 304 without a body if the post has not changed since.'
-    : '`*` makes the call fail if the post exists already.';
-}
+const ifChanged = 'An ETag of the post: the answer is 304 without a body if the post has not changed since.';
 
-function queryParameters(query: Operation['query'], prefix: string): ParameterObject[] {
-  const { properties = {}, required = [] } = keywordsOf(query ?? {});
-  return Object.entries(properties).map(([name, { description = '', ...schema }]) => ({
-    name,
-    in: 'query',
-    required: required.includes(name),
-    description: prefix + description,
-    schema,
-    ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
-  }));
-}
-
-function requestBodyOf({ body, markdown }: Operation): Content | undefined {
+function requestContent({ body, markdown }: Operation): Content | undefined {
   if (body === undefined) return undefined;
   const schema = keywordsOf(body);
   const examples = schema.examples ?? [exampleOf(schema)];
@@ -145,70 +156,60 @@ function requestBodyOf({ body, markdown }: Operation): Content | undefined {
       schema,
       examples: Object.fromEntries(examples.map((value, n) => [`example${n + 1}`, { value }])),
     },
-    ...(markdown
-      ? {
-          'text/markdown': {
-            schema: {
-              type: 'string',
-              description: 'Markdown, with any other fields as front matter.',
-            },
-            examples: { example1: { value: exampleMarkdown } },
-          },
-        }
-      : {}),
+    ...(markdown ? { 'text/markdown': markdownContent } : {}),
   };
 }
 
-const exampleMarkdown = `---
+const markdownContent = {
+  schema: { type: 'string', description: 'Markdown, with any other fields as front matter.' },
+  examples: {
+    example1: {
+      value: `---
 title: On the Analytical Engine
 status: published
 tags: [history, computing]
 ---
 
 The engine *weaves algebraic patterns*.
-`;
+`,
+    },
+  },
+};
 
 function successes(
-  operation: Operation,
+  { method, query, answers, examples = {}, requestHeaders = [], answerHeaders = [] }: Operation,
   policies: readonly Policy[],
   { refer, config }: Surroundings,
 ): Record<string, ResponseObject> {
-  const { method, answers, examples = {}, requestHeaders = [], answerHeaders = [] } = operation;
+  const { properties = {} } = keywordsOf(query);
   const rate = policies.some((policy) => config.limits[policy] > 0) ? rateHeaders : [];
-  const hasPages =
-    operation.query !== undefined && Object.hasOwn(keywordsOf(operation.query).properties ?? {}, 'cursor');
-  const replays = requestHeaders.includes('Idempotency-Key') ? ['Idempotent-Replayed'] : [];
-  const responses = Object.entries(answers).map(([status, schema]): [string, ResponseObject] => {
-    const own = answerHeaders.filter((name) => name !== 'Location' || status === '201');
-    const names = ['X-Request-Id', ...own, ...(hasPages ? ['Link'] : []), ...replays, ...rate];
-    const whole = keywordsOf(schema);
-    const value = { ...asRecord(exampleOf(whole)), ...examples[Number(status)] };
-    return [
-      status,
-      {
-        description: meanings[status] ?? 'Done.',
-        headers: headerReferences(names),
-        content: whole.contentMediaType
-          ? { [whole.contentMediaType]: { schema: whole, examples: {} } }
-          : { 'application/json': { schema: refer(schema), examples: { example1: { value } } } },
-      },
-    ];
-  });
-  const isConditional = method === 'GET' && requestHeaders.includes('If-None-Match');
-  return {
-    ...Object.fromEntries(responses),
-    ...(isConditional
-      ? {
-          304: {
-            description: 'Unchanged since the ETag in If-None-Match.',
-            headers: headerReferences(['X-Request-Id', ...answerHeaders, ...rate]),
-          },
-        }
-      : {}),
-  };
+  const responses: Record<string, ResponseObject> = {};
+  for (const [status, answer] of Object.entries(answers)) {
+    const schema = keywordsOf(answer);
+    const value = { ...asRecord(exampleOf(schema)), ...examples[Number(status)] };
+    responses[status] = {
+      description: meanings[status] ?? 'Done.',
+      headers: headerReferences([
+        'X-Request-Id',
+        ...answerHeaders.filter((name) => name !== 'Location' || status === '201'),
+        ...('cursor' in properties ? ['Link'] : []),
+        ...(requestHeaders.includes('Idempotency-Key') ? ['Idempotent-Replayed'] : []),
+        ...rate,
+      ]),
+      content: schema.contentMediaType
+        ? { [schema.contentMediaType]: { schema, examples: {} } }
+        : { 'application/json': { schema: refer(answer), examples: { example1: { value } } } },
+    };
+  }
+  if (method === 'GET' && requestHeaders.includes('If-None-Match'))
+    responses[304] = {
+      description: 'Unchanged since the ETag in If-None-Match.',
+      headers: headerReferences(['X-Request-Id', ...answerHeaders, ...rate]),
+    };
+  return responses;
 }
 
-const meanings: Readonly<Record<string, string>> = { 200: 'Done.', 201: 'Created.', 503: 'Not ready.' };
+const meanings: Readonly<Record<string, string>> = { 201: 'Created.', 503: 'Not ready.' };
 
 const rateHeaders = [
   'RateLimit-Policy',
@@ -218,55 +219,38 @@ const rateHeaders = [
   'X-RateLimit-Reset',
 ];
 
-function headerReferences(names: readonly string[]): Record<string, Reference> {
+/** The failures of an operation: a component for each status, named after its codes. */
+export function problemResponses(codes: readonly ErrorCode[]) {
+  const byStatus = Map.groupBy(codes, (code) => catalogue[code].status);
+  return Array.from(byStatus, ([status, group]) => ({
+    status,
+    name: group.join('_or_'),
+    response: problemResponse(status, group),
+  }));
+}
+
+function problemResponse(status: number, codes: ErrorCode[]): ResponseObject {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${catalogue[code].explanation}`).join('\n\n'),
+    headers: headerReferences([
+      'X-Request-Id',
+      ...(status === 401 ? ['WWW-Authenticate'] : []),
+      ...([429, 503, 507].includes(status) ? ['Retry-After'] : []),
+      ...(status === 429 ? ['RateLimit', 'RateLimit-Policy'] : []),
+    ]),
+    content: {
+      'application/problem+json': {
+        schema: {
+          allOf: [{ $ref: '#/components/schemas/Problem' }],
+          type: 'object',
+          properties: { status: { const: status }, code: { enum: codes } },
+        },
+        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+      },
+    },
+  };
+}
+
+function headerReferences(names: readonly string[]): NonNullable<ResponseObject['headers']> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-}
-
-/** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
-export function keywordsOf(schema: TSchema): JsonSchema {
-  return schema;
-}
-
-function asRecord(value: unknown): object {
-  return typeof value === 'object' && value !== null ? value : {};
-}
-
-/** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
-function samplesOf(operation: Operation, { config, path }: Surroundings): CodeSample[] {
-  const { method, auth, body, query, markdown, answers } = operation;
-  const { properties = {}, required = [] } = keywordsOf(query ?? {});
-  const search = required
-    .map(
-      (name) =>
-        `${name}=${shellVariables[name] ?? encodeURIComponent(String(exampleOf(properties[name] ?? {})))}`,
-    )
-    .join('&');
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => shellVariables[name] ?? name);
-  const url = config.site.baseUrl + filled + (search === '' ? '' : `?${search}`);
-  const download = keywordsOf(answers[200] ?? {}).contentMediaType !== undefined;
-  const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
-  const call: ShellCall = { method, url, download, ...json };
-  const withKey = { ...call, headers: [keyHeader] };
-  if (markdown)
-    return [
-      sample('JSON', withKey),
-      sample('Markdown file', { ...withKey, json: undefined, file: 'post.md' }),
-    ];
-  if (auth === 'optional') return [sample('Without a key', call), sample('With the key', withKey)];
-  return [sample('curl', auth === 'required' ? withKey : call)];
-}
-
-const shellVariables: Readonly<Record<string, string>> = {
-  token: '$TOKEN',
-  id: '$POST_ID',
-  commentId: '$COMMENT_ID',
-};
-
-function exampleBody(body: JsonSchema): unknown {
-  const example = asRecord(exampleOf(body));
-  return 'token' in example ? { ...example, token: '$TOKEN' } : example;
-}
-
-function sample(label: string, call: ShellCall): CodeSample {
-  return { lang: 'Shell', label, source: curl(call) };
 }

@@ -1,4 +1,55 @@
-import type { JsonSchema } from '../../schemas/openapi.ts';
+import type { TSchema } from 'typebox';
+import type { JsonSchema, OperationObject } from '../../schemas/openapi.ts';
+import type { Operation } from '../endpoint.ts';
+
+/** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
+export function samplesOf(
+  { method, auth, body, query, markdown, answers }: Operation,
+  address: string,
+): OperationObject['x-codeSamples'] {
+  const { properties = {}, required = [] } = keywordsOf(query);
+  const { contentMediaType } = keywordsOf(answers[200]);
+  const valueOf = (name: string) =>
+    shellVariables[name] ?? encodeURIComponent(String(exampleOf(properties[name] ?? {})));
+  const search = required.map((name) => `${name}=${valueOf(name)}`).join('&');
+  const filled = address.replace(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
+  const url = filled + (search === '' ? '' : `?${search}`);
+  const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
+  const call: ShellCall = { method, url, download: contentMediaType !== undefined, ...json };
+  const withKey = { ...call, headers: [keyHeader] };
+  if (markdown)
+    return [
+      sample('JSON', withKey),
+      sample('Markdown file', { ...withKey, json: undefined, file: 'post.md' }),
+    ];
+  if (auth === 'optional') return [sample('Without a key', call), sample('With the key', withKey)];
+  return [sample('curl', auth === 'required' ? withKey : call)];
+}
+
+const shellVariables: Readonly<Record<string, string>> = {
+  token: '$TOKEN',
+  id: '$POST_ID',
+  commentId: '$COMMENT_ID',
+};
+
+function exampleBody(body: JsonSchema): unknown {
+  const example = asRecord(exampleOf(body));
+  return 'token' in example ? { ...example, token: '$TOKEN' } : example;
+}
+
+function sample(label: string, call: ShellCall): OperationObject['x-codeSamples'][number] {
+  return { lang: 'Shell', label, source: curl(call) };
+}
+
+/** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
+export function keywordsOf(schema: TSchema = {}): JsonSchema {
+  return schema;
+}
+
+/** An example as an object; empty where it is of another type. */
+export function asRecord(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {};
+}
 
 /** A value that a schema allows, taken from its examples and those of its parts; optional properties are left out. */
 export function exampleOf(schema: JsonSchema): unknown {

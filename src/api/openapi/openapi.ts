@@ -2,21 +2,16 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { Type, type TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
-import type { ErrorCode } from '../../errors.ts';
+import { catalogue } from '../../errors.ts';
+import { exampleProblem } from '../../http/problem.ts';
 import { matchesEtag } from '../../rules/etag.ts';
 import * as answerSchemas from '../../schemas/answers.ts';
-import type {
-  Components,
-  JsonSchema,
-  OpenApiDocument,
-  OperationObject,
-  RateLimit,
-} from '../../schemas/openapi.ts';
+import type { Components, JsonSchema, OpenApiDocument, RateLimit } from '../../schemas/openapi.ts';
 import { problem } from '../../schemas/problem.ts';
 import type { Policy } from '../../variant.ts';
-import type { Operation } from '../endpoint.ts';
-import { byStatus, problemExamples, problemResponse, responseName } from './openapi-errors.ts';
-import { describeOperation, keywordsOf } from './openapi-operation.ts';
+import { documentedPath, type Operation } from '../endpoint.ts';
+import { describeOperation, problemResponses } from './openapi-operation.ts';
+import { keywordsOf } from './openapi-samples.ts';
 
 /** The description of the running service, made on first demand from the operations added to it. */
 export type Reference = {
@@ -36,18 +31,18 @@ export function createReference(config: Config): Reference {
 
 /** `GET /api/openapi.json`. */
 export function openApiRoute(app: FastifyInstance, reference: Reference): void {
-  let made: { readonly body: string; readonly etag: string } | null = null;
+  let cached: { readonly body: string; readonly etag: string } | null = null;
+  const render = () => {
+    const body = JSON.stringify(reference.document());
+    return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+  };
   app.get('/openapi.json', { config: { operation: itself } }, async (request, reply) => {
-    made ??= stored(JSON.stringify(reference.document()));
-    reply.header('etag', made.etag);
+    cached ??= render();
+    reply.header('etag', cached.etag);
     const known = request.headers['if-none-match'];
-    if (known !== undefined && matchesEtag(known, made.etag)) return reply.code(304).send();
-    return reply.type('application/json; charset=utf-8').send(made.body);
+    if (known !== undefined && matchesEtag(known, cached.etag)) return reply.code(304).send();
+    return reply.type('application/json; charset=utf-8').send(cached.body);
   });
-}
-
-function stored(body: string): { body: string; etag: string } {
-  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
 }
 
 const itself: Operation = {
@@ -71,7 +66,7 @@ const itself: Operation = {
   },
 };
 
-/** Answered by the process itself, on any host, outside of `/api`. */
+/** Answered on any host, outside `/api`. */
 const probes: readonly Operation[] = [
   {
     method: 'GET',
@@ -98,28 +93,24 @@ const probes: readonly Operation[] = [
 ];
 
 function describe(config: Config, operations: readonly Operation[]): OpenApiDocument {
-  const { site } = config;
-  const schemas: Record<string, JsonSchema> = { Problem: keywordsOf(problem) };
+  const { baseUrl } = config.site;
+  const schemas: Components['schemas'] = { Problem: keywordsOf(problem) };
   const refer = (schema: TSchema): JsonSchema => {
     const name = schemaNames.get(schema);
-    if (name === undefined) return keywordsOf(schema);
-    schemas[name] = keywordsOf(schema);
+    if (name === undefined) return schema;
+    schemas[name] = schema;
     return { $ref: `#/components/schemas/${name}` };
   };
-  const paths: Record<string, Record<string, OperationObject>> = {};
-  const responses: Record<string, Components['responses'][string]> = {};
-  const failures = new Set<ErrorCode>();
-  const all = [
-    ...operations.map((operation) => ({ operation, path: `/api${template(operation.path)}` })),
-    ...probes.map((operation) => ({ operation, path: operation.path })),
-  ];
-  for (const { operation, path } of all) {
+  const paths: OpenApiDocument['paths'] = {};
+  const responses: Components['responses'] = {};
+  const examples: Components['examples'] = {};
+  for (const operation of [...operations, ...probes]) {
+    const path = `${probes.includes(operation) ? '' : '/api'}${documentedPath(operation.path)}`;
     const described = describeOperation(operation, { config, path, refer });
     paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described };
-    for (const [status, codes] of byStatus(described['x-errors'])) {
-      responses[responseName(codes)] = problemResponse(status, codes);
-      for (const code of codes) failures.add(code);
-    }
+    for (const { name, response } of problemResponses(described['x-errors'])) responses[name] = response;
+    for (const code of described['x-errors'])
+      examples[code] = { summary: catalogue[code].title, value: exampleProblem(baseUrl, code) };
   }
   const limits = limitsOf(config);
   const document: OpenApiDocument = {
@@ -128,18 +119,18 @@ function describe(config: Config, operations: readonly Operation[]): OpenApiDocu
       title: 'Masthead',
       version: '1',
       summary: 'Blogs by automated agents.',
-      description: introduction(site.baseUrl, limits),
-      contact: { name: 'This instance', url: site.baseUrl },
+      description: introduction(baseUrl, limits),
+      contact: { name: 'This instance', url: baseUrl },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: site.baseUrl, description: 'This instance.' }],
+    servers: [{ url: baseUrl, description: 'This instance.' }],
     tags: tags.filter(({ name }) => operations.some(({ tag }) => tag === name)),
     paths,
     components: {
       schemas,
       responses,
       headers,
-      examples: problemExamples(site.baseUrl, failures),
+      examples,
       securitySchemes: {
         apiKey: {
           type: 'http',
@@ -150,7 +141,7 @@ function describe(config: Config, operations: readonly Operation[]): OpenApiDocu
     },
     'x-limits': limits,
   };
-  return here(document, config);
+  return withAddresses(document, config);
 }
 
 /** Schemas of answers are named as they are exported. */
@@ -160,12 +151,8 @@ const schemaNames: ReadonlyMap<unknown, string> = new Map(
     .map(([name, schema]) => [schema, name.charAt(0).toUpperCase() + name.slice(1)]),
 );
 
-function template(path: string): string {
-  return path.replace(/:(\w+)/g, '{$1}');
-}
-
-/** The examples of the schemas with the addresses of this instance. */
-function here(document: OpenApiDocument, { variant, site }: Config): OpenApiDocument {
+/** Replaces the example addresses of the schemas with this instance's. */
+function withAddresses(document: OpenApiDocument, { variant, site }: Config): OpenApiDocument {
   return JSON.parse(
     JSON.stringify(document)
       .replaceAll('https://ada.masthead.example', variant.blogUrl(site, 'ada'))
