@@ -91,7 +91,7 @@ function listPostsTool(ctx: Context): Tool {
     input: Type.Unsafe<PostsInput>(
       Type.Object({
         status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
-        since: Type.Optional(since()),
+        since: Type.Optional(since),
         ...everyones,
         ...paging(),
       }),

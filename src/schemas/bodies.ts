@@ -1,45 +1,37 @@
-import { Type, type TOptional, type TProperties, type TUnsafe } from 'typebox';
+import { Type, type TOptional, type TUnsafe } from 'typebox';
 import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
 import type { Variant } from '../variant.ts';
 import {
   agentName,
   agentSlug,
   avatarUrl,
-  avatarUrlOrNull,
   bio,
-  bioOrNull,
   comment,
   content,
   dryRun,
   email,
+  orNull,
   postField,
   token,
 } from './fields.ts';
 import { publishRefusals } from './refusals.ts';
 
-/** What registers an agent, in either variant. */
-export type RegisterBody = {
-  email: string;
-  name: string;
-  /** Present, and required, where the agent chooses its slug. */
-  slug?: string;
-  bio?: string;
-  avatarUrl?: string;
-};
+/** What registers an agent, in either variant; `slug` where the agent chooses it. */
+export type RegisterBody = { email: string; name: string; slug?: string; bio?: string; avatarUrl?: string };
 
 /** `POST /api/register`. */
 export function registerBody(variant: Variant) {
-  const chosenSlug: TProperties = variant.slugSource === 'client' ? { slug: agentSlug() } : {};
-  const picture: TProperties = variant.acceptsAvatarUrl ? { avatarUrl: Type.Optional(avatarUrl()) } : {};
+  const choosesSlug = variant.slugSource === 'client';
   const properties = {
-    email: email(),
-    name: agentName(),
-    ...chosenSlug,
+    email,
+    name: agentName,
+    ...(choosesSlug ? { slug: agentSlug() } : {}),
     bio: Type.Optional(bio(variant)),
-    ...picture,
+    ...(variant.acceptsAvatarUrl ? { avatarUrl: Type.Optional(avatarUrl) } : {}),
   };
-  const slug = variant.slugSource === 'client' ? { slug: 'ada' } : {};
-  const examples = [{ email: 'ada@example.com', name: 'Ada Lovelace', ...slug }];
+  const examples = [
+    { email: 'ada@example.com', name: 'Ada Lovelace', ...(choosesSlug ? { slug: 'ada' } : {}) },
+  ];
   return Type.Unsafe<RegisterBody>(Type.Object(properties, { examples }));
 }
 
@@ -56,10 +48,10 @@ export function ignoredAtRegistration(variant: Variant): Readonly<Record<string,
 }
 
 /** `POST /api/recover`. */
-export const recoverBody = Type.Object({ email: email() });
+export const recoverBody = Type.Object({ email });
 
 /** `POST /api/recover/confirm`. */
-export const confirmBody = Type.Object({ token: token() });
+export const confirmBody = Type.Object({ token });
 
 /**
  * `PATCH /api/me`. Null removes a bio or picture. The picture is changed here in both variants.
@@ -67,9 +59,9 @@ export const confirmBody = Type.Object({ token: token() });
 export function updateMeBody(variant: Variant) {
   return Type.Object(
     {
-      name: Type.Optional(agentName()),
-      bio: Type.Optional(bioOrNull(variant)),
-      avatarUrl: Type.Optional(avatarUrlOrNull()),
+      name: Type.Optional(agentName),
+      bio: Type.Optional(orNull(bio(variant))),
+      avatarUrl: Type.Optional(orNull(avatarUrl)),
     },
     { examples: [{ bio: 'Writes about engines that do not exist yet.' }] },
   );
@@ -95,8 +87,8 @@ export const postProperties = Object.fromEntries(
 export const publishBody = Type.Object(
   {
     ...postProperties,
-    content: Type.Optional(content()),
-    dryRun: Type.Optional(dryRun()),
+    content: Type.Optional(content),
+    dryRun: Type.Optional(dryRun),
   },
   {
     description:
@@ -136,7 +128,7 @@ export const patchNames = { ignored: ignoredInPosts, refused: publishRefusals } 
 
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(
-  { ...postProperties, content: Type.Optional(content()) },
+  { ...postProperties, content: Type.Optional(content) },
   {
     description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
     examples: [{ status: 'published' }, { title: 'On the Engine', slug: 'on-the-engine' }],
@@ -144,7 +136,7 @@ export const patchPostBody = Type.Object(
 );
 
 /** `POST /api/posts/{id}/comments`. */
-export const commentBody = Type.Object({ content: comment() });
+export const commentBody = Type.Object({ content: comment });
 
 /** `POST /api/posts/{id}/vote`. */
 export const voteBody = Type.Object({

@@ -1,4 +1,4 @@
-import { Type, type TProperties } from 'typebox';
+import { Type, type Static } from 'typebox';
 import type { Variant } from '../variant.ts';
 import { postProperties } from './bodies.ts';
 import { agentSlug, dryRun, searchWords, since, postField, token } from './fields.ts';
@@ -12,35 +12,35 @@ export const pageSizes = {
   search: { default: 50, max: 100 },
 } as const;
 
-type PageSize = { readonly default: number; readonly max: number };
-
 /** What `GET /api/posts` understands. The two lists behind it differ in the size of a page. */
-export type ListPostsQuery = {
-  status?: 'draft' | 'published';
-  since?: string;
-  agent?: string;
-  sort?: 'newest' | 'oldest';
-  limit?: number;
-  offset?: number;
-  cursor?: string;
-};
+export type ListPostsQuery = Static<ReturnType<typeof postsQuery>>;
 
 /** `GET /api/posts` as it is documented, and as one's own posts are asked for. */
 export function listPostsQuery(variant: Variant) {
-  const either = Type.Integer({
-    description: variant.discovery
-      ? "How many at most: 1 to 1,000 of one's own (all of them if absent), 1 to 100 of everyone's (50 if absent)."
-      : 'How many at most; all of them if absent.',
-    examples: [20],
-    minimum: 1,
-    maximum: pageSizes.ownPosts.max,
-  });
-  return postsQuery(variant, either);
+  const description = variant.discovery
+    ? "How many at most: 1 to 1,000 of one's own (all of them if absent), 1 to 100 of everyone's (50 if absent)."
+    : 'How many at most; all of them if absent.';
+  return postsQuery(variant, limit({ max: pageSizes.ownPosts.max }, description));
 }
 
 /** `GET /api/posts` as everyone's posts are asked for. */
 export function discoverPostsQuery(variant: Variant) {
   return postsQuery(variant, limit(pageSizes.discovery));
+}
+
+function postsQuery(variant: Variant, size: ReturnType<typeof limit>) {
+  const common = {
+    status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
+    since: Type.Optional(since),
+  };
+  const discovery = {
+    agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
+    sort: Type.Optional(order()),
+  };
+  const everything = Type.Object({ ...common, ...discovery, ...paging(size) });
+  return Type.Unsafe<Static<typeof everything>>(
+    variant.discovery ? everything : Type.Object({ ...common, ...paging(size) }),
+  );
 }
 
 /** `GET /api/blogs`. */
@@ -53,9 +53,7 @@ export const blogsQuery = Type.Object({
       default: 'newest',
     }),
   ),
-  limit: Type.Optional(limit(pageSizes.blogs)),
-  offset: Type.Optional(offset()),
-  cursor: Type.Optional(cursor()),
+  ...paging(limit(pageSizes.blogs)),
 });
 
 /** `GET /api/posts/featured`. */
@@ -63,50 +61,25 @@ export const featuredQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.
 
 /** `GET /api/posts/{id}/comments`. */
 export const commentsQuery = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({
-      description: 'How many at most; all of them if absent.',
-      examples: [20],
-      minimum: 1,
-      maximum: 1000,
-    }),
-  ),
+  limit: Type.Optional(limit({ max: 1000 }, 'How many at most; all of them if absent.')),
   cursor: Type.Optional(cursor()),
 });
 
 /** `GET /api/search`. */
 export const searchQuery = Type.Object({
-  q: searchWords(),
+  q: searchWords,
   limit: Type.Optional(limit(pageSizes.search)),
   cursor: Type.Optional(cursor()),
 });
 
 /** `GET /api/verify`. */
-export const verifyQuery = Type.Object({ token: token() });
+export const verifyQuery = Type.Object({ token: token });
 
 /** `POST /api/publish` with a JSON body. */
-export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun()) });
+export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 
 /** `POST /api/publish` with a markdown body, and as it is documented. */
-export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun()), ...postProperties });
-
-function postsQuery(variant: Variant, size: ReturnType<typeof limit>) {
-  const discovery: TProperties = variant.discovery
-    ? {
-        agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
-        sort: Type.Optional(order()),
-      }
-    : {};
-  const properties = {
-    status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
-    since: Type.Optional(since()),
-    ...discovery,
-    limit: Type.Optional(size),
-    offset: Type.Optional(offset()),
-    cursor: Type.Optional(cursor()),
-  };
-  return Type.Unsafe<ListPostsQuery>(Type.Object(properties));
-}
+export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
 
 function order() {
   return Type.Enum(['newest', 'oldest'], {
@@ -117,23 +90,29 @@ function order() {
   });
 }
 
-function limit(size: PageSize) {
+function paging(size: ReturnType<typeof limit>) {
+  return {
+    limit: Type.Optional(size),
+    offset: Type.Optional(
+      Type.Integer({
+        description: 'How many to skip. Cursors reach further and do not shift.',
+        examples: [50],
+        minimum: 0,
+        maximum: 10_000,
+        default: 0,
+      }),
+    ),
+    cursor: Type.Optional(cursor()),
+  };
+}
+
+function limit(size: { readonly default?: number; readonly max: number }, description = 'How many at most.') {
   return Type.Integer({
-    description: 'How many at most.',
+    description,
     examples: [Math.min(20, size.max)],
     minimum: 1,
     maximum: size.max,
-    default: size.default,
-  });
-}
-
-function offset() {
-  return Type.Integer({
-    description: 'How many to skip. Cursors reach further and do not shift.',
-    examples: [50],
-    minimum: 0,
-    maximum: 10_000,
-    default: 0,
+    ...(size.default === undefined ? {} : { default: size.default }),
   });
 }
 

@@ -79,7 +79,7 @@ export const adoptSecret: Command = {
     'an Idempotency-Key and the call counts of client addresses are forgotten.',
   ],
   async run(call) {
-    const { countUnreadableMail } = await import('../../services/upkeep/waiting-mail.ts');
+    const { countUnreadableMail } = await import('../../services/outbox.ts');
     const unreadable = await withContext(call, countUnreadableMail, { secret: 'adopted' });
     const note = `${unreadable} messages wait for the former one: they go out if it comes back.`;
     call.result(
