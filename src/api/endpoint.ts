@@ -5,7 +5,7 @@ import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
-import { dryRunRefusals } from '../schemas/refusals.ts';
+import { dryRunRefusals } from '../schemas/bodies.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';

@@ -8,7 +8,7 @@ import type { Ticket } from '../db/write.ts';
 import { AppError, catalogue } from '../errors.ts';
 import { mcpKeyHint } from '../rules/agent-setup.ts';
 import { publicFields } from '../http/problem.ts';
-import { dryRunRefusals } from '../schemas/refusals.ts';
+import { dryRunRefusals } from '../schemas/bodies.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Policy } from '../variant.ts';

@@ -14,7 +14,7 @@ import {
   postField,
   token,
 } from './fields.ts';
-import { publishRefusals } from './refusals.ts';
+import type { Refusal } from './validate.ts';
 
 /** What registers an agent, in either variant; `slug` where the agent chooses it. */
 export type RegisterBody = { email: string; name: string; slug?: string; bio?: string; avatarUrl?: string };
@@ -105,26 +105,71 @@ export const publishBody = Type.Object(
   },
 );
 
-const noScheduling = (name: string) =>
-  `there is no scheduling: the time of publication is set by the service, and '${name}' was ignored`;
-
 /** What a post cannot be given, with the warning that says so. */
 const ignoredInPosts = Object.fromEntries(
-  ['publishedAt', 'published_at', 'date'].map((name) => [name, noScheduling(name)]),
+  ['publishedAt', 'published_at', 'date'].map((name) => [
+    name,
+    `there is no scheduling: the time of publication is set by the service, and '${name}' was ignored`,
+  ]),
 );
 
-/** Names that publishing takes notice of beside its own. A dry run by another name must not publish. */
+const toKeepBack =
+  "is not a field, and nothing was stored; to keep the post from the public, send 'status': 'draft'";
+
+/** Other names by which an author says "not" or "not yet", of calls that may publish. */
+const publishRefusals = {
+  ...contradicting(
+    ['preview', 'simulate', 'validate', 'validateOnly', 'validate_only'],
+    (value) => !isNo(value),
+    "is not a field, and nothing was stored; to see what would happen, send 'dryRun': true",
+  ),
+  ...contradicting(['draft', 'isDraft', 'is_draft', 'private'], (value) => !isNo(value), toKeepBack),
+  ...contradicting(['published', 'isPublished', 'is_published', 'publish', 'public'], isNo, toKeepBack),
+  ...contradicting(
+    ['publishAt', 'publish_at', 'scheduledAt', 'scheduled_at'],
+    () => true,
+    'is not a field, and nothing was stored: there is no scheduling; leave it out, and publish when it is time',
+  ),
+};
+
+/** Refuses a value that means "do not publish", but only beside the status `published`, which it contradicts. */
+function contradicting(
+  names: readonly string[],
+  isMeant: (value: unknown) => boolean,
+  message: string,
+): Readonly<Record<string, Refusal>> {
+  const refusal: Refusal = (value, { status }) => (status === 'published' && isMeant(value) ? message : null);
+  return Object.fromEntries(names.map((name) => [name, refusal]));
+}
+
+/** Whether a value says no, as JSON or as text. */
+function isNo(value: unknown): boolean {
+  return typeof value === 'string' ? /^(?:false|no|0|)$/i.test(value) : !value;
+}
+
+const dryRunSpellings = { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' };
+
+/** Names that publishing recognises besides its own. A dry run by another name must not publish. */
 export const publishNames = {
   ignored: {
     ...ignoredInPosts,
     id: "field 'id' ignored: publishing finds a post by its slug, or its title; PATCH /api/posts/{id} finds it by id",
   },
   refused: publishRefusals,
-  spellings: { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' },
+  spellings: dryRunSpellings,
 } as const;
 
-/** Names that a change by id takes notice of beside its own. */
+/** Names that a change by id recognises besides its own. */
 export const patchNames = { ignored: ignoredInPosts, refused: publishRefusals } as const;
+
+/** For every call that changes something and has no dry run: a caller that asks for one wants nothing done. */
+export const dryRunRefusals: Readonly<Record<string, Refusal>> = Object.fromEntries(
+  ['dryRun', ...Object.keys(dryRunSpellings)].map((name) => [
+    name,
+    () =>
+      'asks for a dry run, which this call does not have, so nothing was done; POST /api/publish has one, also for a post that exists',
+  ]),
+);
 
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(

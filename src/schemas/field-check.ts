@@ -2,23 +2,25 @@ import { Type, type TSchema } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
 import { apiKeyCandidates, codePoints, printable, trimText } from '../rules/text.ts';
+import type { JsonSchema } from './openapi.ts';
 
-/** One property of an object schema, ready to check values with. */
-export type Field = {
+/** One property of an object schema, compiled. */
+type Field = {
   readonly required: boolean;
-  /** The fault of a required field that is missing. */
+  /** The message where a required field is missing. */
   readonly missing: string;
-  /** The value as it will be stored: trimmed, or read from text. What cannot be read stays as it is. */
+  /** The value as it will be stored: trimmed, or parsed from text. What cannot be parsed stays as it is. */
   readonly take: (given: unknown) => unknown;
-  /** What is wrong with a taken value. */
+  /** The faults of a taken value. */
   readonly faults: (value: unknown, name: string) => readonly FieldFault[];
 };
 
-export type FieldOptions = { readonly required: boolean; readonly coerce: boolean };
-
-/** Reads the schema of a property once. Throws if a keyword would go unchecked. */
-export function fieldOf(schema: TSchema, { required, coerce }: FieldOptions): Field {
-  const keywords = understood(schema);
+/** Compiles the schema of a property. Throws if a keyword would go unchecked. */
+export function fieldOf(
+  schema: TSchema,
+  { required, coerce }: { readonly required: boolean; readonly coerce: boolean },
+): Field {
+  const keywords = requireReadable(schema);
   const [type, ...otherTypes] = [keywords.type ?? []].flat();
   const nullable = otherTypes.includes('null');
   const refinements = Type.IsRefine(schema) ? schema['~refine'] : [];
@@ -36,7 +38,7 @@ export function fieldOf(schema: TSchema, { required, coerce }: FieldOptions): Fi
 
   return {
     required,
-    missing: missingFault(keywords),
+    missing: keywords.enum === undefined ? 'is required' : `is required: ${listed(keywords.enum)}`,
     take: takeOf(type, keywords, coerce, item),
     faults: (value, field) => {
       if (value === null && nullable) return [];
@@ -55,32 +57,14 @@ export function nameOfType(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** The part of JSON Schema that is read here. */
-type Keywords = {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly (string | number)[];
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly maxItems?: number;
-  readonly items?: TSchema;
-  readonly pattern?: string;
-  readonly contentMediaType?: string;
-  readonly examples?: readonly unknown[];
-};
-
 const keywordsRead = ['type', 'enum', 'minLength', 'maxLength', 'minimum', 'maximum', 'maxItems', 'items'];
 const keywordsOfDocuments = ['description', 'examples', 'default', 'writeOnly', 'contentMediaType'];
-/** These stand beside a refinement that says the same in words; one with a pattern judges the length too. */
+/** These stand beside a refinement that says the same in words. */
 const keywordsRefined = ['pattern', 'format'];
 
-function understood(schema: TSchema): Keywords {
-  const allowed = [
-    ...keywordsRead,
-    ...keywordsOfDocuments,
-    ...(Type.IsRefine(schema) ? keywordsRefined : []),
-  ];
+function requireReadable(schema: TSchema): JsonSchema {
+  const refined = Type.IsRefine(schema) ? keywordsRefined : [];
+  const allowed = [...keywordsRead, ...keywordsOfDocuments, ...refined];
   const foreign = Object.keys(schema).find((keyword) => !allowed.includes(keyword));
   if (foreign !== undefined) throw new Error(`no check reads the schema keyword '${foreign}'`);
   return schema;
@@ -88,12 +72,12 @@ function understood(schema: TSchema): Keywords {
 
 function takeOf(
   type: string | undefined,
-  keywords: Keywords,
+  keywords: JsonSchema,
   coerce: boolean,
   item: Field | null,
 ): Field['take'] {
   if (type === 'string') {
-    // A text with a media type of its own is left as it is: its white space means something.
+    // A text with a media type of its own is not trimmed: its white space is significant.
     if (keywords.contentMediaType !== undefined) return (given) => given;
     return (given) => (typeof given === 'string' ? trimText(given) : given);
   }
@@ -123,10 +107,6 @@ function booleanFrom(given: unknown): unknown {
   return given === 'true' || given === 'false' ? given === 'true' : given;
 }
 
-function missingFault({ enum: choices }: Keywords): string {
-  return choices === undefined ? 'is required' : `is required: ${listed(choices)}`;
-}
-
 function listed(choices: readonly (string | number)[]): string {
   const names = choices.map((choice) => (typeof choice === 'string' ? `'${choice}'` : `${choice}`));
   return `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
@@ -134,7 +114,7 @@ function listed(choices: readonly (string | number)[]): string {
 
 type KindFault = (value: unknown) => string | null;
 
-function kindFaultOf(type: string | undefined, keywords: Keywords, coerce: boolean): KindFault {
+function kindFaultOf(type: string | undefined, keywords: JsonSchema, coerce: boolean): KindFault {
   if (keywords.enum !== undefined) return choiceFault(keywords.enum, coerce);
   if (type === 'string') return textFault(keywords);
   if (type === 'integer') return integerFault(keywords, coerce);
@@ -143,9 +123,13 @@ function kindFaultOf(type: string | undefined, keywords: Keywords, coerce: boole
   throw new Error(`no check reads the schema type '${type}'`);
 }
 
-function textFault({ pattern, ...keywords }: Keywords): KindFault {
+function textFault({ pattern, ...keywords }: JsonSchema): KindFault {
+  // A refinement with a pattern judges the length too.
   const { minLength = 0, maxLength = Infinity } = pattern === undefined ? keywords : {};
-  const range = rangeOf(minLength, maxLength);
+  const range =
+    maxLength === Infinity
+      ? `at least ${minLength} ${minLength === 1 ? 'character' : 'characters'}`
+      : `${minLength === 0 ? 'at most' : `${minLength} to`} ${maxLength} characters`;
   return (value) => {
     // Texts are never quoted in a message: they may be addresses, tokens or keys.
     if (typeof value !== 'string') return `must be a string, not ${nameOfType(value)}`;
@@ -155,11 +139,6 @@ function textFault({ pattern, ...keywords }: Keywords): KindFault {
     if (length >= minLength && length <= maxLength) return null;
     return `must be ${range}, is ${length === 0 ? 'empty' : length}`;
   };
-}
-
-function rangeOf(least: number, most: number): string {
-  if (most === Infinity) return `at least ${least} ${least === 1 ? 'character' : 'characters'}`;
-  return `${least === 0 ? 'at most' : `${least} to`} ${most} characters`;
 }
 
 function choiceFault(choices: readonly (string | number)[], coerce: boolean): KindFault {
@@ -173,7 +152,7 @@ function choiceFault(choices: readonly (string | number)[], coerce: boolean): Ki
   };
 }
 
-function integerFault({ minimum = -Infinity, maximum = Infinity }: Keywords, coerce: boolean): KindFault {
+function integerFault({ minimum = -Infinity, maximum = Infinity }: JsonSchema, coerce: boolean): KindFault {
   const allowed = `must be an integer from ${minimum} to ${maximum}`;
   return (value) => {
     if (!Number.isInteger(value)) return `${allowed}, not ${shown(value, coerce)}`;
@@ -186,7 +165,7 @@ function booleanFault(value: unknown, coerce: boolean): string | null {
   return typeof value === 'boolean' ? null : `must be true or false, not ${shown(value, coerce)}`;
 }
 
-function listFault({ maxItems = Infinity, examples = [] }: Keywords): KindFault {
+function listFault({ maxItems = Infinity, examples = [] }: JsonSchema): KindFault {
   return (value) => {
     if (!Array.isArray(value))
       return `must be a list like ${JSON.stringify(examples[0])}, not ${nameOfType(value)}`;
@@ -194,13 +173,9 @@ function listFault({ maxItems = Infinity, examples = [] }: Keywords): KindFault 
   };
 }
 
-/** Code points of a value that a message repeats. */
-const mostShown = 64;
-
-/** A value in a message; `plain` if text was expected. A key in the wrong place is not repeated. */
+/** A value in a message, at most 64 characters; `plain` if text was expected. A misplaced key is not repeated. */
 function shown(value: unknown, plain: boolean): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (typeof value !== 'string' || apiKeyCandidates(value.slice(0, 4 * mostShown)).length > 0)
-    return nameOfType(value);
-  return `${plain ? '' : 'the string '}'${printable(value, mostShown)}'`;
+  if (typeof value !== 'string' || apiKeyCandidates(value.slice(0, 256)).length > 0) return nameOfType(value);
+  return `${plain ? '' : 'the string '}'${printable(value, 64)}'`;
 }

@@ -1,4 +1,5 @@
 import type { OpenAPIV3_1 as Standard } from 'openapi-types';
+import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors.ts';
 import type { Policy } from '../variant.ts';
 
@@ -69,3 +70,8 @@ export type JsonSchema = Partial<Reference> &
     allOf?: JsonSchema[];
     items?: JsonSchema;
   };
+
+/** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
+export function keywordsOf(schema: TSchema = {}): JsonSchema {
+  return schema;
+}

@@ -1,24 +1,30 @@
-import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
+import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
 import { unknownFieldWarnings } from '../rules/suggest.ts';
 import { apiKeyCandidates } from '../rules/text.ts';
-import { fieldOf, nameOfType, type Field } from './field-check.ts';
-import type { Refusal } from './refusals.ts';
+import { fieldOf, nameOfType } from './field-check.ts';
+import { keywordsOf } from './openapi.ts';
 
 /** An input that its schema allows. */
 export type Passed<T> = {
-  /** A copy that holds known properties only, its texts trimmed but for markdown. */
+  /** A copy with the known properties only, its texts trimmed except for markdown. */
   readonly value: T;
   readonly faults: readonly FieldFault[];
   /** Unknown fields, with the nearest known ones. */
   readonly warnings: readonly string[];
 };
 
-/** An input, checked: its value, or all its faults at once, one for each field or list item. */
-export type Checked<T> = Passed<T> | (Omit<Passed<T>, 'value'> & { readonly value: null });
+/** An input, checked: its value, or null and all its faults at once, one for each field or list item. */
+export type Checked<T> = Passed<T> | Passed<null>;
+
+/**
+ * Returns the message for a name that must not be sent; null where this value of it may pass as an unknown
+ * name like any other.
+ */
+export type Refusal = (value: unknown, sent: Readonly<Record<string, unknown>>) => string | null;
 
 export type CheckOptions = {
-  /** The values are texts, as in a query: integers and booleans are read from them, lists are split at commas. */
+  /** The values are texts, as in a query: integers and booleans are parsed, lists are split at commas. */
   readonly coerce?: boolean;
   /** What a name is called in warnings; by default a query parameter where the values are texts. */
   readonly names?: 'field' | 'query parameter';
@@ -26,15 +32,15 @@ export type CheckOptions = {
   readonly ignored?: Readonly<Record<string, string>>;
   /** Fields that must not be sent. */
   readonly refused?: Readonly<Record<string, Refusal>>;
-  /** Other spellings of known names, which count as these with a warning where the name itself is not sent. */
+  /** Aliases of known names, accepted with a warning where the name itself is not sent. */
   readonly spellings?: Readonly<Record<string, string>>;
 };
 
 /**
- * The one validator of all interfaces: makes of an object schema a function that checks a value of any kind and
- * never throws. It reads as much of JSON Schema as the wire uses, and TypeBox's refinements; a keyword beyond
- * that is an error at start. TypeBox's own compiler is slow to load, and its messages do not say what is
- * allowed and what was received.
+ * The validator of all interfaces: turns an object schema into a function that checks a value of any kind and
+ * never throws. It reads as much of JSON Schema as the wire uses, and TypeBox's refinements; any other keyword
+ * is an error at start. TypeBox's own compiler is slow to load, and its messages do not say what is allowed and
+ * what was received.
  */
 export function createCheck<T extends TObject | TUnsafe>(
   schema: T,
@@ -46,10 +52,12 @@ export function createCheck<T extends TObject | TUnsafe>(
     spellings = {},
   }: CheckOptions = {},
 ): (value: unknown) => Checked<Static<T>> {
-  const fields = fieldsOf(schema, coerce);
-  const known = [...fields.keys()];
-  const required = known.filter((name) => fields.get(name)?.required).map((name) => `'${name}'`);
-  const withRequired = required.length === 0 ? '' : ` with ${required.join(', ')}`;
+  const { properties = {}, required = [] } = keywordsOf(schema);
+  const known = Object.keys(properties);
+  const fields = Object.entries(properties).map(
+    ([name, property]) => [name, fieldOf(property, { required: required.includes(name), coerce })] as const,
+  );
+  const withRequired = required.length === 0 ? '' : ` with '${required.join("', '")}'`;
 
   return (value) => {
     if (!isRecord(value)) {
@@ -72,21 +80,26 @@ export function createCheck<T extends TObject | TUnsafe>(
         faults.push({ field: name, message: field.missing });
       }
     }
-    const taken = [...understood].map(
-      ([name, sentAs]) => `${names} '${sentAs}' was taken as '${name}'; send '${name}'`,
-    );
-    const refusals = Object.entries(refused).flatMap(([field, refusal]) => {
+    for (const [field, refusal] of Object.entries(refused)) {
       const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
-      return message === null ? [] : [{ field, message }];
-    });
-    faults.push(...refusals);
-    const explained = new Set([...understood.values(), ...refusals.map(({ field }) => field)]);
+      if (message !== null) faults.push({ field, message });
+    }
+    const explained = new Set([...understood.values(), ...faults.map(({ field }) => field)]);
     const others = Object.keys(value).filter((name) => !explained.has(name));
-    const warnings = [...taken, ...warningsFor(others, known, names, ignored)];
-    return isWhole(schema, copy, faults)
-      ? { value: copy, faults, warnings }
+    const warnings = [
+      ...Array.from(understood, ([name, as]) => `${names} '${as}' was taken as '${name}'; send '${name}'`),
+      ...others.flatMap((name) => (Object.hasOwn(ignored, name) ? (ignored[name] ?? []) : [])),
+      ...unknownFieldWarnings(names, others.filter(isRepeatable), known),
+    ];
+    return faults.length === 0
+      ? { value: copy as Static<T>, faults, warnings }
       : { value: null, faults, warnings };
   };
+
+  /** A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters. */
+  function isRepeatable(name: string): boolean {
+    return !Object.hasOwn(ignored, name) && apiKeyCandidates(name.slice(0, 256)).length === 0;
+  }
 }
 
 /** Which known name was sent in which other spelling. */
@@ -101,19 +114,12 @@ export function respelt(
   );
 }
 
-/** The compiler cannot see that a copy without faults has the schema's type. The tests check it with TypeBox. */
-function isWhole<T extends TSchema>(
-  _schema: T,
-  _copy: unknown,
-  faults: readonly FieldFault[],
-): _copy is Static<T> {
-  return faults.length === 0;
+/** Whether a value is a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Throws 400 `invalid_input` for the faults of an input and for whatever else the same call got wrong, so
- * that the caller is told of all at once. What passes has its value.
- */
+/** Throws 400 `invalid_input` that names all faults of an input, and `more` of the same call. */
 export function throwIfFaulty<T>(
   checked: Checked<T>,
   more: readonly FieldFault[] = [],
@@ -129,8 +135,8 @@ export function throwIfFaulty<T>(
 }
 
 /**
- * A failure of a call whose input gave these warnings: what is amiss is often what they name, such as a field
- * that was sent under another name. Other failures stay as they are.
+ * Puts the warnings about an input into the hint of an `invalid_input`: they often name the cause, such as a
+ * field that was sent under another name. Returns other failures unchanged.
  */
 export function withWarnings(error: unknown, warnings: readonly string[]): unknown {
   if (!(error instanceof AppError) || error.code !== 'invalid_input' || warnings.length === 0) return error;
@@ -143,41 +149,10 @@ function asSentence(warning: string): string {
   return text.endsWith('?') ? text : `${text}.`;
 }
 
-const mostNamed = 5;
-
 function detailOf(faults: readonly FieldFault[]): string {
   // Agents send a field `body` too, so this must not read like one.
   const nameOf = (field: string) => (field === 'body' ? 'The request body' : `'${field}'`);
-  const named = faults.slice(0, mostNamed).map(({ field, message }) => `${nameOf(field)} ${message}`);
+  const named = faults.slice(0, 5).map(({ field, message }) => `${nameOf(field)} ${message}`);
   const rest = faults.length - named.length;
   return [...named, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
-}
-
-function fieldsOf(schema: TSchema, coerce: boolean): ReadonlyMap<string, Field> {
-  const keywords: { properties?: Record<string, TSchema>; required?: readonly string[] } = schema;
-  const { properties = {}, required = [] } = keywords;
-  return new Map(
-    Object.entries(properties).map(([name, property]) => [
-      name,
-      fieldOf(property, { required: required.includes(name), coerce }),
-    ]),
-  );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function warningsFor(
-  given: readonly string[],
-  known: readonly string[],
-  names: 'field' | 'query parameter',
-  ignored: Readonly<Record<string, string>>,
-): string[] {
-  const explained = given.filter((name) => Object.hasOwn(ignored, name));
-  // A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters.
-  const others = given.filter(
-    (name) => !explained.includes(name) && apiKeyCandidates(name.slice(0, 256)).length === 0,
-  );
-  return [...explained.flatMap((name) => ignored[name] ?? []), ...unknownFieldWarnings(names, others, known)];
 }

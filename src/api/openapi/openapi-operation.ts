@@ -2,16 +2,17 @@ import type { TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { id, text } from '../../schemas/answer-parts.ts';
-import type {
-  Content,
-  JsonSchema,
-  OperationObject,
-  ParameterObject,
-  ResponseObject,
+import {
+  keywordsOf,
+  type Content,
+  type JsonSchema,
+  type OperationObject,
+  type ParameterObject,
+  type ResponseObject,
 } from '../../schemas/openapi.ts';
 import type { Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
-import { asRecord, exampleOf, keywordsOf, samplesOf } from './openapi-samples.ts';
+import { asRecord, exampleOf, samplesOf } from './openapi-samples.ts';
 
 /** What the description of an operation needs besides the operation. */
 export type Surroundings = {

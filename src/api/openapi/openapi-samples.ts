@@ -1,5 +1,4 @@
-import type { TSchema } from 'typebox';
-import type { JsonSchema, OperationObject } from '../../schemas/openapi.ts';
+import { keywordsOf, type JsonSchema, type OperationObject } from '../../schemas/openapi.ts';
 import type { Operation } from '../endpoint.ts';
 
 /** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
@@ -39,11 +38,6 @@ function exampleBody(body: JsonSchema): unknown {
 
 function sample(label: string, call: ShellCall): OperationObject['x-codeSamples'][number] {
   return { lang: 'Shell', label, source: curl(call) };
-}
-
-/** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
-export function keywordsOf(schema: TSchema = {}): JsonSchema {
-  return schema;
 }
 
 /** An example as an object; empty where it is of another type. */

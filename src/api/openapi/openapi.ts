@@ -6,12 +6,17 @@ import { catalogue } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
 import { matchesEtag } from '../../rules/etag.ts';
 import * as answerSchemas from '../../schemas/answers.ts';
-import type { Components, JsonSchema, OpenApiDocument, RateLimit } from '../../schemas/openapi.ts';
+import {
+  keywordsOf,
+  type Components,
+  type JsonSchema,
+  type OpenApiDocument,
+  type RateLimit,
+} from '../../schemas/openapi.ts';
 import { problem } from '../../schemas/problem.ts';
 import type { Policy } from '../../variant.ts';
 import { documentedPath, type Operation } from '../endpoint.ts';
 import { describeOperation, problemResponses } from './openapi-operation.ts';
-import { keywordsOf } from './openapi-samples.ts';
 
 /** The description of the running service, made on first demand from the operations added to it. */
 export type Reference = {
