@@ -1,8 +1,11 @@
-import type { Methods } from '../http/methods.ts';
+import type { FastifyInstance } from 'fastify';
+import { AppError } from '../errors.ts';
+import { allMethods, type Methods } from '../http/methods.ts';
 import { nearest } from '../rules/suggest.ts';
+import type { Variant } from '../variant.ts';
 import { documentedPath } from './endpoint.ts';
 
-/** What was probably meant by a method that an address does not support. `route` has `:name` parameters. */
+/** The hint for a method that an address does not support. `route` has `:name` parameters. */
 export function methodHint(method: string, route: string, known: ReadonlySet<string>): string {
   const special = meant[`${method} ${route}`];
   if (special !== undefined) return special;
@@ -14,7 +17,7 @@ export function methodHint(method: string, route: string, known: ReadonlySet<str
 
 const toPublish = 'To publish: POST /api/publish.';
 
-/** Calls of other services, with what does the same here. */
+/** Calls that other services have, with the call that does the same here. */
 const meant: Readonly<Record<string, string>> = {
   'POST /api/posts': toPublish,
   'PUT /api/posts': toPublish,
@@ -26,7 +29,7 @@ const meant: Readonly<Record<string, string>> = {
   'POST /api/verify': 'To verify: GET /api/verify?token=TOKEN.',
 };
 
-/** What other services call it, by the address that it has here: for POST where that is another one, first. */
+/** Names that other services use, by the address here. Entries for POST only come first. */
 const elsewhere: readonly (readonly [route: string, words: string, method?: 'POST'])[] = [
   ['/api/register', 'users user agents agent accounts account', 'POST'],
   ['/api/register', 'signup sign-up join'],
@@ -47,7 +50,7 @@ const elsewhere: readonly (readonly [route: string, words: string, method?: 'POS
 
 const noLogin = 'There is no login: send the API key with each call as Authorization: Bearer API_KEY.';
 
-/** Addresses below `/api` whose shape says more than their words, with the call that does it here. */
+/** Patterns of addresses below `/api`, with the call that does the same here; `route` must exist for it. */
 const shapes: readonly (readonly [shape: RegExp, call: string, route?: string])[] = [
   [/^(?:agents|users|authors|blogs)\/(?!me$)[^/]+(?:\/posts)?$/, 'GET /api/posts?agent={slug}', '/api/blogs'],
   [/^(?:posts\/)?drafts$/, 'GET /api/posts?status=draft', '/api/posts'],
@@ -58,7 +61,7 @@ const shapes: readonly (readonly [shape: RegExp, call: string, route?: string])[
   [/^(?:docs|help|skill(?:\.md)?)$/, 'GET /skill.md'],
 ];
 
-/** What was probably meant by an address that is none; null where nothing is near. */
+/** The hint for an unknown address; null where no call is near. */
 export function addressHint(method: string, sent: string, methods: Methods): string | null {
   const path = sent.replace(/^\/api\/v\d+(?=\/|$)/i, '/api');
   const below = path.slice('/api/'.length).toLowerCase();
@@ -91,7 +94,7 @@ function calledElsewhere(method: string, path: string, methods: Methods): string
 
 function nearestRoute(path: string, methods: Methods): string | undefined {
   const sent = path.split('/').slice(2);
-  // Parameters stand for whatever was sent in their place.
+  // A parameter matches whatever was sent in its place.
   const filled = new Map(
     [...methods.keys()].map((route) => [
       route
@@ -104,3 +107,26 @@ function nearestRoute(path: string, methods: Methods): string | undefined {
   );
   return filled.get(nearest(sent.join('/'), [...filled.keys()]) ?? '');
 }
+
+/** Answers 404 at the addresses that only the other variant has, and says so: the address is not mistyped. */
+export function absentAddresses(
+  app: FastifyInstance,
+  { discovery, engagement }: Variant,
+  baseUrl: string,
+): void {
+  const absent = [
+    ...(engagement ? [] : [{ urls: ofEngagement, what: 'comments and votes' }]),
+    ...(discovery ? [] : [{ urls: ofDiscovery, what: "search and no lists of everyone's posts and blogs" }]),
+  ];
+  for (const { urls, what } of absent) {
+    const refuse = async (): Promise<never> => {
+      throw new AppError('not_found', `This instance has no ${what}.`, {
+        hint: `${baseUrl}/skill.md has every call that there is. Each blog has pages, markdown twins and feeds.`,
+      });
+    };
+    for (const url of urls) app.route({ method: allMethods, url, onRequest: refuse, handler: refuse });
+  }
+}
+
+const ofEngagement = ['/posts/:id/comments', '/posts/:id/comments/:commentId', '/posts/:id/vote'];
+const ofDiscovery = ['/blogs', '/posts/featured', '/search'];

@@ -6,27 +6,27 @@ export type CachedAnswer = {
   readonly body: Buffer;
 };
 
-/** Answers that depend on stored data alone, kept until anything visible changes. */
+/** A cache of answers that depend on stored data alone. */
 export type AnswerCache = {
   get(key: string): CachedAnswer | undefined;
-  /** Taken before an answer is made, and passed to {@link AnswerCache.put} with it. */
+  /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
   generation(): number | null;
   put(key: string, answer: CachedAnswer, generation: number | null): void;
 };
 
-/** Bytes that an answer takes besides its body and key. */
+/** Bytes that an entry takes besides its body and key. */
 const overhead = 512;
 
 /**
- * Keeps answers, at most `capacity` bytes of them. They are returned only while the database says that nobody has
- * changed anything, so they are never stale; any change drops all of them.
+ * A cache of at most `capacity` bytes. Any visible change in the database drops all answers, so none is ever
+ * stale.
  */
 export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
   const answers = new Map<string, CachedAnswer>();
   let madeAt: number | null = null;
   let size = 0;
 
-  function forget(): void {
+  function clear(): void {
     answers.clear();
     size = 0;
   }
@@ -35,7 +35,7 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
     get(key) {
       const version = engine.contentVersion();
       if (version !== madeAt) {
-        forget();
+        clear();
         madeAt = version;
       }
       return answers.get(key);
@@ -45,7 +45,7 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
       if (generation === null || generation !== madeAt) return;
       const bytes = answer.body.length + 2 * key.length + overhead;
       if (bytes > capacity / 4 || answers.has(key)) return;
-      if (size + bytes > capacity) forget();
+      if (size + bytes > capacity) clear();
       answers.set(key, answer);
       size += bytes;
     },

@@ -15,14 +15,9 @@ declare module 'fastify' {
   }
 }
 
-/** The caller where a key is optional: null without one. Throws unauthorized, suspended. */
-export function optionalCaller({ credential }: FastifyRequest): Caller | null {
-  return callerOf(credential);
-}
-
 /** The caller where a key is needed. Throws unauthorized, suspended. */
 export function requireCaller(request: FastifyRequest): Caller {
-  const caller = optionalCaller(request);
+  const caller = callerOf(request.credential);
   if (caller === null) throw keyMissing(request);
   return caller;
 }

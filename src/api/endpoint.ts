@@ -1,16 +1,23 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
+import { callerOf } from '../admission/credential.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { dryRunRefusals } from '../schemas/bodies.ts';
-import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
+import {
+  createCheck,
+  isRecord,
+  throwIfFaulty,
+  withWarnings,
+  type CheckOptions,
+} from '../schemas/validate.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
 import type { AnswerCache, CachedAnswer } from './answer-cache.ts';
-import { optionalCaller, requireCaller } from './auth.ts';
+import { requireCaller } from './auth.ts';
 
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
@@ -57,7 +64,7 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
   readonly auth: A;
   readonly body?: B;
   readonly query?: Q;
-  /** What body and query take notice of beside their own names. */
+  /** Names that body and query recognise besides their own. */
   readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings'>;
   /** How a `text/markdown` body becomes the fields of `body`; without it only JSON is accepted. */
   readonly markdown?: {
@@ -65,10 +72,10 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
     readonly fields: (source: string, query: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   };
   readonly bodyLimit?: number;
-  /** A GET that changes something: its HEAD, if it has one, is an endpoint of its own. */
+  /** A GET that changes something; its HEAD, if any, is a separate endpoint. */
   readonly changes?: true;
-  /** The answer depends only on the address, the caller and stored data, and is kept until that changes. */
-  readonly keep?: true;
+  /** The answer depends only on the address, the caller and stored data, and is cached until that changes. */
+  readonly cached?: true;
   readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
 };
 
@@ -115,16 +122,13 @@ export function addEndpoint<
     url: endpoint.path,
     ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
     ...(endpoint.method === 'GET' ? { exposeHeadRoute: !endpoint.changes } : {}),
-    config: {
-      ...(endpoint.policy ? { policy: endpoint.policy } : {}),
-      operation,
-    },
+    config: { ...(endpoint.policy ? { policy: endpoint.policy } : {}), operation },
     schema: { response: inOrder(endpoint.answers) },
     handler: async (request, reply) => {
-      const caller = callerOf(endpoint.auth, request) as CallerOf<A>;
-      const key = endpoint.keep ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
-      const kept = key === null ? undefined : app.answers.get(key);
-      if (kept) return sendCached(reply, kept);
+      const caller = readCaller(endpoint.auth, request) as CallerOf<A>;
+      const key = endpoint.cached ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
+      const cached = key === null ? undefined : app.answers.get(key);
+      if (cached) return sendCached(reply, cached);
       const generation = app.answers.generation();
       const { body, query, warnings: inputWarnings } = check(request);
       const params = request.params as Record<string, string>;
@@ -146,7 +150,7 @@ export function addEndpoint<
   });
 }
 
-/** The serialiser would write what is required first, and warnings below a long list are not seen. */
+/** The serialiser writes required properties first; warnings after a long list would go unnoticed. */
 function inOrder(answers: Operation['answers']): Operation['answers'] {
   return Object.fromEntries(
     Object.entries(answers).map(([status, schema]) => [status, { ...schema, required: [] }]),
@@ -188,47 +192,39 @@ function sendCached(reply: FastifyReply, { headers, body }: CachedAnswer): Buffe
 function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
   endpoint: Endpoint<A, B, Q>,
 ) {
-  const refused = {
-    ...endpoint.check?.refused,
-    ...(lacksDryRun(endpoint, endpoint.query) ? dryRunRefusals : {}),
-  };
+  const refused = { ...endpoint.check?.refused, ...(lacksDryRun(endpoint) ? dryRunRefusals : {}) };
   // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
   const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...endpoint.check, refused });
   const inTexts = { ...endpoint.check, refused, coerce: true };
-  const checkMarkdown = endpoint.body && createCheck(endpoint.body, { ...inTexts, names: 'field' });
+  const checkMarkdown = createCheck(endpoint.body ?? Type.Object({}), { ...inTexts, names: 'field' });
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
   const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
 
   return (request: FastifyRequest) => {
-    const isMarkdown = request.body instanceof MarkdownBody;
-    if (isMarkdown && !endpoint.markdown) {
-      throw unsupportedType(request);
-    }
-    const query = (isMarkdown ? checkMarkdownQuery : checkQuery)(request.query);
+    const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
+    if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
+    const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
     const sent =
-      request.body instanceof MarkdownBody && endpoint.markdown
-        ? endpoint.markdown.fields(request.body.text, request.query as Record<string, unknown>)
-        : request.body;
-    const hasFields = typeof sent === 'object' && sent !== null && !Array.isArray(sent);
-    const body = endpoint.body || hasFields ? (isMarkdown ? checkMarkdown : checkBody)?.(sent) : undefined;
+      markdown === null
+        ? request.body
+        : endpoint.markdown?.fields(markdown, request.query as Record<string, unknown>);
+    const isChecked = endpoint.body !== undefined || isRecord(sent);
+    const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
     const warnings = [...(body?.warnings ?? []), ...query.warnings];
-    if (body) throwIfFaulty({ ...body, warnings }, query.faults);
-    throwIfFaulty({ ...query, warnings });
+    throwIfFaulty({ ...query, faults: [...(body?.faults ?? []), ...query.faults], warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
 }
 
-/** Whether a call changes something and cannot be asked what it would do. */
-function lacksDryRun(
-  { method, changes }: Pick<Operation, 'method'> & { changes?: true },
-  query: unknown,
-): boolean {
-  return (changes === true || (method !== 'GET' && method !== 'HEAD')) && query !== dryRunQuery;
+/** Whether a call changes something and has no dry run. */
+function lacksDryRun(endpoint: Pick<Operation, 'method' | 'query'> & { changes?: true }): boolean {
+  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(endpoint.method);
+  return isWrite && endpoint.query !== dryRunQuery;
 }
 
-function callerOf(auth: Auth, request: FastifyRequest): Caller | null {
+function readCaller(auth: Auth, request: FastifyRequest): Caller | null {
   if (auth === 'required') return requireCaller(request);
-  return auth === 'optional' ? optionalCaller(request) : null;
+  return auth === 'optional' ? callerOf(request.credential) : null;
 }
 
 /** A route's path as documents write it: `{name}` for `:name`. */

@@ -16,9 +16,7 @@ export function markdownFields(
   query: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   if (/^---[ \t]*[A-Za-z_][\w-]*:/.test(source) && !source.includes('\n')) {
-    const message = 'begins with front matter, but contains no line break';
-    throw new AppError('invalid_input', `The body ${message}.`, {
-      errors: [{ field: 'body', message }],
+    throw bodyFault('begins with front matter, but contains no line break', {
       hint: 'curl -d @file takes line breaks out. Send the file as it is: curl --data-binary @file.',
     });
   }
@@ -34,29 +32,25 @@ export function markdownFields(
   const fields: Record<string, unknown> = { ...withoutTwinFields(parsed.fields), ...given };
   if (fields['title'] !== undefined) return { ...fields, content: parsed.content };
   if (strayFrontMatter(parsed.content)?.isOpened === false) {
-    const message = "begins with front matter whose first line '---' is missing";
-    throw new AppError('invalid_input', `The body ${message}.`, { errors: [{ field: 'body', message }] });
+    throw bodyFault("begins with front matter whose first line '---' is missing");
   }
   const { title, content } = takeFirstHeading(parsed.content);
   return { ...fields, ...(title === null ? {} : { title }), content };
 }
 
-/** What a post's markdown twin and its exported file say beside what publishing takes. */
-const twinFields: ReadonlySet<string> = new Set([
-  'id',
-  'url',
-  'createdAt',
-  'publishedAt',
-  'updatedAt',
-  'agent',
-  'agentUrl',
-  'comments',
-  'note',
-]);
+function bodyFault(message: string, extra: { hint?: string } = {}): AppError {
+  return new AppError('invalid_input', `The body ${message}.`, {
+    errors: [{ field: 'body', message }],
+    ...extra,
+  });
+}
 
-/** Of the front matter of a twin or exported file, which is sent back: what publishing takes, and no warnings. */
+/** Fields of a markdown twin or exported file that publishing does not take. */
+const twinFields = /^(?:id|url|createdAt|publishedAt|updatedAt|agent|agentUrl|comments|note)$/;
+
+/** Drops those fields from a twin that is sent back, so that they cause no warnings. */
 function withoutTwinFields(fields: FrontMatterFields): FrontMatterFields {
   const isTwin = ['id', 'url', 'updatedAt'].every((name) => Object.hasOwn(fields, name));
   if (!isTwin) return fields;
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !twinFields.has(name)));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !twinFields.test(name)));
 }

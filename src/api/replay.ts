@@ -18,7 +18,7 @@ export function replayOf(request: FastifyRequest, owner: string, route: string):
 }
 
 /** Calls in progress in this process, by scope and Idempotency-Key. */
-const underWay = new Set<string>();
+const inProgress = new Set<string>();
 
 /** Runs a call that may carry an Idempotency-Key, unless one with the same key is in progress. Throws in_progress. */
 export async function withReplay(
@@ -26,20 +26,21 @@ export async function withReplay(
   reply: FastifyReply,
   run: () => Promise<Answer & { readonly replayed: boolean }>,
 ): Promise<Answer> {
-  const name = replay && `${replay.scope} ${replay.key}`;
-  if (name !== null && underWay.has(name)) {
+  if (replay === null) return run();
+  const name = `${replay.scope} ${replay.key}`;
+  if (inProgress.has(name)) {
     throw new AppError(
       'in_progress',
       'A call with this Idempotency-Key is under way. Repeat it in a moment.',
       { retryAfter: 1 },
     );
   }
-  if (name !== null) underWay.add(name);
+  inProgress.add(name);
   try {
     const { replayed, ...answer } = await run();
     if (replayed) reply.header('idempotent-replayed', 'true');
     return answer;
   } finally {
-    if (name !== null) underWay.delete(name);
+    inProgress.delete(name);
   }
 }

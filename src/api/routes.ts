@@ -18,23 +18,20 @@ import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
 import type { Policy } from '../variant.ts';
-import { absentAddresses } from './absent.ts';
-import { addressHint, methodHint } from './address-hints.ts';
+import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './resources/agents.ts';
 import { createAnswerCache } from './answer-cache.ts';
 import { requireCaller } from './auth.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
-import { exportEndpoint } from './resources/export.ts';
 import { keyEndpoints } from './resources/keys.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
 import { emptyId, noRoute } from '../http/send-problem.ts';
-import { searchEndpoints } from './resources/search.ts';
 
-/** Memory for answers that are asked for again and again. */
-const keptBytes = 8 * 1024 * 1024;
+/** Memory for cached answers. */
+const cacheBytes = 8 * 1024 * 1024;
 
 /** The JSON interface: every route below `/api`, each counted against one limit. */
 export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Reference): FastifyPluginAsync {
@@ -43,7 +40,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 
   return async (app: FastifyInstance) => {
     const methods = collectMethods(app);
-    app.decorate('answers', createAnswerCache(ctx.engine, keptBytes));
+    app.decorate('answers', createAnswerCache(ctx.engine, cacheBytes));
     app.decorateRequest('credential');
     app.decorateRequest('usage', null);
     app.decorateRequest('clientAddress', '');
@@ -81,17 +78,13 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     keyEndpoints(app, ctx);
     postEndpoints(app, ctx, limiter);
     meEndpoints(app, ctx, limiter);
-    exportEndpoint(app, ctx);
-    if (ctx.config.variant.discovery) {
-      discoveryEndpoints(app, publicly(ctx));
-      searchEndpoints(app, publicly(ctx));
-    }
+    if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
     openApiRoute(app, reference);
     // Here and not for the whole service, so that these calls are counted like all others.
     const own = answerOtherMethods(app, methods, methodHint);
     absentAddresses(app, ctx.config.variant, ctx.config.site.baseUrl);
-    // Before the body is read: where an address is none, its type is not what is wrong.
+    // Before the body is read: at an unknown address, the type of the body is not what is wrong.
     app.addHook('onRequest', async (request) => {
       if (/\/(?:posts|comments)\/{2,}[^/?]/.test(request.originalUrl.split('?')[0] ?? '')) throw emptyId();
       if (request.is404 && allMethods.includes(request.method)) refuseAddress(request);

@@ -161,22 +161,16 @@ function postFieldType(field: PostField): TSchema {
     const type = text(rule, { description, examples, ...bounds });
     return isNullable ? orNull(type) : type;
   };
-  switch (field.kind) {
-    case 'line':
-      return ofText(line, { minLength: field.minLength, maxLength: field.maxLength });
-    case 'language':
-      return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
-    case 'slug':
-      return ofText(withOffer(postSlugFault, postSlugFromTitle), {
-        minLength: 1,
-        maxLength: 100,
-        pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
-      });
-    case 'tags':
-      return Type.Array(tag, { description, examples, maxItems: 10 });
-    case 'choice':
-      return Type.Enum([...field.choices], { type: 'string', description, examples });
-  }
+  if (field.kind === 'line') return ofText(line, { minLength: field.minLength, maxLength: field.maxLength });
+  if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
+  if (field.kind === 'tags') return Type.Array(tag, { description, examples, maxItems: 10 });
+  if (field.kind === 'choice')
+    return Type.Enum([...field.choices], { type: 'string', description, examples });
+  return ofText(withOffer(postSlugFault, postSlugFromTitle), {
+    minLength: 1,
+    maxLength: 100,
+    pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
+  });
 }
 
 const tag = text((value) => tagFault(normalizeTag(value)), {

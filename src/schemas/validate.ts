@@ -80,11 +80,13 @@ export function createCheck<T extends TObject | TUnsafe>(
         faults.push({ field: name, message: field.missing });
       }
     }
+    const explained = new Set(understood.values());
     for (const [field, refusal] of Object.entries(refused)) {
       const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
-      if (message !== null) faults.push({ field, message });
+      if (message === null) continue;
+      faults.push({ field, message });
+      explained.add(field);
     }
-    const explained = new Set([...understood.values(), ...faults.map(({ field }) => field)]);
     const others = Object.keys(value).filter((name) => !explained.has(name));
     const warnings = [
       ...Array.from(understood, ([name, as]) => `${names} '${as}' was taken as '${name}'; send '${name}'`),

@@ -1,12 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { blogsAnswer, featuredAnswer } from '../../schemas/answers.ts';
-import { blogsQuery, featuredQuery, pageSizes } from '../../schemas/queries.ts';
+import { blogsAnswer, featuredAnswer, searchAnswer } from '../../schemas/answers.ts';
+import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../../schemas/queries.ts';
+import { markedSnippet } from '../../rules/search-snippet.ts';
 import { featuredPosts, listBlogs } from '../../services/lists/discovery.ts';
+import { searchPosts } from '../../services/lists/search.ts';
 import { addEndpoint } from '../endpoint.ts';
 import { nextLink, pageQuery } from '../paging.ts';
 
-/** What everyone can find. */
+/** Everyone's blogs and posts: lists and full-text search. */
 export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
   const { site } = ctx.config;
 
@@ -20,13 +22,14 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     query: blogsQuery,
     answers: { 200: blogsAnswer },
-    keep: true,
+    cached: true,
     handle: async ({ query, request }) => {
       const page = pageQuery(query, pageSizes.blogs.default);
       const { items, total, nextCursor } = await listBlogs(ctx, { ...page, sort: query.sort ?? 'newest' });
+      const { limit, offset } = page;
       return {
         headers: nextLink(request, site.baseUrl, nextCursor),
-        body: { blogs: items, total, limit: page.limit, offset: page.offset, nextCursor },
+        body: { blogs: items, total, limit, offset, nextCursor },
       };
     },
   });
@@ -41,11 +44,31 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     query: featuredQuery,
     answers: { 200: featuredAnswer },
-    keep: true,
+    cached: true,
     handle: async ({ query }) => {
       const limit = query.limit ?? pageSizes.featured.default;
       const posts = await featuredPosts(ctx, limit);
       return { body: { posts, total: posts.length, limit } };
+    },
+  });
+
+  addEndpoint(app, {
+    method: 'GET',
+    path: '/search',
+    operationId: 'search',
+    summary: 'Search all posts',
+    description:
+      'All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word before * may go on. Of the newest 1,000 posts that match, those with the words in title, tags, or often in the text come first; of equals the newest.',
+    tag: 'Discovery',
+    auth: 'none',
+    query: searchQuery,
+    answers: { 200: searchAnswer },
+    handle: async ({ query, request }) => {
+      const page = pageQuery(query, pageSizes.search.default);
+      const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q: query.q, ...page });
+      const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
+      const headers = nextLink(request, site.baseUrl, nextCursor);
+      return { headers, warnings, body: { posts, total, nextCursor } };
     },
   });
 }

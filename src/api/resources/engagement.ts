@@ -9,14 +9,18 @@ import {
   deleteComment,
   listComments,
   vote,
-  type VoteResult,
 } from '../../services/community/engagement.ts';
-import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
+import { addEndpoint, uuidParam } from '../endpoint.ts';
 import { nextLink } from '../paging.ts';
 import { replayOf, withReplay } from '../replay.ts';
 
 /** Comments and votes. */
 export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
+  commentEndpoints(app, ctx);
+  voteEndpoints(app, ctx);
+}
+
+function commentEndpoints(app: FastifyInstance, ctx: Context): void {
   const open = publicly(ctx);
   addEndpoint(app, {
     method: 'GET',
@@ -33,18 +37,16 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller, params, query, request, reply }) => {
       const { limit, cursor = null } = query;
       const postId = uuidParam(params, 'id');
-      const callerId = caller?.id ?? null;
+      const asked = { callerId: caller?.id ?? null, cursor };
       const from = caller === null ? open : ctx;
       reply.header('vary', 'Authorization');
       if (limit === undefined) {
-        const { total, batches } = await allComments(from, postId, { callerId, cursor });
+        const { total, batches } = await allComments(from, postId, asked);
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
-      const { items, total, nextCursor } = await listComments(from, postId, { callerId, limit, cursor });
-      return {
-        headers: nextLink(request, ctx.config.site.baseUrl, nextCursor),
-        body: { comments: items, total, nextCursor },
-      };
+      const { items, total, nextCursor } = await listComments(from, postId, { ...asked, limit });
+      const headers = nextLink(request, ctx.config.site.baseUrl, nextCursor);
+      return { headers, body: { comments: items, total, nextCursor } };
     },
   });
 
@@ -91,6 +93,13 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
       return { body: { message: 'Comment deleted.' } };
     },
   });
+}
+
+function voteEndpoints(app: FastifyInstance, ctx: Context): void {
+  const setVote = async (agentId: string, postId: string, value: 1 | -1 | null, message: string) => {
+    const body = await ctx.engine.write(vote, { agentId, postId, value });
+    return { body: { message, ...body } };
+  };
 
   addEndpoint(app, {
     method: 'POST',
@@ -104,14 +113,8 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: voteAnswer },
     examples: { 200: { message: 'Upvoted.' } },
     errors: ['not_found'],
-    handle: async ({ caller, params, body }) => {
-      const result = await ctx.engine.write(vote, {
-        agentId: caller.id,
-        postId: uuidParam(params, 'id'),
-        value: body.vote,
-      });
-      return voted(result, body.vote === 1 ? 'Upvoted.' : 'Downvoted.');
-    },
+    handle: async ({ caller, params, body }) =>
+      setVote(caller.id, uuidParam(params, 'id'), body.vote, body.vote === 1 ? 'Upvoted.' : 'Downvoted.'),
   });
 
   addEndpoint(app, {
@@ -125,17 +128,7 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: voteAnswer },
     examples: { 200: { message: 'Vote taken back.', vote: null } },
     errors: ['not_found'],
-    handle: async ({ caller, params }) => {
-      const result = await ctx.engine.write(vote, {
-        agentId: caller.id,
-        postId: uuidParam(params, 'id'),
-        value: null,
-      });
-      return voted(result, 'Vote taken back.');
-    },
+    handle: async ({ caller, params }) =>
+      setVote(caller.id, uuidParam(params, 'id'), null, 'Vote taken back.'),
   });
-}
-
-function voted({ vote: given, votes }: VoteResult, message: string): Answer {
-  return { body: { message, vote: given, votes } };
 }

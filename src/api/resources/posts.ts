@@ -24,7 +24,8 @@ import { parseSince } from '../../schemas/since.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
-import { asksForOwnPosts, listOwnPosts, listPosts } from '../../services/lists/discovery.ts';
+import { asksForOwnPosts, listOwnPosts, listPosts, type Listing } from '../../services/lists/discovery.ts';
+import type { PageQuery } from '../../services/lists/paging.ts';
 import { dryRun } from '../../services/posts/dry-run.ts';
 import { deletePost } from '../../services/posts/post-store.ts';
 import { outcomeSentence, publish, updatePost, type Published } from '../../services/posts/posts.ts';
@@ -51,9 +52,12 @@ const savingErrors: readonly ErrorCode[] = [
 
 /** Publishing, reading and deleting posts. */
 export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
-  const { variant, site } = ctx.config;
-  const exampleUrl = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
+  publishEndpoint(app, ctx, limiter);
+  listPostsEndpoint(app, ctx);
+  singlePostEndpoints(app, ctx);
+}
 
+function publishEndpoint(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   addEndpoint(app, {
     method: 'POST',
     path: '/publish',
@@ -72,15 +76,12 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
     requestHeaders: ['If-Match', 'If-None-Match'],
     answerHeaders: ['ETag', 'Location'],
     answers: { 200: updateOrDryRunAnswer, 201: publishAnswer },
-    examples: {
-      200: { message: `Updated the post at ${exampleUrl}.`, created: false, next: readIt(exampleUrl) },
-      201: { message: `Created the post at ${exampleUrl}.`, next: readIt(exampleUrl) },
-    },
+    examples: savedExamples(ctx),
     errors: savingErrors,
     handle: async ({ caller, body: { dryRun: inBody, ...fields }, query, request }) => {
       const preconditions = preconditionsOf(request);
       if (query.dryRun ?? inBody) {
-        // That a body asks for a dry run was not known when the call began to be counted.
+        // The body, which asks for the dry run, had not been read when the counting began.
         if (request.usage?.policy === 'publish') {
           request.usage = await beginUsage(ctx, limiter, 'api', caller.id);
           requireWithinLimit(request.usage);
@@ -88,9 +89,14 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
         return dryRun(ctx, caller, fields, preconditions);
       }
       const published = await publish(ctx, caller, fields, { preconditions, ticket: ticketOf(request) });
-      return saved(published, site.baseUrl);
+      return saved(published, ctx.config.site.baseUrl);
     },
   });
+}
+
+function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
+  const { variant } = ctx.config;
+  const checkDiscovery = createCheck(discoverPostsQuery(variant), { coerce: true });
 
   addEndpoint(app, {
     method: 'GET',
@@ -109,15 +115,19 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
       ? { check: { ignored: { q: "query parameter 'q' ignored; GET /api/search?q= finds words" } } }
       : {}),
     answers: { 200: listPostsAnswer(variant) },
-    keep: true,
+    cached: true,
     ...(variant.discovery ? { errors: ['not_found'] } : {}),
     handle: async ({ caller, query, request }) => {
-      return asksForOwnPosts(variant, caller !== null, query)
-        ? ownPosts(ctx, caller, query, request)
-        : discoveredPosts(publicly(ctx), request);
+      if (asksForOwnPosts(variant, caller !== null, query)) return ownPosts(ctx, caller, query, request);
+      // The same query, within the bounds of this list.
+      const checked = checkDiscovery(request.query);
+      throwIfFaulty(checked);
+      return discoveredPosts(publicly(ctx), checked.value, request);
     },
   });
+}
 
+function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     method: 'GET',
     path: '/posts/:id',
@@ -155,16 +165,14 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
     requestHeaders: ['If-Match', 'If-None-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: publishAnswer },
-    examples: {
-      200: { message: `Updated the post at ${exampleUrl}.`, created: false, next: readIt(exampleUrl) },
-    },
+    examples: savedExamples(ctx),
     errors: ['not_found', 'forbidden', ...savingErrors],
     handle: async ({ caller, params, body, request }) => {
       const published = await updatePost(ctx, caller, uuidParam(params, 'id'), body, {
         preconditions: preconditionsOf(request),
         ticket: ticketOf(request),
       });
-      return saved(published, site.baseUrl);
+      return saved(published, ctx.config.site.baseUrl);
     },
   });
 
@@ -181,31 +189,25 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
     examples: { 200: { message: "Deleted 'On the Analytical Engine'." } },
     errors: ['not_found', 'forbidden', 'precondition_failed'],
     handle: async ({ caller, params, request }) => {
-      const input = {
+      const { title } = await ctx.engine.write(deletePost, {
         agentId: caller.id,
         postId: uuidParam(params, 'id'),
         preconditions: preconditionsOf(request),
-      };
-      const { title } = await ctx.engine.write(deletePost, input);
+      });
       return { body: { message: `Deleted '${title}'.` } };
     },
   });
+}
 
-  const checkDiscovery = createCheck(discoverPostsQuery(variant), { coerce: true });
-
-  async function discoveredPosts(context: Context, request: FastifyRequest): Promise<Answer> {
-    const checked = checkDiscovery(request.query);
-    throwIfFaulty(checked);
-    const query = checked.value;
-    const page = pageQuery(query, pageSizes.discovery.default);
-    const list = await listPosts(context, {
-      ...page,
-      since: sinceOf(query),
-      agent: query.agent ?? null,
-      sort: query.sort ?? 'newest',
-    });
-    return listAnswer(list, page, nextLink(request, site.baseUrl, list.nextCursor));
-  }
+async function discoveredPosts(
+  ctx: Context,
+  query: ListPostsQuery,
+  request: FastifyRequest,
+): Promise<Answer> {
+  const page = pageQuery(query, pageSizes.discovery.default);
+  const { agent = null, sort = 'newest' } = query;
+  const list = await listPosts(ctx, { ...page, since: sinceOf(query), agent, sort });
+  return listAnswer(ctx, list, page, request);
 }
 
 async function ownPosts(
@@ -216,14 +218,9 @@ async function ownPosts(
 ): Promise<Answer> {
   if (caller === null) throw unauthorized("Listing one's own posts needs an API key.");
   const page = pageQuery(query, pageSizes.ownPosts.default);
-  const list = await listOwnPosts(ctx, caller.id, {
-    ...page,
-    status: query.status ?? null,
-    since: sinceOf(query),
-    sort: query.sort ?? 'newest',
-  });
-  const answer = listAnswer(list, page, nextLink(request, ctx.config.site.baseUrl, list.nextCursor));
-  return { ...answer, warnings: list.warnings };
+  const { status = null, sort = 'newest' } = query;
+  const list = await listOwnPosts(ctx, caller.id, { ...page, status, since: sinceOf(query), sort });
+  return { ...listAnswer(ctx, list, page, request), warnings: list.warnings };
 }
 
 function sinceOf({ since }: ListPostsQuery): string | null {
@@ -232,17 +229,14 @@ function sinceOf({ since }: ListPostsQuery): string | null {
 }
 
 function listAnswer(
-  list: {
-    readonly items: readonly unknown[];
-    readonly total: number | null;
-    readonly nextCursor: string | null;
-  },
-  { limit, offset }: { readonly limit: number; readonly offset: number },
-  headers: Readonly<Record<string, string>>,
+  ctx: Context,
+  { items, total, nextCursor }: Listing<unknown>,
+  { limit, offset }: PageQuery,
+  request: FastifyRequest,
 ): Answer {
   return {
-    headers: { ...headers, vary: 'Authorization' },
-    body: { posts: list.items, total: list.total, limit, offset, nextCursor: list.nextCursor },
+    headers: { ...nextLink(request, ctx.config.site.baseUrl, nextCursor), vary: 'Authorization' },
+    body: { posts: items, total, limit, offset, nextCursor },
   };
 }
 
@@ -263,6 +257,14 @@ function saved(published: Published, baseUrl: string): Answer {
       changed,
       next: post.status === 'published' ? readIt(post.url) : publishIt(post.slug, baseUrl),
     },
+  };
+}
+
+function savedExamples({ config: { variant, site } }: Context) {
+  const url = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
+  return {
+    200: { message: `Updated the post at ${url}.`, created: false, next: readIt(url) },
+    201: { message: `Created the post at ${url}.`, next: readIt(url) },
   };
 }
 

@@ -165,7 +165,7 @@ function noSuchComment(postId: string): AppError {
   });
 }
 
-export type VoteResult = { readonly vote: Vote | null; readonly votes: Tally };
+type VoteResult = { readonly vote: Vote | null; readonly votes: Tally };
 
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
 export const vote = defineWrite(
