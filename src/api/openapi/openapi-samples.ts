@@ -63,7 +63,7 @@ export function exampleOf(schema: JsonSchema): unknown {
 }
 
 /** A call, to be written as one for a shell. */
-export type ShellCall = {
+type ShellCall = {
   readonly method: string;
   /** May name shell variables (`$POST_ID`). */
   readonly url: string;
@@ -77,10 +77,10 @@ export type ShellCall = {
 };
 
 /** The header that carries the key. */
-export const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
+const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
 
 /** The curl command for a call, one argument per line, ready to paste. */
-export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
+function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
   const hasBody = json !== undefined || file !== undefined;
   const implied = hasBody ? 'POST' : 'GET';
   const verb = (method === implied ? '' : `-X ${method} `) + (download ? '-OJ ' : '');
