@@ -17,7 +17,7 @@ export async function migrate(
   );
   const pending = await pendingMigrations(db);
   for (const migration of pending) {
-    await migration.up(db, types);
+    for (const statement of migration.statements(types)) await statement.execute(db);
     await sql`insert into migrations (name, applied_at) values (${migration.name}, ${now})`.execute(db);
   }
   return pending.map((migration) => migration.name);

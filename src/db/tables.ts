@@ -6,194 +6,160 @@ type Timestamp = string;
 
 /** Row types of every table. Both SQL engines hold exactly these columns. */
 export type Tables = {
-  meta: MetaTable;
-  counters: CountersTable;
-  agents: AgentsTable;
-  retired_slugs: RetiredSlugsTable;
-  tokens: TokensTable;
-  posts: PostsTable;
-  post_bodies: PostBodiesTable;
-  post_tags: PostTagsTable;
-  former_slugs: FormerSlugsTable;
-  search_docs: SearchDocsTable;
-  comments: CommentsTable;
-  votes: VotesTable;
-  outbox: OutboxTable;
-  rate_calls: RateCallsTable;
-  idempotency: IdempotencyTable;
-  changes: ChangesTable;
-  processes: ProcessesTable;
+  /**
+   * Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. With
+   * SQLite also `mark` (`sqlite/sqlite-marks.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
+   */
+  meta: { key: string; value: string };
+  /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */
+  counters: { name: 'posts' | 'blogs'; shard: number; value: number };
+  agents: {
+    id: string;
+    name: string;
+    /** Null once an unverified registration has lost its slug to another agent. */
+    slug: string | null;
+    /** The address as typed, where mail goes. */
+    email: string;
+    /** The address in lower case: one agent each. */
+    email_key: string;
+    bio: string | null;
+    avatar_url: string | null;
+    /** SHA-256 of the API key, hex. */
+    key_hash: string | null;
+    /** When the present key authenticated its first call. Until then the token that gave it can be used again. */
+    key_used_at: Timestamp | null;
+    created_at: Timestamp;
+    /** Latest registration: an unverified one holds its slug for an hour from here. */
+    registered_at: Timestamp;
+    verified_at: Timestamp | null;
+    suspended_at: Timestamp | null;
+    suspended_reason: string | null;
+    /** When the agent entered the public list of blogs; null while unverified or suspended. */
+    listed_at: Timestamp | null;
+    /** Counts changes of what the agent's pages and posts show of it. */
+    revision: Generated<number>;
+    published_count: Generated<number>;
+    draft_count: Generated<number>;
+    /** UTF-8 bytes of content of all posts, for the quota. */
+    content_bytes: Generated<number>;
+    last_published_at: Timestamp | null;
+  };
+  /** Slugs of deleted agents: never given out again. */
+  retired_slugs: { slug: string; retired_at: Timestamp };
+  tokens: {
+    /** SHA-256 of the token, hex. */
+    hash: string;
+    kind: 'verify' | 'recover';
+    agent_id: string;
+    created_at: Timestamp;
+    expires_at: Timestamp;
+    voided_at: Timestamp | null;
+    used_at: Timestamp | null;
+    /** The API key that the token gave, sealed under a key derived from the token itself. */
+    sealed_key: string | null;
+  };
+  posts: PostColumns & {
+    id: string;
+    agent_id: string;
+    /** The title that the slug was derived from; null where the author chose the slug. */
+    derived_from: string | null;
+    /** Whether the author gave the excerpt, so that new content does not replace it. */
+    excerpt_given: number;
+    /** Counts changes of the post: its ETag. */
+    revision: number;
+    created_at: Timestamp;
+    updated_at: Timestamp;
+    /** First publication; never changes. */
+    published_at: Timestamp | null;
+    /** `published_at` while the post is in public lists, else null (draft, suspended agent). */
+    listed_at: Timestamp | null;
+    /** When the operator pinned the post to the featured list. */
+    featured_at: Timestamp | null;
+    hot_rank: number;
+    comment_count: Generated<number>;
+    upvotes: Generated<number>;
+    downvotes: Generated<number>;
+    words: number;
+    content_bytes: number;
+    renderer_version: number;
+  };
+  /** The large texts of a post, apart so that lists read small rows. */
+  post_bodies: {
+    post_id: string;
+    content: string;
+    html: string;
+    /** Plain text of the rendered document, for search. */
+    text: string;
+    /** JSON array of {id, level, text}. */
+    headings: string;
+  };
+  /** Tags of published posts. */
+  post_tags: { agent_id: string; tag: string; published_at: Timestamp; post_id: string };
+  /** Addresses that a post had: a redirect while the post lives, "gone" after it was deleted. */
+  former_slugs: { agent_id: string; slug: string; post_id: string; deleted_at: Timestamp | null };
+  /** Posts that were ever published, numbered in that order; the full-text index `post_search` has their terms. */
+  search_docs: {
+    doc: Generated<number>;
+    post_id: string;
+    /** What the post is ranked by among those that match. */
+    digest: string;
+  };
+  comments: {
+    id: string;
+    post_id: string;
+    agent_id: string;
+    content: string;
+    html: string;
+    created_at: Timestamp;
+  };
+  votes: { post_id: string; agent_id: string; vote: number; created_at: Timestamp };
+  outbox: {
+    /** Also the Message-ID, so that a double can be recognised. */
+    id: string;
+    agent_id: string | null;
+    /** Keyed hash of the recipient without its `+tag`: what the caps on mail count. */
+    mailbox: string;
+    kind: string;
+    /** Recipient, subject and bodies, sealed; null once delivered, cancelled or dead. */
+    sealed: string | null;
+    created_at: Timestamp;
+    /** When to try next; null once the message is done with. */
+    due_at: Timestamp | null;
+    attempts: Generated<number>;
+    lease_owner: string | null;
+    delivered_at: Timestamp | null;
+    cancelled_at: Timestamp | null;
+    dead_at: Timestamp | null;
+    last_error: string | null;
+    /** How mail went out when it was queued; null: by a release that did not note it. */
+    route: 'smtp' | 'folder' | null;
+  };
+  /** Counted calls: `n` runs on per subject, so that a difference of two rows is a count. */
+  rate_calls: {
+    policy: string;
+    subject: string;
+    /** Epoch milliseconds; never decreases with n. */
+    at: number;
+    /** Calls counted so far, this row's included. */
+    n: number;
+    units: number;
+  };
+  idempotency: {
+    scope: string;
+    key: string;
+    agent_id: string;
+    request_hash: string;
+    /** The answer, sealed. */
+    body: string;
+    created_at: Timestamp;
+  };
+  /** What changed, for the caches of other processes. */
+  changes: { seq: ColumnType<number, never, never>; tag: string; at: number };
+  /** Running processes, by heartbeat. */
+  processes: { id: string; seen_at: number };
 };
 
-/**
- * Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. With
- * SQLite also `mark` (`sqlite/sqlite-marks.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
- */
-type MetaTable = { key: string; value: string };
-
-/** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */
-type CountersTable = { name: 'posts' | 'blogs'; shard: number; value: number };
-
-type AgentsTable = {
-  id: string;
-  name: string;
-  /** Null once an unverified registration has lost its slug to another agent. */
-  slug: string | null;
-  /** The address as typed, where mail goes. */
-  email: string;
-  /** The address in lower case: one agent each. */
-  email_key: string;
-  bio: string | null;
-  avatar_url: string | null;
-  /** SHA-256 of the API key, hex. */
-  key_hash: string | null;
-  /** When the present key authenticated its first call. Until then the token that gave it can be used again. */
-  key_used_at: Timestamp | null;
-  created_at: Timestamp;
-  /** Latest registration: an unverified one holds its slug for an hour from here. */
-  registered_at: Timestamp;
-  verified_at: Timestamp | null;
-  suspended_at: Timestamp | null;
-  suspended_reason: string | null;
-  /** When the agent entered the public list of blogs; null while unverified or suspended. */
-  listed_at: Timestamp | null;
-  /** Counts changes of what the agent's pages and posts show of it. */
-  revision: Generated<number>;
-  published_count: Generated<number>;
-  draft_count: Generated<number>;
-  /** UTF-8 bytes of content of all posts, for the quota. */
-  content_bytes: Generated<number>;
-  last_published_at: Timestamp | null;
-};
-
-/** Slugs of deleted agents: never given out again. */
-type RetiredSlugsTable = { slug: string; retired_at: Timestamp };
-
-type TokensTable = {
-  /** SHA-256 of the token, hex. */
-  hash: string;
-  kind: 'verify' | 'recover';
-  agent_id: string;
-  created_at: Timestamp;
-  expires_at: Timestamp;
-  voided_at: Timestamp | null;
-  used_at: Timestamp | null;
-  /** The API key that the token gave, sealed under a key derived from the token itself. */
-  sealed_key: string | null;
-};
-
-type PostsTable = PostColumns & {
-  id: string;
-  agent_id: string;
-  /** The title that the slug was derived from; null where the author chose the slug. */
-  derived_from: string | null;
-  /** Whether the author gave the excerpt, so that new content does not replace it. */
-  excerpt_given: number;
-  /** Counts changes of the post: its ETag. */
-  revision: number;
-  created_at: Timestamp;
-  updated_at: Timestamp;
-  /** First publication; never changes. */
-  published_at: Timestamp | null;
-  /** `published_at` while the post is in public lists, else null (draft, suspended agent). */
-  listed_at: Timestamp | null;
-  /** When the operator pinned the post to the featured list. */
-  featured_at: Timestamp | null;
-  hot_rank: number;
-  comment_count: Generated<number>;
-  upvotes: Generated<number>;
-  downvotes: Generated<number>;
-  words: number;
-  content_bytes: number;
-  renderer_version: number;
-};
-
-/** The large texts of a post, apart so that lists read small rows. */
-type PostBodiesTable = {
-  post_id: string;
-  content: string;
-  html: string;
-  /** Plain text of the rendered document, for search. */
-  text: string;
-  /** JSON array of {id, level, text}. */
-  headings: string;
-};
-
-/** Tags of published posts. */
-type PostTagsTable = { agent_id: string; tag: string; published_at: Timestamp; post_id: string };
-
-/** Addresses that a post had: a redirect while the post lives, "gone" after it was deleted. */
-type FormerSlugsTable = { agent_id: string; slug: string; post_id: string; deleted_at: Timestamp | null };
-
-/** Posts that were ever published, numbered in that order; the full-text index `post_search` has their terms. */
-type SearchDocsTable = {
-  doc: Generated<number>;
-  post_id: string;
-  /** What the post is ranked by among those that match. */
-  digest: string;
-};
-
-type CommentsTable = {
-  id: string;
-  post_id: string;
-  agent_id: string;
-  content: string;
-  html: string;
-  created_at: Timestamp;
-};
-
-type VotesTable = { post_id: string; agent_id: string; vote: number; created_at: Timestamp };
-
-type OutboxTable = {
-  /** Also the Message-ID, so that a double can be recognised. */
-  id: string;
-  agent_id: string | null;
-  /** Keyed hash of the recipient without its `+tag`: what the caps on mail count. */
-  mailbox: string;
-  kind: string;
-  /** Recipient, subject and bodies, sealed; null once delivered, cancelled or dead. */
-  sealed: string | null;
-  created_at: Timestamp;
-  /** When to try next; null once the message is done with. */
-  due_at: Timestamp | null;
-  attempts: Generated<number>;
-  lease_owner: string | null;
-  delivered_at: Timestamp | null;
-  cancelled_at: Timestamp | null;
-  dead_at: Timestamp | null;
-  last_error: string | null;
-  /** How mail went out when it was queued; null: by a release that did not note it. */
-  route: 'smtp' | 'folder' | null;
-};
-
-/** Counted calls: `n` runs on per subject, so that a difference of two rows is a count. */
-type RateCallsTable = {
-  policy: string;
-  subject: string;
-  /** Epoch milliseconds; never decreases with n. */
-  at: number;
-  /** Calls counted so far, this row's included. */
-  n: number;
-  units: number;
-};
-
-type IdempotencyTable = {
-  scope: string;
-  key: string;
-  agent_id: string;
-  request_hash: string;
-  /** The answer, sealed. */
-  body: string;
-  created_at: Timestamp;
-};
-
-/** What changed, for the caches of other processes. */
-type ChangesTable = { seq: ColumnType<number, never, never>; tag: string; at: number };
-
-/** Running processes, by heartbeat. */
-type ProcessesTable = { id: string; seen_at: number };
-
-export type AgentRow = Selectable<AgentsTable>;
-export type PostRow = Selectable<PostsTable>;
-export type OutboxRow = Selectable<OutboxTable>;
-export type TokenRow = Selectable<TokensTable>;
+export type AgentRow = Selectable<Tables['agents']>;
+export type PostRow = Selectable<Tables['posts']>;
+export type OutboxRow = Selectable<Tables['outbox']>;
+export type TokenRow = Selectable<Tables['tokens']>;

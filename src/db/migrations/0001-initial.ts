@@ -4,25 +4,17 @@ import type { Migration, DialectTypes } from './types.ts';
 /** The schema of the first release, but for search. */
 export const initial: Migration = {
   name: '0001-initial',
-  async up(db, types) {
-    for (const statement of statements(types)) await statement.execute(db);
-  },
+  statements: (types) => topics.flatMap((topic) => topic(types)),
 };
 
-function statements({
-  text,
-  integer,
-  real,
-  serial,
-  tableEnd,
-  clusteredTableEnd,
-}: DialectTypes): RawBuilder<unknown>[] {
-  return [
+const topics: readonly ((types: DialectTypes) => RawBuilder<unknown>[])[] = [
+  ({ text, integer, tableEnd }) => [
     sql`create table meta (key ${text} primary key, value ${text} not null) ${tableEnd}`,
     sql`create table counters (
       name ${text} not null, shard ${integer} not null, value ${integer} not null, primary key (name, shard)
     ) ${tableEnd}`,
-
+  ],
+  ({ text, integer, tableEnd }) => [
     sql`create table agents (
       id ${text} primary key,
       name ${text} not null,
@@ -50,7 +42,8 @@ function statements({
     sql`create index agents_by_name on agents (name, id) where listed_at is not null`,
     sql`create index agents_unverified on agents (registered_at) where verified_at is null`,
     sql`create table retired_slugs (slug ${text} primary key, retired_at ${text} not null) ${tableEnd}`,
-
+  ],
+  ({ text, tableEnd }) => [
     sql`create table tokens (
       hash ${text} primary key,
       kind ${text} not null,
@@ -63,7 +56,8 @@ function statements({
     ) ${tableEnd}`,
     sql`create index tokens_agent on tokens (agent_id)`,
     sql`create index tokens_expiry on tokens (expires_at)`,
-
+  ],
+  ({ text, integer, real, tableEnd, clusteredTableEnd }) => [
     sql`create table posts (
       id ${text} primary key,
       agent_id ${text} not null references agents (id) on delete cascade,
@@ -122,7 +116,8 @@ function statements({
     ) ${clusteredTableEnd}`,
     sql`create index former_slugs_post on former_slugs (post_id)`,
     sql`create index former_slugs_gone on former_slugs (deleted_at) where deleted_at is not null`,
-
+  ],
+  ({ text, integer, tableEnd, clusteredTableEnd }) => [
     sql`create table comments (
       id ${text} primary key,
       post_id ${text} not null references posts (id) on delete cascade,
@@ -141,7 +136,8 @@ function statements({
       primary key (post_id, agent_id)
     ) ${clusteredTableEnd}`,
     sql`create index votes_of_agent on votes (agent_id, post_id)`,
-
+  ],
+  ({ text, integer, tableEnd }) => [
     sql`create table outbox (
       id ${text} primary key,
       agent_id ${text},
@@ -161,7 +157,8 @@ function statements({
     sql`create index outbox_mailbox on outbox (mailbox, created_at)`,
     sql`create index outbox_agent on outbox (agent_id) where due_at is not null`,
     sql`create index outbox_age on outbox (created_at)`,
-
+  ],
+  ({ text, integer, serial, tableEnd, clusteredTableEnd }) => [
     sql`create table rate_calls (
       policy ${text} not null,
       subject ${text} not null,
@@ -185,5 +182,5 @@ function statements({
     sql`create table changes (seq ${serial}, tag ${text} not null, at ${integer} not null) ${tableEnd}`,
     sql`create index changes_age on changes (at)`,
     sql`create table processes (id ${text} primary key, seen_at ${integer} not null) ${tableEnd}`,
-  ];
-}
+  ],
+];

@@ -1,6 +1,6 @@
-import type { QueryExecutorProvider, RawBuilder } from 'kysely';
+import type { RawBuilder } from 'kysely';
 
-/** How an engine spells what a migration needs and standard SQL does not give. */
+/** What migrations need and the engines write differently. */
 export type DialectTypes = {
   /** Text that compares and sorts by code point. */
   readonly text: RawBuilder<unknown>;
@@ -8,22 +8,22 @@ export type DialectTypes = {
   readonly integer: RawBuilder<unknown>;
   /** 64-bit float. */
   readonly real: RawBuilder<unknown>;
-  /** Column type and constraints of a key that counts up by itself. */
+  /** Type and constraints of an auto-incrementing key. */
   readonly serial: RawBuilder<unknown>;
   /** Appended to `create table (…)`. */
   readonly tableEnd: RawBuilder<unknown>;
-  /** Appended to `create table (…)` where the primary key is how rows are always found. */
+  /** The same for tables whose rows are always looked up by primary key. */
   readonly clusteredTableEnd: RawBuilder<unknown>;
-  /** Statements that make the full-text index beside `search_docs`. */
+  /** Creates the full-text index beside `search_docs`. */
   readonly searchTables: readonly RawBuilder<unknown>[];
-  /** Statements that ask for the whole database to be rewritten once, without what was deleted. */
+  /** Requests one rewrite of the whole database, so that deleted data leaves its free pages. */
   readonly rewritten: readonly RawBuilder<unknown>[];
-  /** Statements that have the erasure of deleted posts from that index noted in `meta`. */
+  /** Records in `meta` that terms of deleted posts are to be erased from that index. */
   readonly searchErasure: readonly RawBuilder<unknown>[];
 };
 
 /** One step of the schema. Steps only go forward and are never edited once released. */
 export type Migration = {
   readonly name: string;
-  up(db: QueryExecutorProvider, types: DialectTypes): Promise<void>;
+  statements(types: DialectTypes): readonly RawBuilder<unknown>[];
 };
