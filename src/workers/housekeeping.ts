@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
+import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
-import { repeat } from './repeat.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */
 const beatEvery = 5_000;
@@ -11,10 +11,10 @@ const retryEvery = 1_000;
 /** Milliseconds until the first sweep, at most, and between two, on average. */
 const firstSweepWithin = 60_000;
 const sweepEvery = 600_000;
-/** Milliseconds between looks for deleted texts that are to be erased, and between two parts of that work. */
+/** Milliseconds between checks for deleted texts that are to be erased, and between two parts of that work. */
 const eraseEvery = 10_000;
 const erasePause = 20;
-/** How many times as long as an erasure took passes until the next: it may go through the whole search index. */
+/** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
 
 export type Housekeeping = {
@@ -27,8 +27,8 @@ export type Housekeeping = {
 };
 
 /**
- * Shows the other processes that this one runs, which also probes whether the database can be written, and
- * drops what is out of date. Throws StartError when the first heartbeat fails, unless writes are refused anyway.
+ * Writes this process's heartbeat, which also probes whether the database can be written, and deletes expired
+ * data. Throws StartError when the first heartbeat fails, unless writes are refused anyway.
  */
 export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
   const self = { id: randomUUID() };
@@ -39,7 +39,7 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
     throw new StartError(`The database cannot be written: ${fault} Mend that, or start with READ_ONLY=on.`);
   }
 
-  const beats = repeat(beatDelay(), async () => {
+  const beats = createLoop(async () => {
     const before = fault;
     fault = await beat();
     if (fault !== null && before === null) {
@@ -47,19 +47,19 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
     }
     if (fault === null && before !== null) ctx.log.info({}, 'the database can be written again');
     return beatDelay();
-  });
+  }, beatDelay());
 
-  const sweeps = repeat(Math.random() * firstSweepWithin, async () => {
-    await dropWhatIsOld(ctx);
-    // Spread, so that processes that started together do not sweep together.
+  const sweeps = createLoop(async () => {
+    await sweepOnce(ctx);
+    // Jitter, so that processes that started together do not sweep together.
     return sweepEvery * (0.75 + Math.random() / 2);
-  });
+  }, Math.random() * firstSweepWithin);
 
-  const erasures = repeat(eraseEvery, async () => {
+  const erasures = createLoop(async () => {
     const began = performance.now();
     await eraseDeletedTerms(ctx, () => closing);
     return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
-  });
+  }, eraseEvery);
 
   /** The reason why it failed, or null. */
   async function beat(): Promise<string | null> {
@@ -96,11 +96,11 @@ async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise
       done = await ctx.engine.write(eraseTerms, { part: 'next' });
     }
   } catch (error) {
-    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next look takes them along');
+    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check takes them along');
   }
 }
 
-async function dropWhatIsOld(ctx: Context): Promise<void> {
+async function sweepOnce(ctx: Context): Promise<void> {
   try {
     const { mailGivenUp } = await ctx.engine.write(sweep, null);
     if (mailGivenUp > 0) {

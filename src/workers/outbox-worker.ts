@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { MailError, type Mailer, type OutgoingMail } from '../mail/mailer.ts';
+import { MailError, type Mailer } from '../mail/mailer.ts';
+import { createLoop } from '../platform/loop.ts';
 import {
   claimMail,
   countMailForSmtp,
@@ -14,33 +15,32 @@ import {
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
-import { repeat } from './repeat.ts';
 
-/** Messages under way at once. Each send ends within 60 s of its claim, so its lease cannot run out meanwhile. */
-const mostUnderWay = 10;
+/** Messages in flight at once. Each send ends within 60 s of its claim, so its lease cannot expire meanwhile. */
+const mostInFlight = 10;
 /** Milliseconds that a claimed message is kept from other processes. */
 const leaseDuration = 120_000;
-/** Milliseconds between looks for what other processes wrote and what is due again. */
-const lookEvery = 5_000;
-/** Milliseconds between attempts to store a result that the database would not take. */
+/** Milliseconds between polls for what other processes queued and what is due for a retry. */
+const pollEvery = 5_000;
+/** Milliseconds between attempts to store a result that the database refused. */
 const storeAgainAfter = 1_000;
 
 const firstRetryWithin = 15_000;
 const retryWithinAtMost = 3_600_000;
-/** Milliseconds of silence after a line that says that mail is not going out. */
+/** Least milliseconds between two warnings that mail is not going out. */
 const warnEvery = 600_000;
 
 export type OutboxWorker = {
-  /** Looks for messages now. */
+  /** Polls now. */
   nudge(): void;
-  /** Takes no more messages, waits for those under way, and gives their leases back. */
+  /** Claims no more messages, waits for those in flight, and releases their leases. */
   close(): Promise<void>;
 };
 
 export type OutboxOptions = {
   /** From 0 to 1, like Math.random. */
   readonly random?: () => number;
-  /** Milliseconds that closing waits for sends under way. */
+  /** Milliseconds that closing waits for sends in flight. */
   readonly patience?: number;
   /** Leave what was queued for a mail server, and say at once how much that is. */
   readonly folderOnly?: boolean;
@@ -50,33 +50,19 @@ export type OutboxOptions = {
 export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxOptions = {}): OutboxWorker {
   const { random = Math.random, patience = 5_000, folderOnly = false } = options;
   const owner = randomUUID();
-  const underWay = new Map<string, Promise<void>>();
-  let closing = false;
-  let closed = false;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
-  let warnedAt: number | null = null;
-  let warnedOfSecretAt: number | null = null;
+  const inFlight = new Map<string, Promise<void>>();
+  const sender: Sender = { ctx, mailer, owner, random, phase: 'running' };
+  const deliver = createDelivery(sender);
+  /** Whether the last poll may have left due messages, for lack of a free place. */
+  let mayBeMore = false;
 
-  function nudge(): void {
-    lookAgain = true;
-    resume();
-  }
-
-  function resume(): void {
-    if (!lookAgain || looking !== null || closing || underWay.size >= mostUnderWay) return;
-    lookAgain = false;
-    looking = look(mostUnderWay - underWay.size).finally(() => {
-      looking = null;
-      resume();
-    });
-  }
-
-  async function look(limit: number): Promise<void> {
-    const claimed = await claim(limit);
+  const loop = createLoop(async () => {
+    const free = mostInFlight - inFlight.size;
+    const claimed = free > 0 ? await claim(free) : [];
+    mayBeMore = claimed.length === free;
     for (const message of claimed) send(message);
-    if (claimed.length === limit) lookAgain = true;
-  }
+    return pollEvery;
+  }, 0);
 
   async function claim(limit: number): Promise<Claimed[]> {
     try {
@@ -89,121 +75,119 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   }
 
   function send(message: Claimed): void {
-    // Claimed again after its lease ran out: its result still waits to be stored.
-    if (underWay.has(message.id)) return;
-    const sent = attempt(message).finally(() => {
-      underWay.delete(message.id);
-      resume();
+    // Claimed again after its lease expired: its result is still to be stored.
+    if (inFlight.has(message.id)) return;
+    const sent = deliver(message).finally(() => {
+      inFlight.delete(message.id);
+      if (mayBeMore) loop.soon();
     });
-    underWay.set(message.id, sent);
+    inFlight.set(message.id, sent);
   }
 
-  async function attempt(message: Claimed): Promise<void> {
+  if (folderOnly) void warnOfHeld(ctx);
+  ctx.engine.onCommit(({ mailQueued }) => {
+    if (mailQueued) loop.soon();
+  });
+
+  return {
+    nudge: () => loop.soon(),
+    async close() {
+      sender.phase = 'closing';
+      await loop.stop();
+      await Promise.race([Promise.all(inFlight.values()), setTimeout(patience, null, { ref: false })]);
+      sender.phase = 'closed';
+      await ctx.engine.write(releaseMail, { owner }).catch(() => undefined);
+    },
+  };
+}
+
+type Sender = {
+  readonly ctx: Context;
+  readonly mailer: Mailer;
+  readonly owner: string;
+  readonly random: () => number;
+  phase: 'running' | 'closing' | 'closed';
+};
+
+const otherSecret = 'it was sealed with another secret: put the former SECRET, or DATA_DIR/secret, back';
+
+/** Returns what sends one claimed message and stores the result. */
+function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
+  const { ctx, mailer, owner, random } = sender;
+  const warnedAt = { unsent: -Infinity, unreadable: -Infinity };
+
+  async function deliver(message: Claimed): Promise<void> {
     const mail = openMail(ctx.secretKey, message);
-    if (mail === null) return keepSealed(message);
+    const retryAt = () => ctx.now() + retryDelay(message.attempts, random());
+    if (mail === null) {
+      // The former secret may return; until then the message expires like all others, after 7 days.
+      await warn('unreadable', otherSecret);
+      return store(message, otherSecret, retryAt());
+    }
     try {
       await mailer.send(mail);
     } catch (error) {
-      return closed ? undefined : failed(message, mail, error);
+      // The lease was released: whoever claims the message next sends it again.
+      if (sender.phase === 'closed') return;
+      const reason = reasonOf(error);
+      if (error instanceof MailError && error.permanent) return giveUp(message, reason);
+      const next = retryAt();
+      if (next > Date.parse(mail.createdAt) + textKeptFor) return giveUp(message, `${reason}, for 7 days`);
+      await warn('unsent', reason);
+      return store(message, reason, next);
     }
-    await store({ id: message.id, retryAt: null, error: null });
-    if (warnedAt !== null) ctx.log.info({}, 'mail is going out again');
-    warnedAt = null;
-  }
-
-  /** Its secret may come back. Else its text ends, as all do, when it is 7 days old. */
-  async function keepSealed(message: Claimed): Promise<void> {
-    const reason = 'it was sealed with another secret: put the former SECRET, or DATA_DIR/secret, back';
-    if (warnedOfSecretAt === null || ctx.now() - warnedOfSecretAt >= warnEvery) {
-      warnedOfSecretAt = ctx.now();
-      const waiting = await countUnreadableMail(ctx).catch(() => null);
-      ctx.log.warn(
-        { reason, waiting },
-        `mail is not going out: ${reason}; ${waiting ?? 'some'} messages wait`,
-      );
-    }
-    await store({
-      id: message.id,
-      retryAt: ctx.now() + retryDelay(message.attempts, random()),
-      error: reason,
-    });
-  }
-
-  async function failed(message: Claimed, mail: OutgoingMail, error: unknown): Promise<void> {
-    // The words of an unforeseen error may hold the address.
-    const reason =
-      error instanceof MailError
-        ? error.message
-        : `unforeseen ${error instanceof Error ? error.name : 'failure'}`;
-    if (error instanceof MailError && error.permanent) return giveUp(message, reason);
-    const retryAt = ctx.now() + retryDelay(message.attempts, random());
-    if (retryAt > Date.parse(mail.createdAt) + textKeptFor) return giveUp(message, `${reason}, for 7 days`);
-    await warn(reason);
-    await store({ id: message.id, retryAt, error: reason });
+    await store(message, null);
+    if (warnedAt.unsent > -Infinity) ctx.log.info({}, 'mail is going out again');
+    warnedAt.unsent = -Infinity;
   }
 
   async function giveUp(message: Claimed, reason: string): Promise<void> {
-    await store({ id: message.id, retryAt: null, error: reason });
+    await store(message, reason);
     ctx.log.error(
       { mailId: message.id, kind: message.kind, agentId: message.agent_id, reason },
       'a message was given up: it will not be delivered',
     );
   }
 
-  async function warn(reason: string): Promise<void> {
-    if (warnedAt !== null && ctx.now() - warnedAt < warnEvery) return;
-    warnedAt = ctx.now();
-    const waiting = await countWaitingMail(ctx).catch(() => null);
+  async function warn(kind: keyof typeof warnedAt, reason: string): Promise<void> {
+    if (ctx.now() - warnedAt[kind] < warnEvery) return;
+    warnedAt[kind] = ctx.now();
+    const count = kind === 'unsent' ? countWaitingMail : countUnreadableMail;
+    const waiting = await count(ctx).catch(() => null);
     ctx.log.warn({ reason, waiting }, `mail is not going out: ${reason}; ${waiting ?? 'some'} messages wait`);
   }
 
-  /** What was sent and not stored would be sent twice: tries until the database takes it, or the process ends. */
-  async function store(result: { id: string; retryAt: number | null; error: string | null }): Promise<void> {
+  /** Retries until the database accepts it or the process ends: a message whose result is lost is sent twice. */
+  async function store({ id }: Claimed, error: string | null, retryAt: number | null = null): Promise<void> {
     for (;;) {
       try {
-        await ctx.engine.write(recordAttempt, { ...result, owner });
+        await ctx.engine.write(recordAttempt, { id, retryAt, error, owner });
         return;
-      } catch (error) {
-        if (closing) return;
-        const expected = error instanceof AppError;
-        ctx.log[expected ? 'debug' : 'error'](
-          { err: error, mailId: result.id },
-          'the result of a send could not be stored yet',
-        );
+      } catch (failure) {
+        if (sender.phase !== 'running') return;
+        const level = failure instanceof AppError ? 'debug' : 'error';
+        ctx.log[level]({ err: failure, mailId: id }, 'the result of a send could not be stored yet');
         await setTimeout(storeAgainAfter, null, { ref: false });
       }
     }
   }
 
-  async function warnOfHeld(): Promise<void> {
-    const waiting = await countMailForSmtp(ctx).catch(() => 0);
-    if (waiting === 0) return;
-    ctx.log.warn(
-      { waiting },
-      `mail is not going out: ${waiting} messages queued for SMTP wait: set SMTP_URL to send them`,
-    );
-  }
+  return deliver;
+}
 
-  if (folderOnly) void warnOfHeld();
-  ctx.engine.onCommit(({ mailQueued }) => {
-    if (mailQueued) nudge();
-  });
-  const looks = repeat(0, async () => {
-    nudge();
-    return lookEvery;
-  });
+/** The words of an unforeseen error may hold the address. */
+function reasonOf(error: unknown): string {
+  if (error instanceof MailError) return error.message;
+  return `unforeseen ${error instanceof Error ? error.name : 'failure'}`;
+}
 
-  return {
-    nudge,
-    async close() {
-      closing = true;
-      await looks.stop();
-      await looking;
-      await Promise.race([Promise.all(underWay.values()), setTimeout(patience, null, { ref: false })]);
-      closed = true;
-      await ctx.engine.write(releaseMail, { owner }).catch(() => undefined);
-    },
-  };
+async function warnOfHeld(ctx: Context): Promise<void> {
+  const waiting = await countMailForSmtp(ctx).catch(() => 0);
+  if (waiting === 0) return;
+  ctx.log.warn(
+    { waiting },
+    `mail is not going out: ${waiting} messages queued for SMTP wait: set SMTP_URL to send them`,
+  );
 }
 
 /** Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */

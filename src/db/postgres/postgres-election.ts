@@ -1,5 +1,5 @@
 import type { Log } from '../../platform/log.ts';
-import { createLoop } from '../loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import { Unreachable } from './postgres.ts';
 import { isStandby, positionOf, type Server } from './postgres-server.ts';
 

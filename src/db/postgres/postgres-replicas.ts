@@ -1,5 +1,5 @@
 import type { Log } from '../../platform/log.ts';
-import { createLoop } from '../loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import { positionOf, type Position, type Server } from './postgres-server.ts';
 
 /** Milliseconds between looks at a replica, while it has not replayed what it must, and while it is away. */
