@@ -115,7 +115,7 @@ test('a backup holds nothing that was committed after it began, and ends while o
     new Promise((resolve) => writer.on('message', (count) => count >= n && resolve(count)));
   await written(5);
   const to = fresh();
-  backupSqlite(file, to);
+  await backupSqlite(file, to);
   await written(Number(await written(0)) + 5);
   await writer.terminate();
   const copied = new DatabaseSync(to);

@@ -8,7 +8,7 @@ type Timestamp = string;
 export type Tables = {
   /**
    * Single facts about the instance: `instance_id`, `secret_fingerprint`, and `copy_of` while it is being copied. With
-   * SQLite also `mark` (`sqlite/sqlite-marks.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
+   * SQLite also `mark` (`sqlite/instance-marker.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
    */
   meta: { key: string; value: string };
   /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */

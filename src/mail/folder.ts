@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseSender } from '../config/mail-settings.ts';
+import { writePrivateFile } from '../platform/private-file.ts';
 import { composeEml } from './eml.ts';
+import { errorCode } from '../rules/failure.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
 /**
@@ -17,36 +18,14 @@ export function createFolderMailer(settings: { readonly dir: string; readonly fr
       const time = new Date(mail.createdAt).toISOString().replaceAll(/[-:.]/g, '');
       try {
         await mkdir(settings.dir, { recursive: true, mode: 0o700 });
-        await replaceFile(settings.dir, `${time}-${mail.id}.eml`, eml);
+        await writePrivateFile(join(settings.dir, `${time}-${mail.id}.eml`), eml);
       } catch (error) {
-        const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-        throw new MailError(`cannot write to MAIL_DIR (${code})`, false);
+        throw new MailError(
+          `cannot write to MAIL_DIR (${String(errorCode(error) ?? 'unknown error')})`,
+          false,
+        );
       }
     },
     async close() {},
   };
-}
-
-/** The file exists whole or not at all, and survives a power failure. */
-async function replaceFile(dir: string, name: string, content: string): Promise<void> {
-  const temporary = join(dir, `.${name}.${randomUUID()}`);
-  try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(content);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, join(dir, name));
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  const folder = await open(dir, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

@@ -1,27 +1,28 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../db/database.ts';
 import { openSqlite } from '../db/sqlite/sqlite.ts';
+import { syncPath, writePrivateFile } from '../platform/private-file.ts';
 import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/secret-check.ts';
 
 /**
- * What to do about a secret that is missing, or not the one that the database was served with: `required` refuses it,
- * `examined` goes on and tells the fault, `adopted` makes one where it is missing, and records it as the database's.
+ * What to do about a secret that is missing, or differs from the one that the database was served with: `required`
+ * refuses it, `examined` goes on and reports the fault, `adopted` creates a missing one and records it as the database's.
  */
 export type SecretPolicy = 'required' | 'examined' | 'adopted';
 
-/** A key for sealing, and what is wrong with it; null: nothing so far. */
+/** A key for sealing, and what is wrong with it, or null. */
 export type FoundSecret = { readonly secretKey: Buffer; readonly secretFault: string | null };
 
 type SearchOptions = { readonly existing: boolean; readonly secret: SecretPolicy };
 
 /**
- * The secret of an embedded database that is ready to be opened: the one of the settings, or the one in
- * `dataDir`/secret, which is made for a database that never had one. Throws StartError as the policy says.
+ * The secret of an embedded database: from the settings, or from `dataDir`/secret, which is created for a database
+ * that never had one. Throws StartError as the policy says.
  */
 export async function findSecret(
   config: Config,
@@ -33,33 +34,39 @@ export async function findSecret(
     return { secretKey: keyFromSecret(secret), secretFault: null };
   } catch (error) {
     if (options.secret !== 'examined' || !(error instanceof StartError)) throw error;
-    // It opens nothing, and who examines seals nothing.
+    // Any key will do: an examination seals nothing, and this opens nothing.
     return { secretKey: randomBytes(32), secretFault: error.message };
   }
 }
 
 /**
- * Compares the secret with what an open database knows of its own, and records it in one that knows nothing yet.
- * Returns what is wrong with it, or null.
+ * Compares the secret with the one that an open database was served with, and records it where none is recorded.
+ * Returns what is wrong with it, or null. Throws that as StartError under the policy `required`.
  */
 export async function checkSecret(
   engine: Engine,
-  secretKey: Buffer,
+  found: FoundSecret,
   config: Config,
   { secret, mayRecord }: { readonly secret: SecretPolicy; readonly mayRecord: boolean },
 ): Promise<string | null> {
-  const replace = secret === 'adopted';
-  // To read only, a standby will do, and there may be no primary.
-  const db = config.readOnly ? engine.publicReads : engine.reads;
-  const state = replace ? 'unrecorded' : await secretState({ db, secretKey });
-  // Of several processes that start with different secrets, the first decides.
-  const isOther =
-    state === 'unrecorded' && (mayRecord || replace)
+  const isOther = found.secretFault === null && (await isOtherSecret());
+  const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
+  const fault = isOther
+    ? `${place} is not the one that this database was served with: put that one ${mend}`
+    : found.secretFault;
+  if (fault !== null && secret === 'required') throw new StartError(fault);
+  return fault;
+
+  async function isOtherSecret(): Promise<boolean> {
+    const replace = secret === 'adopted';
+    // A standby will do for reading only, and there may be no primary.
+    const db = config.readOnly ? engine.publicReads : engine.reads;
+    const state = replace ? 'unrecorded' : await secretState({ db, secretKey: found.secretKey });
+    // Of several processes that start with different secrets, the first decides.
+    return state === 'unrecorded' && (mayRecord || replace)
       ? !(await engine.write(recordSecret, { replace }))
       : state === 'other';
-  if (!isOther) return null;
-  const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
-  return `${place} is not the one that this database was served with: put that one ${mend}`;
+  }
 }
 
 const mend =
@@ -74,14 +81,13 @@ async function ownSecret(file: string, databaseFile: string, options: SearchOpti
     const present = readSecret(file);
     if (present !== null) return present;
     const mayMake = options.secret === 'adopted' || (!options.existing && !(await hasHadOne(databaseFile)));
-    // Another process may have made it, and recorded it, since it was looked for.
-    const secret = readSecret(file) ?? (mayMake ? makeSecret(file) : null);
+    // Another process may have made it, and recorded it, since the first look.
+    const secret = readSecret(file) ?? (mayMake ? await makeSecret(file) : null);
     if (secret !== null) return secret;
   } catch (error) {
     if (error instanceof StartError) throw error;
-    const reason = errorMessage(error);
     throw new StartError(
-      `The secret ${file} cannot be read or made (${reason}): check its owner, or set SECRET.`,
+      `The secret ${file} cannot be read or made (${errorMessage(error)}): check its owner, or set SECRET.`,
     );
   }
   throw new StartError(`There is no secret at ${file}, and SECRET is not set: put it ${mend}`);
@@ -89,27 +95,17 @@ async function ownSecret(file: string, databaseFile: string, options: SearchOpti
 
 async function hasHadOne(databaseFile: string): Promise<boolean> {
   const { raw, db } = openSqlite(databaseFile, { readOnly: true });
-  try {
-    return await hasHadSecret(db);
-  } finally {
-    raw.close();
-  }
+  return hasHadSecret(db).finally(() => raw.close());
 }
 
-/** It appears under its name whole and on disk, and of several processes that make one at once all take the same. */
-function makeSecret(file: string): string {
-  const draft = `${file}.${randomUUID()}`;
-  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true });
-  try {
-    linkSync(draft, file);
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft);
-  }
-  const directory = openSync(dirname(file), 'r');
-  fsyncSync(directory);
-  closeSync(directory);
+/** Of several processes that make one at the same time, all use the same. */
+async function makeSecret(file: string): Promise<string> {
+  const secret = randomBytes(32).toString('hex');
+  await writePrivateFile(file, `${secret}\n`, { replace: false }).catch((error: unknown) => {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    // The process that made it may not have synced the folder yet.
+    return syncPath(dirname(file));
+  });
   return readSecret(file) ?? makeSecret(file);
 }
 
@@ -118,14 +114,10 @@ function readSecret(file: string): string | null {
     const secret = readFileSync(file, 'utf8').trim();
     if (secret.length >= 32) return secret;
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
   throw new StartError(
     `The secret in ${file} is shorter than 32 characters: restore it from a backup; if it is lost for good, remove the file and run 'masthead adopt-secret'.`,
   );
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return errorCode(error) === code;
 }

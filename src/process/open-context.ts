@@ -11,20 +11,20 @@ import { createRenderer } from '../markdown/pool/renderer.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { countCall } from '../services/limits/rate-limits.ts';
 
-/** A context that somebody must close. */
+/** A context that its owner must close. */
 export type OpenContext = Context & {
-  /** Names of the schema steps that opening took. */
+  /** Names of the migrations that ran. */
   readonly migrated: readonly string[];
-  /** Why the secret is not this database's, where that was to be examined; else null. */
+  /** Why the secret is not this database's, under the policy `examined`; else null. */
   readonly secretFault: string | null;
-  /** Finishes the writes it was given, then closes the database and all threads. */
+  /** Finishes pending writes, then closes the database and all threads. */
   close(): Promise<void>;
 };
 
 export type OpenOptions = {
   /** Refuse to create a database. */
   readonly existing: boolean;
-  /** Bring the schema up to date where settings allow (the default); else refuse one that is not. */
+  /** Run pending migrations where settings allow (the default); else refuse a database that has any. */
   readonly migrate?: boolean;
   /** `required` by default. */
   readonly secret?: SecretPolicy;
@@ -34,20 +34,23 @@ export type OpenOptions = {
 };
 
 /**
- * Opens the database, made or brought up to date where need be, and what works with it. Throws StartError
- * with one line for whatever cannot be opened.
+ * Opens the database, creating or upgrading it where needed, and what works with it. Throws StartError with one
+ * line for whatever cannot be opened.
  */
 export async function openContext(config: Config, options: OpenOptions): Promise<OpenContext> {
+  const { database } = config;
   const { log, secret = 'required', now = Date.now } = options;
   const migrate = (options.migrate ?? true) && !config.readOnly;
-  const opened = await openEngine(config.database, config, { ...options, migrate, secret, now });
+  const all = { ...options, migrate, secret, now };
+  const opened = await ('file' in database
+    ? openEmbedded(database.file, config, all)
+    : openPostgres(database, config, all));
   const { engine, secretKey, migrated } = opened;
-  const secretFault = await secretFaultOf(opened, config, { secret, mayRecord: migrate }).catch(
-    async (error: unknown) => {
-      await engine.close();
-      throw error;
-    },
-  );
+  const check = { secret, mayRecord: migrate };
+  const secretFault = await checkSecret(engine, opened, config, check).catch(async (error: unknown) => {
+    await engine.close();
+    throw error;
+  });
   const renderer = createRenderer({
     threads: Math.max(1, Math.ceil(Math.min(4, availableParallelism() - 1) / config.workers)),
     onCrash: (error) => log.error({ err: error }, 'a rendering thread stopped'),
@@ -69,64 +72,32 @@ export async function openContext(config: Config, options: OpenOptions): Promise
   };
 }
 
-async function secretFaultOf(
-  { engine, secretKey, secretFault }: Opened,
-  config: Config,
-  options: Parameters<typeof checkSecret>[3],
-): Promise<string | null> {
-  const fault = secretFault ?? (await checkSecret(engine, secretKey, config, options));
-  if (fault !== null && options.secret === 'required') throw new StartError(fault);
-  return fault;
+type Opened = FoundSecret & { readonly engine: Engine; readonly migrated: readonly string[] };
+
+async function openEmbedded(file: string, config: Config, options: Required<OpenOptions>): Promise<Opened> {
+  const { log, now } = options;
+  const { dataDir } = config;
+  const migrated = await prepareSqliteFile({ ...options, dataDir, file, now: timestamp(now()) });
+  const found = await findSecret(config, file, options);
+  const engine = await createSqliteEngine(file, { config, secretKey: found.secretKey, log, now });
+  return { engine, ...found, migrated };
 }
 
-type Opened = FoundSecret & {
-  readonly engine: Engine;
-  readonly migrated: readonly string[];
-};
-type Databases = { [Database in DatabaseConfig as Database['engine']]: Database };
-type Opener<Database> = (
-  database: Database,
-  config: Config,
-  options: Required<OpenOptions>,
-) => Promise<Opened>;
-
-/** How each kind of database is opened. */
-const engines: { readonly [Name in keyof Databases]: Opener<Databases[Name]> } = {
-  async sqlite({ file }, config, { existing, migrate, secret, log, now }) {
-    const { dataDir } = config;
-    const migrated = await prepareSqliteFile({
-      dataDir,
-      file,
-      existing,
-      migrate,
-      now: timestamp(now()),
-      log,
-    });
-    const found = await findSecret(config, file, { existing, secret });
-    const engine = await createSqliteEngine(file, { config, secretKey: found.secretKey, log, now });
-    return { engine, ...found, migrated };
-  },
-  async postgres(database, config, { existing, migrate, log, now }) {
-    const { secret, readOnly } = config;
-    if (secret === null)
-      throw new StartError('SECRET is required with PostgreSQL: all servers must share it.');
-    // Loaded here, since it would make every start with the embedded engine slower.
-    const [{ startPostgres }, { createPostgresEngine }] = await Promise.all([
-      import('../db/postgres/postgres-start.ts'),
-      import('../db/postgres/postgres-engine.ts'),
-    ]);
-    const start = { existing, migrate, readOnly, now: timestamp(now()), log };
-    const { servers, description, migrated } = await startPostgres(database, start);
-    const secretKey = keyFromSecret(secret);
-    const engine = createPostgresEngine({ servers, description, config, secretKey, log, now, countCall });
-    return { engine, secretKey, secretFault: null, migrated };
-  },
-};
-
-function openEngine<Name extends keyof Databases>(
-  database: Databases[Name] & { readonly engine: Name },
+async function openPostgres(
+  database: DatabaseConfig & { readonly engine: 'postgres' },
   config: Config,
   options: Required<OpenOptions>,
 ): Promise<Opened> {
-  return engines[database.engine](database, config, options);
+  const { log, now } = options;
+  const { secret, readOnly } = config;
+  if (secret === null) throw new StartError('SECRET is required with PostgreSQL: all servers must share it.');
+  // Loaded on demand: a start with the embedded engine must not wait for it.
+  const [{ startPostgres }, { createPostgresEngine }] = await Promise.all([
+    import('../db/postgres/postgres-start.ts'),
+    import('../db/postgres/postgres-engine.ts'),
+  ]);
+  const started = await startPostgres(database, { ...options, readOnly, now: timestamp(now()) });
+  const secretKey = keyFromSecret(secret);
+  const engine = createPostgresEngine({ ...started, config, secretKey, log, now, countCall });
+  return { engine, secretKey, secretFault: null, migrated: started.migrated };
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { withPort, type Config } from '../config/config.ts';
-import { StartError } from '../rules/failure.ts';
+import { StartError, errorCode } from '../rules/failure.ts';
 
 /** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
 export async function settlePort(config: Config): Promise<Config> {
@@ -20,8 +20,7 @@ export async function settlePort(config: Config): Promise<Config> {
 
 /** Why a server cannot listen, as a StartError where that was foreseen. */
 export function listenError(error: unknown, { host, port }: Config): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
+  switch (errorCode(error)) {
     case 'EADDRINUSE':
       return new StartError(`Port ${port} is already in use: set PORT, or stop the program that holds it.`);
     case 'EACCES':

@@ -21,7 +21,7 @@ export const backup: Command = {
       );
     const to = resolve(call.operand('file'));
     call.status?.(`Copying ${database.file} …`);
-    const copied = backupSqlite(database.file, to);
+    const copied = await backupSqlite(database.file, to);
     call.status?.('');
     call.result(
       { file: to, ...copied },

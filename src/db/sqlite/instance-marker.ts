@@ -1,17 +1,22 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { open, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { writePrivateFile } from '../../platform/private-file.ts';
 
 /** What the file `instance` in DATA_DIR says of the database that belongs there. */
 export type InstanceMarker = {
   /** The instance's id. */
   readonly id: string;
-  /** A mark that the database has reached: one that stands below it lacks commits. */
+  /** A mark that the database has reached: one with a lower mark lacks commits. Epoch ms, strictly increasing. */
   readonly mark: number;
 };
 
-/** The marker's place. */
+/** The key in `meta` of the database's own mark. */
+export const markKey = 'mark';
+/** Milliseconds from a commit until the marker covers it. */
+const markAfter = 1_000;
+
+/** The marker's path. */
 export function markerFile(dataDir: string): string {
   return join(dataDir, 'instance');
 }
@@ -23,26 +28,78 @@ export function readMarker(file: string): InstanceMarker | null {
   return { id, mark: Number(/^mark (\d+)$/.exec(rest.join(' '))?.[1] ?? 0) };
 }
 
-/**
- * Replaces the marker atomically and durably: with a lost or half-written one, a database could not be recognised as
- * this instance's.
- */
-export async function writeMarker(file: string, { id, mark }: InstanceMarker): Promise<void> {
-  const draft = `${file}.${randomUUID()}`;
-  try {
-    await writeFile(draft, `${id}\nmark ${mark}\n`, { mode: 0o600, flush: true });
-    await rename(draft, file);
-    await syncFolder(dirname(file));
-  } finally {
-    await rm(draft, { force: true });
-  }
+/** Replaces the marker atomically: with half of one, a database could not be recognised as this instance's. */
+export function writeMarker(file: string, { id, mark }: InstanceMarker): Promise<void> {
+  return writePrivateFile(file, `${id}\nmark ${mark}\n`);
 }
 
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+/** A mark for people. */
+export function shownMark(mark: number): string {
+  return mark === 0 ? 'its beginning' : new Date(mark).toISOString();
+}
+
+type MarkOptions = {
+  readonly dataDir: string;
+  /** Begins a transaction when it is this writer's turn; `ended` ends the turn. */
+  readonly begin: () => void;
+  readonly ended: () => void;
+};
+
+/**
+ * Keeps the instance's marker at most a second behind the last commit. A database file without its `-wal`, or an
+ * older copy, then has a lower mark, and a start refuses it.
+ */
+export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOptions) {
+  /** The time of the newest request that the marker does not cover, epoch ms. */
+  let unmarked: number | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  function schedule(): void {
+    timer ??= setTimeout(() => void mark(), markAfter);
   }
+
+  function mark(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    // A marker that cannot be written is merely out of date: the next commit tries again.
+    writing = writing.then(markNow).catch(() => undefined);
+    return writing;
+  }
+
+  async function markNow(): Promise<void> {
+    if (unmarked === null) return;
+    if (raw.isTransaction) return schedule();
+    const reached = advance(unmarked);
+    unmarked = null;
+    const id = raw.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
+    await writeMarker(markerFile(dataDir), { id: String(id), mark: reached });
+  }
+
+  function advance(at: number): number {
+    begin();
+    try {
+      const row = raw
+        .prepare(
+          `insert into meta (key, value) values ('${markKey}', ?)
+          on conflict (key) do update set value = cast(max(cast(value as integer) + 1, ?) as text) returning value`,
+        )
+        .get(String(at), at);
+      raw.exec('commit');
+      return Number(row?.['value']);
+    } finally {
+      if (raw.isTransaction) raw.exec('rollback');
+      ended();
+    }
+  }
+
+  return {
+    /** To be called after a commit that a copy must contain, with the time of its newest request, epoch ms. */
+    committed(at: number): void {
+      unmarked = at;
+      schedule();
+    },
+    /** Resolves when the marker covers the last commit. */
+    close: mark,
+  };
 }

@@ -1,13 +1,13 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { syncPath } from '../../platform/private-file.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import { migrationsAfter } from '../migrate.ts';
-import { markerFile, writeMarker } from './instance-marker.ts';
+import { markerFile, markKey, writeMarker } from './instance-marker.ts';
 import { sqliteCode } from './sqlite.ts';
-import { makeLocalDirectory, sqliteStartError, syncPath } from './sqlite-file.ts';
+import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
 import { eraseAllDeleted } from './sqlite-full-text.ts';
-import { markKey } from './sqlite-marks.ts';
 
 /** How long to wait for a lock, ms. */
 const lockPatience = 5_000;
@@ -24,11 +24,11 @@ export type Copied = {
  * nothing of what was deleted. The copy is checked, and appears under its name when it is whole and on disk. Throws
  * StartError.
  */
-export function backupSqlite(file: string, to: string): Copied {
+export async function backupSqlite(file: string, to: string): Promise<Copied> {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
   // Opened to write, so that the log of a service that has stopped is not left behind.
-  const { mark: _, ...copied } = copy(file, to, { readOnly: false });
+  const { mark: _, ...copied } = await copy(file, to, { readOnly: false });
   return copied;
 }
 
@@ -48,24 +48,24 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const { mark, ...copied } = copy(from, file, { readOnly: true });
+  const { mark, ...copied } = await copy(from, file, { readOnly: true });
   await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
 }
 
-function copy(
+async function copy(
   from: string,
   to: string,
   { readOnly }: { readOnly: boolean },
-): Copied & { readonly mark: number } {
+): Promise<Copied & { readonly mark: number }> {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
     const instance = copyRows(from, draft, { readOnly });
     check(draft);
-    syncPath(draft);
+    await syncPath(draft);
     renameSync(draft, to);
-    syncPath(dirname(to));
+    await syncPath(dirname(to));
     return { ...instance, bytes: statSync(to).size };
   } catch (error) {
     // Full: it only ever writes where the copy goes.

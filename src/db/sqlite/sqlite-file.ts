@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
-import { markerFile, readMarker, writeMarker, type InstanceMarker } from './instance-marker.ts';
+import {
+  markerFile,
+  markKey,
+  readMarker,
+  shownMark,
+  writeMarker,
+  type InstanceMarker,
+} from './instance-marker.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';
 import { openSqlite, rewriteDue, sqliteCode, sqliteTypes, type SqliteConnection } from './sqlite.ts';
-import { markKey, shownMark } from './sqlite-marks.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
 
 /** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
@@ -221,11 +227,4 @@ export function makeLocalDirectory(directory: string): void {
       `${directory} is on ${remote}, where SQLite can lose data: use a local disk, or PostgreSQL (DATABASE_URL=postgres://…).`,
     );
   }
-}
-
-/** Waits until a file, or the names in a folder, are on disk. */
-export function syncPath(path: string): void {
-  const opened = openSync(path, 'r');
-  fsyncSync(opened);
-  closeSync(opened);
 }

@@ -12,7 +12,7 @@ import {
 import type { SearchFields, SearchIndex } from '../full-text.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
-import { createMarks } from './sqlite-marks.ts';
+import { createMarks } from './instance-marker.ts';
 import { createTurns } from './sqlite-turns.ts';
 
 /** How many operations, and for how long (ms), may share one commit before its first caller is answered. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { timestamp } from '../../context.ts';
 import { migrate, requireUpToDate } from '../../db/migrate.ts';
-import { markKey } from '../../db/sqlite/sqlite-marks.ts';
+import { markKey } from '../../db/sqlite/instance-marker.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
