@@ -1,50 +1,86 @@
 import type { Kysely } from 'kysely';
+import type { Config } from '../config/config.ts';
+import { AppError } from '../errors.ts';
 import type { FindNewest } from './full-text.ts';
-import type { Write, Ticket } from './write.ts';
 import type { Tables } from './tables.ts';
+import { revive, type Outcome, type Request, type Ticket, type Write } from './write.ts';
 
 /** All that the SQL engines do differently. Everything above it is written once. */
 export type Engine = {
   /** Which database, without credentials. */
   readonly description: string;
-  /** Connection for reads outside of a write, which shows every commit; refuses to change anything. */
+  /** Read-only connection that sees every commit. */
   readonly reads: Kysely<Tables>;
   /**
-   * Connection for what everyone may see. It may be a replica: then one that shows what this process has
-   * committed, and what was committed by anyone before {@link Engine.catchUp}, and else is seconds behind at most.
+   * Read-only connection for what everyone may see, possibly to a replica. It sees every commit of this process, and
+   * every commit made before the last {@link Engine.catchUp}; otherwise it lags by seconds at most.
    */
   readonly publicReads: Kysely<Tables>;
-  /** For who has seen a change of another process: `publicReads` show it from here on. */
+  /** Call after seeing another process's change: `publicReads` then reflects it. */
   catchUp(): void;
   /**
-   * Whether, since this was asked last, public reads may have shown what was out of date for long: there was no primary,
-   * or another server became it. False as long as there is none.
+   * Whether, since the last call, public reads may have been stale beyond the usual lag: there was a failover, or a
+   * standby answered while there was no primary. False while there is none.
    */
   primaryChanged(): boolean;
-  /** How texts are searched, on either of the connections above. */
+  /** Full-text search, on either of the connections above. */
   readonly findNewest: FindNewest;
   /**
-   * Runs an operation in a transaction of its own and resolves when it is durable. A {@link Ticket} that is
-   * not yet punched is counted in the same transaction, and stays counted when the operation itself fails.
-   * Throws the operation's AppError, or `rate_limited`, `read_only`, `storage_full`, `unavailable`.
+   * Runs a write in a transaction of its own and resolves when it is durable. A {@link Ticket} without a `rate` is
+   * counted in the same transaction, and stays counted when the write itself fails. Throws the write's AppError, or `rate_limited`, `read_only`, `storage_full`, `unavailable`.
    */
-  write<I, O>(operation: Write<I, O>, input: I, ticket?: Ticket): Promise<O>;
+  write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O>;
   /** A number that differs whenever anything may have been committed by anyone since the last call. */
   version(): number;
   /**
-   * A number that differs whenever anyone has committed a change of what is shown since the last call. Null where
-   * that cannot be told without asking another machine.
+   * A number that differs whenever anyone has committed a visible change since the last call. Null where only
+   * another machine knows.
    */
   contentVersion(): number | null;
-  /** Why writes are refused at present, or null. */
+  /** Why writes are refused, or null. */
   readOnly(): string | null;
   /** Called after each commit of this process, with what changed. */
   onCommit(listener: (commit: Commit) => void): void;
-  /** Resolves if the database can be read at this moment. */
+  /** Resolves if the database can be read. */
   probe(): Promise<void>;
-  /** Finishes what was handed in, then closes all connections. */
+  /** Finishes pending writes, then closes all connections. */
   close(): Promise<void>;
 };
 
 /** What a commit asks of the process that made it. */
 export type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };
+
+type WritesOptions = {
+  readonly config: Config;
+  readonly now: () => number;
+  /** Why the database itself cannot take writes, or null. */
+  readonly fault?: () => string | null;
+  /** Runs a request; resolves when its outcome is durable. */
+  readonly run: (write: Write<unknown, unknown>, request: Request) => Promise<Outcome>;
+};
+
+/** The part of an engine that does not depend on how a write is run. */
+export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 'readOnly' | 'onCommit'> {
+  const { config, now, fault, run } = options;
+  const listeners: ((commit: Commit) => void)[] = [];
+  const readOnly = () =>
+    fault?.() ?? (config.readOnly ? 'The operator has made the service read-only.' : null);
+
+  return {
+    readOnly,
+    onCommit: (listener) => listeners.push(listener),
+    async write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
+      const reason = readOnly();
+      if (reason !== null)
+        throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
+      const uncounted = ticket?.rate === null ? ticket : undefined;
+      const request = { name: write.name, input, now: now(), ticket: uncounted };
+      const outcome = await run(write as Write<unknown, unknown>, request);
+      if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
+      if (outcome.changed.length > 0 || outcome.mailQueued)
+        for (const listener of listeners) listener(outcome);
+      if (outcome.error) throw revive(outcome.error);
+      return outcome.value as O;
+    },
+  };
+}

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
+import type { Log } from '../../platform/log.ts';
 import type { SearchQuery } from '../../rules/search-terms.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Match } from '../full-text.ts';
@@ -9,22 +10,12 @@ import type { SearchAnswer, SearchRequest } from './search-thread.ts';
 /** Searches that may wait for the thread before callers are asked to come back. */
 const mostWaiting = 100;
 
-type Waiting = {
-  readonly resolve: (matches: readonly Match[]) => void;
-  readonly reject: (error: Error) => void;
-};
-
 /**
  * Searches an SQLite file in a thread, started by the first search, one search at a time: a hard one delays
- * other searches and nothing else. `onCrash` is told when the thread ends by itself, `onUnreadable` of what could not
- * be read.
+ * other searches and nothing else. `onUnreadable` is called when the index cannot be read.
  */
-export function createSqliteSearcher(
-  file: string,
-  onCrash: (error: unknown) => void,
-  onUnreadable: (error: AppError) => void,
-) {
-  const waiting = new Map<number, Waiting>();
+export function createSqliteSearcher(file: string, log: Log, onUnreadable: (error: AppError) => void) {
+  const waiting = new Map<number, PromiseWithResolvers<readonly Match[]>>();
   let lastId = 0;
   let thread: Worker | null = null;
 
@@ -41,26 +32,25 @@ export function createSqliteSearcher(
       waiting.delete(id);
       if (waiting.size === 0) worker.unref();
     });
-    worker.on('error', onCrash);
+    worker.on('error', (error) => log.error({ err: error }, 'the search thread stopped'));
     worker.on('exit', () => {
       thread = null;
-      for (const { reject } of waiting.values())
-        reject(unavailable('The search stopped before it answered.'));
+      for (const call of waiting.values()) call.reject(unavailable('The search stopped before it answered.'));
       waiting.clear();
     });
     return worker;
   }
 
   return {
-    newest(query: SearchQuery, most: number, upTo: number): Promise<readonly Match[]> {
-      if (waiting.size >= mostWaiting) return Promise.reject(unavailable('Too many searches are waiting.'));
-      const worker = (thread ??= start());
+    async newest(query: SearchQuery, most: number, upTo: number): Promise<readonly Match[]> {
+      if (waiting.size >= mostWaiting) throw unavailable('Too many searches are waiting.');
+      thread ??= start();
       const id = ++lastId;
-      return new Promise((resolve, reject) => {
-        waiting.set(id, { resolve, reject });
-        worker.ref();
-        worker.postMessage({ id, query, most, upTo } satisfies SearchRequest);
-      });
+      const call = Promise.withResolvers<readonly Match[]>();
+      waiting.set(id, call);
+      thread.ref();
+      thread.postMessage({ id, query, most, upTo } satisfies SearchRequest);
+      return call.promise;
     },
     async close(): Promise<void> {
       await thread?.terminate();

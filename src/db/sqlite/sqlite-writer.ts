@@ -1,25 +1,26 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
+import type { SearchFields, SearchIndex } from '../full-text.ts';
 import {
   perform,
   plainError,
   type CountCall,
-  type Write,
   type Outcome,
   type Request,
   type Savepoint,
+  type Write,
 } from '../write.ts';
-import type { SearchFields, SearchIndex } from '../full-text.ts';
+import { createMarks } from './instance-marker.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
-import { createMarks } from './instance-marker.ts';
 import { createTurns } from './sqlite-turns.ts';
 
-/** How many operations, and for how long (ms), may share one commit before its first caller is answered. */
-const batchOperations = 256;
+/** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
+const batchSize = 256;
 const batchTime = 25;
 
-/** One operation and the number by which its outcome is returned. */
+/** A request and the number by which its outcome is returned. */
 export type Envelope = { readonly id: number; readonly request: Request };
 /** Outcomes of one commit. */
 export type Answers = readonly (readonly [id: number, outcome: Outcome])[];
@@ -31,70 +32,44 @@ export type WriterData = {
   readonly secretKey: Uint8Array;
 };
 
-/** What a document is found by. */
-type Terms = { readonly doc: number; readonly fields: SearchFields };
-
-/** Why a batch is begun again: an operation failed that had changed something, and no savepoint was set before it. */
+/** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
 class HalfDone extends Error {}
 
 /**
- * The one writer of a process. Operations that wait together share a commit (group commit), and all are answered
- * once that is on disk. They run without savepoints, at each of which FTS5 would write out its part. One that fails
- * before it has changed anything, as most failing ones do, leaves nothing to undo; when one fails later, the batch
- * is rolled back and run again with a savepoint for each, so that the failed one is undone alone.
+ * The one writer of a process. Writes that are waiting share a commit (group commit), and are answered once it is on
+ * disk. They run without savepoints, since FTS5 would flush its pending terms at each. A write that fails before it
+ * has changed anything, as most failing ones do, leaves nothing to undo; when one fails later, the batch is rolled
+ * back and run again with a savepoint for each, so that only the failed write is undone.
  */
 export function createSqliteWriter(
   file: string,
   context: Pick<WriteContext, 'config' | 'secretKey'>,
-  operations: ReadonlyMap<string, Write<never, unknown>>,
+  writes: ReadonlyMap<string, Write<never, unknown>>,
   countCall: CountCall,
   next: () => Envelope | undefined,
 ) {
   const { config } = context;
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
-  const totalChanges = raw.prepare('select total_changes() as rows');
-  const changedRows = () => totalChanges.get()?.['rows'];
-  // Where nothing is written, nothing is to be marked.
+  const { changedRows, unguarded, guarded } = createSavepoints(raw);
+  // A read-only service must not change the marker either.
   const marks = config.readOnly ? null : createMarks(raw, { dataDir: config.dataDir, ...turns });
+  /** Whether the write-ahead log may hold something. */
   let logged = false;
-  let changesBefore: unknown;
-
-  const explain = (error: unknown) => {
-    // SQLite itself rolls everything back on some failures (disk full, I/O): then nothing of the batch holds.
-    if (!raw.isTransaction) throw error;
-    return sqliteFailure(error);
-  };
-  const unguarded: Savepoint = {
-    begin: async () => {
-      changesBefore = changedRows();
-    },
-    release: async () => undefined,
-    undo: async () => {
-      if (changedRows() !== changesBefore) throw new HalfDone();
-    },
-    explain,
-  };
-  const guarded: Savepoint = {
-    begin: async () => raw.exec('savepoint operation'),
-    release: async () => raw.exec('release operation'),
-    undo: async () => raw.exec('rollback to operation; release operation'),
-    explain,
-  };
 
   async function runBatch(first: Envelope, now: () => number): Promise<Answers> {
     const batch: Envelope[] = [first];
     try {
       turns.begin();
     } catch (error) {
-      // Those that waited as long would each wait as long again, one after another.
+      // Those that wait behind it would each wait as long again, one after another.
       for (let other = next(); other; other = next()) batch.push(other);
       return refused(batch, error);
     }
     const rowsBefore = changedRows();
     try {
       const start = now();
-      const isFull = () => batch.length >= batchOperations || now() - start >= batchTime;
+      const isFull = () => batch.length >= batchSize || now() - start >= batchTime;
       const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : next())).catch(
         (error: unknown) => {
           if (!(error instanceof HalfDone)) throw error;
@@ -116,23 +91,14 @@ export function createSqliteWriter(
 
   function noteCommit(batch: readonly Envelope[]): void {
     logged = true;
-    const newest = batch.findLast(({ request }) => !isUpkeep(request));
+    // Nobody would miss heartbeats and sweeps in a copy.
+    const newest = batch.findLast(({ request }) => !request.name.startsWith('maintenance.'));
     if (newest) marks?.committed(newest.request.now);
   }
 
-  function refused(batch: readonly Envelope[], error: unknown): Answers {
-    const outcome: Outcome = {
-      error: plainError(sqliteFailure(error)),
-      rate: null,
-      changed: [],
-      mailQueued: false,
-    };
-    return batch.map(({ id }) => [id, outcome]);
-  }
-
   /**
-   * Runs the operations of a batch, and adds those that come meanwhile. Their terms are stored last: FTS5 writes out
-   * what it holds before every later statement that SQLite may have to undo.
+   * Runs a batch, which grows by what arrives meanwhile. Search terms are stored last: FTS5 flushes its pending terms
+   * before every later statement that SQLite may have to undo.
    */
   async function runAll(
     batch: Envelope[],
@@ -140,10 +106,17 @@ export function createSqliteWriter(
     another: () => Envelope | undefined,
   ): Promise<Answers> {
     const answers: [number, Outcome][] = [];
-    const terms: Terms[] = [];
+    const terms: { readonly doc: number; readonly fields: SearchFields }[] = [];
     for (const { id, request } of batch) {
-      const own: Terms[] = [];
-      const outcome = await runOne(request, savepoint, own);
+      const write = writes.get(request.name);
+      if (!write) throw new Error(`The write ${request.name} is missing from the list of writes`);
+      const own: typeof terms = [];
+      const searchIndex: SearchIndex = {
+        ...sqliteSearchIndex,
+        store: async (_db, doc, fields) => void own.push({ doc, fields }),
+      };
+      const base = { ...context, db, searchIndex, lock, confirmDurable };
+      const outcome = await perform(write, request, base, savepoint, countCall);
       answers.push([id, outcome]);
       if (!outcome.error) terms.push(...own);
       const joining = another();
@@ -153,29 +126,13 @@ export function createSqliteWriter(
     return answers;
   }
 
-  async function runOne(request: Request, savepoint: Savepoint, terms: Terms[]): Promise<Outcome> {
-    const operation = operations.get(request.name);
-    if (!operation) throw new Error(`Operation ${request.name} is missing from the list of operations`);
-    const searchIndex: SearchIndex = {
-      ...sqliteSearchIndex,
-      store: async (_db, doc, fields) => void terms.push({ doc, fields }),
-    };
-    return perform(
-      operation,
-      request,
-      { ...context, db, searchIndex, lock, confirmDurable },
-      savepoint,
-      countCall,
-    );
-  }
-
-  /** Empties the log into the file, unless a reader is at work on it: what was overwritten still stands in the log. */
+  /** Checkpoints and truncates the write-ahead log, which still holds what was overwritten, unless a reader uses it. */
   function emptyLog(): void {
     if (!logged || raw.isTransaction) return;
     try {
       logged = raw.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'] !== 0;
     } catch {
-      // A full disk, for one: the log stays, and the next time takes it along.
+      // A full disk, for example: the next checkpoint covers it.
     }
   }
 
@@ -188,9 +145,39 @@ export function createSqliteWriter(
   return { runBatch, emptyLog, close };
 }
 
-/** Heartbeats and sweeps: nobody would miss them in a copy. */
-function isUpkeep({ name }: Request): boolean {
-  return name.startsWith('maintenance.');
+/** Savepoints that exist, and such that only notice that something would have to be undone. */
+function createSavepoints(raw: DatabaseSync) {
+  const totalChanges = raw.prepare('select total_changes() as rows');
+  const changedRows = () => totalChanges.get()?.['rows'];
+  let changesBefore: unknown;
+
+  const explain = (error: unknown) => {
+    // On some failures (disk full, I/O) SQLite rolls back the whole transaction: nothing of the batch is left.
+    if (!raw.isTransaction) throw error;
+    return sqliteFailure(error);
+  };
+  const unguarded: Savepoint = {
+    begin: async () => {
+      changesBefore = changedRows();
+    },
+    release: async () => undefined,
+    undo: async () => {
+      if (changedRows() !== changesBefore) throw new HalfDone();
+    },
+    explain,
+  };
+  const guarded: Savepoint = {
+    begin: async () => raw.exec('savepoint write'),
+    release: async () => raw.exec('release write'),
+    undo: async () => raw.exec('rollback to write; release write'),
+    explain,
+  };
+  return { changedRows, unguarded, guarded };
+}
+
+function refused(batch: readonly Envelope[], error: unknown): Answers {
+  const failure = plainError(sqliteFailure(error));
+  return batch.map(({ id }) => [id, { error: failure, rate: null, changed: [], mailQueued: false }]);
 }
 
 /** SQLite has one writer at a time: an immediate transaction already holds every lock. */
