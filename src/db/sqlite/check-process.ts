@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { errorMessage } from '../../rules/failure.ts';
 
-// Runs SQLite's quick_check over the file that its argument names, and tells its parent the first fault, or null.
+// Runs SQLite's quick_check over the file that its argument names, and sends its parent the first fault, or null.
 const database = new DatabaseSync(process.argv[2] ?? '', { readOnly: true });
 const fault = check();
 database.close();

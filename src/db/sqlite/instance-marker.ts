@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { writePrivateFile } from '../../platform/private-file.ts';
+import { readMeta } from './sqlite.ts';
 
 /** What the file `instance` in DATA_DIR says of the database that belongs there. */
 export type InstanceMarker = {
@@ -72,8 +73,8 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
     if (raw.isTransaction) return schedule();
     const reached = advance(unmarked);
     unmarked = null;
-    const id = raw.prepare(`select value from meta where key = 'instance_id'`).get()?.['value'];
-    await writeMarker(markerFile(dataDir), { id: String(id), mark: reached });
+    const id = readMeta(raw, 'instance_id') ?? '';
+    await writeMarker(markerFile(dataDir), { id, mark: reached });
   }
 
   function advance(at: number): number {

@@ -5,14 +5,14 @@ import { plainError, type PlainError } from '../write.ts';
 import { openSqlite } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
 
-/** What is looked for, and the number by which the answer is known. */
+/** A search, and the number by which its answer is returned. */
 export type SearchRequest = {
   readonly id: number;
   readonly query: SearchQuery;
   readonly most: number;
   readonly upTo: number;
 };
-/** What it found, or why it could not look. */
+/** Its matches, or why it failed. */
 export type SearchAnswer = {
   readonly id: number;
   readonly matches: readonly Match[];

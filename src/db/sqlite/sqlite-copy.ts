@@ -5,29 +5,28 @@ import { syncPath } from '../../platform/private-file.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import { migrationsAfter } from '../migrate.ts';
 import { markerFile, markKey, writeMarker } from './instance-marker.ts';
-import { sqliteCode } from './sqlite.ts';
-import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
+import { readMeta, sqliteCode, sqliteStartError } from './sqlite.ts';
+import { makeLocalDirectory } from './sqlite-file.ts';
 import { eraseAllDeleted } from './sqlite-full-text.ts';
 
 /** How long to wait for a lock, ms. */
 const lockPatience = 5_000;
 
-/** What a copy holds. */
+/** A finished copy. */
 export type Copied = {
-  /** The instance whose database it is. */
+  /** The instance that the database belongs to. */
   readonly instanceId: string;
   readonly bytes: number;
 };
 
 /**
- * Copies the database of a running service to a new file: all that was committed when it began, nothing of later, and
- * nothing of what was deleted. The copy is checked, and appears under its name when it is whole and on disk. Throws
- * StartError.
+ * Copies the database of a running service to a new file: exactly what was committed when it began, without deleted
+ * data. The copy is checked, and appears under its name once it is whole and on disk. Throws StartError.
  */
 export async function backupSqlite(file: string, to: string): Promise<Copied> {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
-  // Opened to write, so that the log of a service that has stopped is not left behind.
+  // Opened for writing, so that closing removes the write-ahead log of a stopped service.
   const { mark: _, ...copied } = await copy(file, to, { readOnly: false });
   return copied;
 }
@@ -41,7 +40,7 @@ export async function restoreSqlite(
   { dataDir, file }: { dataDir: string; file: string },
 ): Promise<Copied> {
   const marker = markerFile(dataDir);
-  // A log that was left behind would be taken for a part of the restored database.
+  // SQLite would apply a stale log to the restored database.
   for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`, marker]) {
     if (existsSync(path))
       throw new StartError(`${path} exists: restore into a DATA_DIR without a database, or move it away.`);
@@ -68,14 +67,14 @@ async function copy(
     await syncPath(dirname(to));
     return { ...instance, bytes: statSync(to).size };
   } catch (error) {
-    // Full: it only ever writes where the copy goes.
+    // Only the copy is written, so only its disk can be full.
     throw sqliteStartError(error, sqliteCode(error) === 13 ? to : from);
   } finally {
     for (const end of ['', '-wal', '-shm', '-journal', second]) rmSync(`${draft}${end}`, { force: true });
   }
 }
 
-/** Ends the name of a copy of a copy. */
+/** Suffix of a copy of a copy. */
 const second = '-2';
 
 function makeEmpty(file: string): void {
@@ -87,7 +86,7 @@ function makeEmpty(file: string): void {
   }
 }
 
-/** Copies what the database holds, without its free pages. Returns the instance whose it is, and its mark. */
+/** Copies all rows, without free pages. Returns the database's instance and mark. */
 function copyRows(
   from: string,
   to: string,
@@ -103,22 +102,21 @@ function copyRows(
   }
   const copied = new DatabaseSync(to);
   try {
-    const fact = (key: string) => copied.prepare('select value from meta where key = ?').get(key)?.['value'];
-    const instanceId = fact('instance_id');
-    if (typeof instanceId !== 'string') throw new StartError(`${from} is not the database of an instance.`);
+    const instanceId = readMeta(copied, 'instance_id');
+    if (instanceId === undefined) throw new StartError(`${from} is not the database of an instance.`);
     // Merging the index frees pages, which a second copy leaves out; `vacuum` alone would need a temporary file.
     if (eraseAllDeleted(copied)) {
       makeEmpty(`${to}${second}`);
       copied.prepare('vacuum into ?').run(`${to}${second}`);
       renameSync(`${to}${second}`, to);
     }
-    return { instanceId, mark: Number(fact(markKey) ?? 0) };
+    return { instanceId, mark: Number(readMeta(copied, markKey) ?? 0) };
   } finally {
     copied.close();
   }
 }
 
-/** Throws for a copy that is damaged. Leaves it without a log of its own, so that it is one file. */
+/** Throws for a copy that is damaged. Leaves it without a write-ahead log: a single file. */
 function check(file: string): void {
   const copied = new DatabaseSync(file);
   copied.exec('pragma journal_mode = delete');
@@ -127,10 +125,7 @@ function check(file: string): void {
   if (fault !== null) throw new StartError(`The database is damaged (${fault}): nothing was copied.`);
 }
 
-/**
- * The first fault of a whole file, its indexes and references included; null where there is none. Throws StartError
- * for one that cannot be opened.
- */
+/** The first fault in a file, its indexes and references included, or null. Throws StartError if it cannot be opened. */
 export function sqliteFault(file: string): string | null {
   if (!existsSync(file)) return 'it is missing';
   let database: DatabaseSync | null = null;

@@ -13,7 +13,15 @@ import {
   type InstanceMarker,
 } from './instance-marker.ts';
 import { migrate, requireUpToDate } from '../migrate.ts';
-import { openSqlite, rewriteDue, sqliteCode, sqliteTypes, type SqliteConnection } from './sqlite.ts';
+import {
+  openSqlite,
+  readMeta,
+  rewriteDue,
+  sqliteCode,
+  sqliteStartError,
+  sqliteTypes,
+  type SqliteConnection,
+} from './sqlite.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
 
 /** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
@@ -27,7 +35,7 @@ const remoteFileSystems: Readonly<Record<number, string>> = {
   0x01021997: '9P',
 };
 
-/** How long a start waits for another process that rewrites the file, ms. */
+/** How long a start waits for another process's rewrite of the file, ms. */
 const rewritePatience = 30 * 60_000;
 
 export type SqliteFileOptions = {
@@ -35,7 +43,7 @@ export type SqliteFileOptions = {
   readonly file: string;
   /** Refuse to create: a missing database is an error. */
   readonly existing: boolean;
-  /** Create, or bring up to date; else change nothing, and refuse a schema that is out of date. */
+  /** Create the schema or run pending migrations; else change nothing, and refuse a schema that is out of date. */
   readonly migrate: boolean;
   /** ISO time for what is created. */
   readonly now: string;
@@ -45,10 +53,10 @@ export type SqliteFileOptions = {
 /**
  * Makes sure that the file is this instance's database, whole and up to date, or creates both the database
  * and the marker `dataDir/instance` that names it. Throws StartError with one line for every other state:
- * an empty service must never stand in for a lost one. Returns the schema steps taken.
+ * an empty service must never replace a lost one unnoticed. Returns the migrations that ran.
  */
 export async function prepareSqliteFile(options: SqliteFileOptions): Promise<string[]> {
-  const { dataDir, file, existing, migrate: mayMigrate, now, log } = options;
+  const { dataDir, file, existing, migrate: mayMigrate } = options;
   const marker = markerFile(dataDir);
   const expected = fromDisk(marker, () => readMarker(marker));
   const size = fromDisk(file, () => statSync(file, { throwIfNoEntry: false })?.size ?? null);
@@ -64,53 +72,42 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
     );
   }
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const connection = await open(file);
+  const connection = openSqlite(file, { readOnly: false });
   try {
-    const taken = await prepare(connection, { marker, expected, mayMigrate, now, file });
-    if (mayMigrate) rewriteWhereDue(connection.raw, { file, log });
-    return taken;
+    const ran = await prepare(connection, expected, options);
+    if (mayMigrate) rewriteWhereDue(connection.raw, options);
+    return ran;
   } finally {
     connection.raw.close();
   }
 }
 
-/** What `read` returns. Throws StartError where it fails: what cannot be looked at must not count as missing. */
+/** What `read` returns. Throws StartError where it fails: what cannot be read must not count as missing. */
 function fromDisk<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const reason = errorMessage(error);
     throw new StartError(
-      `${path} cannot be read (${reason}): run this as the user of the service, and check the owner and permissions of the folder.`,
+      `${path} cannot be read (${errorMessage(error)}): run this as the user of the service, and check the owner and permissions of the folder.`,
     );
   }
 }
 
 async function prepare(
   { raw, db }: SqliteConnection,
-  {
-    marker,
-    expected,
-    mayMigrate,
-    now,
-    file,
-  }: { marker: string; expected: InstanceMarker | null; mayMigrate: boolean; now: string; file: string },
+  expected: InstanceMarker | null,
+  { dataDir, file, migrate: mayMigrate, now }: SqliteFileOptions,
 ): Promise<string[]> {
+  const marker = markerFile(dataDir);
   try {
     if (!mayMigrate) await requireUpToDate(db, `The database ${file}`);
-    // The lock is the database's own: a second process waits here and then finds nothing to do.
+    // The database's own lock: a second process waits here and then finds nothing to do.
     beginInTurn(raw);
-    const taken = mayMigrate ? await migrate(db, sqliteTypes, now) : [];
+    const ran = mayMigrate ? await migrate(db, sqliteTypes, now) : [];
     await refuseUnfinishedCopy(db);
-    const facts = await db
-      .selectFrom('meta')
-      .selectAll()
-      .where('key', 'in', ['instance_id', markKey])
-      .execute();
-    const known = new Map(facts.map(({ key, value }) => [key, value]));
-    const stored = known.get('instance_id');
+    const stored = readMeta(raw, 'instance_id');
     const id = stored ?? expected?.id ?? randomUUID();
-    const mark = Number(known.get(markKey) ?? 0);
+    const mark = Number(readMeta(raw, markKey) ?? 0);
     if (expected !== null && id !== expected.id) {
       throw new StartError(
         `The database ${file} belongs to instance ${id}, but ${marker} names ${expected.id}: point DATABASE_URL or DATA_DIR at the right one, or remove ${marker} to adopt this database.`,
@@ -125,14 +122,14 @@ async function prepare(
       await db.insertInto('meta').values({ key: 'instance_id', value: id }).execute();
     raw.exec('commit');
     if (expected === null) await writeMarker(marker, { id, mark });
-    return taken;
+    return ran;
   } catch (error) {
     if (raw.isTransaction) raw.exec('rollback');
     throw sqliteStartError(error, file);
   }
 }
 
-/** Begins to write. While another process rewrites the file, that takes longer than any other wait. */
+/** Begins a write transaction. A rewrite by another process takes longer than the busy timeout. */
 function beginInTurn(raw: DatabaseSync): void {
   const began = performance.now();
   for (;;) {
@@ -148,18 +145,18 @@ function beginInTurn(raw: DatabaseSync): void {
 
 function isRewriteDue(raw: DatabaseSync): boolean {
   try {
-    return raw.prepare('select value from meta where key = ?').get(rewriteDue) !== undefined;
+    return readMeta(raw, rewriteDue) !== undefined;
   } catch {
-    // A database that is still to be made.
+    // A new database: no tables yet.
     return false;
   }
 }
 
 /**
- * Rewrites the file once where a schema step asked for it: parts that earlier releases freed still hold what they had.
- * Where that cannot be done now, the next start tries again.
+ * Rewrites the file once where a migration asked for it: pages freed by early releases still hold deleted data.
+ * Where that is not possible now, the next start tries again.
  */
-function rewriteWhereDue(raw: DatabaseSync, { file, log }: { file: string; log: Log }): void {
+function rewriteWhereDue(raw: DatabaseSync, { file, log }: SqliteFileOptions): void {
   if (!isRewriteDue(raw)) return;
   const megabytes = Math.ceil(statSync(file).size / 1024 ** 2);
   const { bavail, bsize } = statfsSync(dirname(file));
@@ -182,37 +179,7 @@ function rewriteWhereDue(raw: DatabaseSync, { file, log }: { file: string; log: 
 
 const later = 'what was deleted before this release stays in free parts of the database until a later start';
 
-async function open(file: string): Promise<SqliteConnection> {
-  try {
-    return openSqlite(file, { readOnly: false });
-  } catch (error) {
-    throw sqliteStartError(error, file);
-  }
-}
-
-/** What a failure to open or read the file means to an operator: a StartError where that is known. */
-export function sqliteStartError(error: unknown, file: string): unknown {
-  const code = sqliteCode(error);
-  if (code === null || !(error instanceof Error)) return error;
-  if (code === 26)
-    return new StartError(`${file} is not an SQLite database: restore it from a backup, or move it away.`);
-  if (code === 11)
-    return new StartError(`The database ${file} is damaged (${error.message}): restore it from a backup.`);
-  if (code === 5 || code === 6)
-    return new StartError(
-      `The database ${file} is locked by another process: stop it, or wait until it is done.`,
-    );
-  if (code === 13) return new StartError(`The disk that holds ${file} is full: make room, then start again.`);
-  if (code === 8 || code === 10 || code === 14)
-    return new StartError(
-      `The database ${file} cannot be opened (${error.message}): check the owner and permissions of its folder.`,
-    );
-  return new StartError(
-    `The database ${file} is damaged or not Masthead's (${error.message}): restore it from a backup.`,
-  );
-}
-
-/** Makes a folder for our files. Throws StartError for one that cannot be made, or where SQLite is not safe. */
+/** Creates a folder for our files. Throws StartError where that fails, or on a file system unsafe for SQLite. */
 export function makeLocalDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

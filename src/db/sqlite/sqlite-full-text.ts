@@ -6,15 +6,15 @@ import { prepared } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /**
- * Pages that one part of a merge writes: some milliseconds. FTS5 only marks deleted entries, and drops them when it
- * merges; a negative number begins to merge all there is, and a call that changes fewer than two rows found nothing
- * left to do (https://www.sqlite.org/fts5.html#the_merge_command).
+ * Pages written by one part of a merge: some milliseconds. FTS5 only marks deleted entries, and drops them when it
+ * merges. A negative number starts a full merge; a call that changes fewer than two rows had nothing left to do
+ * (https://www.sqlite.org/fts5.html#the_merge_command).
  */
 const pagesPerPart = 32;
 
 /**
- * The index holds no texts, only terms, which are made elsewhere and parted by spaces. A deleted post leaves it
- * by a trigger, since posts go by cascades.
+ * The index holds no texts, only terms separated by spaces. A trigger removes deleted posts, since those go by
+ * cascade.
  */
 export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create virtual table post_search using fts5 (
@@ -26,7 +26,7 @@ export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
   end`,
 ];
 
-/** Has a deletion from the index noted, so that its terms are erased soon (`services/upkeep/erasure.ts`); and now, for earlier ones. */
+/** Records deletions from the index, past ones included, so that their terms are erased (`services/upkeep/erasure.ts`). */
 export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
   sql`drop trigger search_docs_gone`,
   sql`create trigger search_docs_gone after delete on search_docs begin
@@ -48,10 +48,7 @@ export const sqliteSearchIndex: SearchIndex = {
   },
 };
 
-/**
- * Erases the terms of deleted documents from a file that nobody else uses: takes as long as writing the whole index.
- * Returns whether there were any to erase.
- */
+/** Erases the terms of deleted documents from a file in nobody else's use. Returns whether there were any. */
 export function eraseAllDeleted(raw: DatabaseSync): boolean {
   if (!raw.prepare(`select value from meta where key = 'search_erasure'`).get()) return false;
   raw.exec(`pragma secure_delete = on;
@@ -73,10 +70,7 @@ const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
     select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
 );
 
-/**
- * FTS5 walks matches by row number, newest first, and stops at the limit. The cross joins keep SQLite from beginning
- * at a table that has no order of ours.
- */
+/** FTS5 walks matches by row number, newest first, up to the limit. The cross joins fix that as the outer loop. */
 export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {
   return sql<Match>`select d.doc, d.post_id, d.digest
     from post_search as s

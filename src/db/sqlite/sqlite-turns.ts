@@ -1,19 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sqliteCode } from './sqlite.ts';
 
-/** How long a writer waits for its turn, ms. */
+/** How long a writer waits for the lock, ms. */
 const patience = 5_000;
-/** Between two looks whether the turn is free, ms, on average. */
-const lookEvery = 0.5;
-/** The least that a writer leaves free after its turn, ms, so that one that looks finds it. */
+/** Mean interval between attempts, ms. */
+const tryEvery = 0.5;
+/** Least time for which a writer leaves the lock free, ms, so that another attempt can succeed. */
 const leastGap = 1;
-/** How long after it last had to wait a writer reckons with others, ms. */
-const reckonFor = 1_000;
+/** How long after its last wait a writer expects others, ms. */
+const contendedFor = 1_000;
 
 /**
- * Begins write transactions, in turns with the writers of other processes. SQLite's own waiting sleeps for up
- * to 100 ms at a time, and a writer that is never idle begins again before any of the sleepers wakes up. Here
- * one that reckons with others leaves them as much time as it took: what comes meanwhile shares its next commit.
+ * Begins write transactions, fairly between processes. SQLite's busy handler sleeps for up to 100 ms at a time, so a
+ * writer that is never idle takes the lock again before any sleeper wakes. Here a writer that expects others leaves
+ * the lock free for as long as it held it; requests that arrive meanwhile share its next commit.
  */
 export function createTurns(raw: DatabaseSync): { begin: () => void; ended: () => void } {
   raw.exec('pragma busy_timeout = 0');
@@ -21,35 +21,26 @@ export function createTurns(raw: DatabaseSync): { begin: () => void; ended: () =
   let beganAt = -Infinity;
   let endedAt = -Infinity;
 
-  function tryToBegin(): boolean {
+  function tryToBegin(since: number): boolean {
     try {
       raw.exec('begin immediate');
       return true;
     } catch (error) {
-      // Busy.
-      if (sqliteCode(error) === 5) return false;
+      const isBusy = sqliteCode(error) === 5;
+      if (isBusy && performance.now() - since < patience) return false;
       throw error;
     }
   }
 
-  function waitForTurn(since: number): void {
-    while (performance.now() - since < patience) {
-      sleep(lookEvery * (0.5 + Math.random()));
-      if (tryToBegin()) {
-        waitedAt = performance.now();
-        return;
-      }
-    }
-    raw.exec('begin immediate');
-  }
-
   return {
-    /** Waits for its turn, blocking this thread. Throws SQLite's own error when it does not come. */
+    /** Waits for the lock, blocking this thread. Throws SQLite's own error after 5 s. */
     begin() {
       const asked = performance.now();
-      if (asked - waitedAt < reckonFor) sleep(endedAt + Math.max(leastGap, endedAt - beganAt) - asked);
-      if (!tryToBegin()) waitForTurn(asked);
+      if (asked - waitedAt < contendedFor) sleep(endedAt + Math.max(leastGap, endedAt - beganAt) - asked);
+      let hasWaited = false;
+      for (; !tryToBegin(asked); hasWaited = true) sleep(tryEvery * (0.5 + Math.random()));
       beganAt = performance.now();
+      if (hasWaited) waitedAt = beganAt;
     },
     ended() {
       endedAt = performance.now();

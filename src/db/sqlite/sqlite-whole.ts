@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
 import { StartError } from '../../rules/failure.ts';
-import { openSqlite, sqliteTypes } from './sqlite.ts';
-import { makeLocalDirectory, sqliteStartError } from './sqlite-file.ts';
+import { openSqlite, sqliteStartError, sqliteTypes } from './sqlite.ts';
+import { makeLocalDirectory } from './sqlite-file.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
 import type { WholeDatabase } from '../whole.ts';
 
-/** Opens a file; makes it where told to. Throws StartError. */
+/** Opens a file, or creates it where `create` allows. Throws StartError. */
 export function openWholeSqlite(file: string, { create }: { create: boolean }): WholeDatabase {
   if (!create && !existsSync(file)) throw new StartError(`There is no database at ${file}.`);
   makeLocalDirectory(dirname(file));
-  const { raw, db } = open(file);
+  const { raw, db } = openSqlite(file, { readOnly: false });
   return {
     description: `SQLite ${file}`,
     db,
@@ -36,12 +36,4 @@ export function openWholeSqlite(file: string, { create }: { create: boolean }): 
     settle: async () => undefined,
     close: async () => raw.close(),
   };
-}
-
-function open(file: string) {
-  try {
-    return openSqlite(file, { readOnly: false });
-  } catch (error) {
-    throw sqliteStartError(error, file);
-  }
 }

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect, sql } from 'kysely';
 import { AppError } from '../../errors.ts';
-import { StartError } from '../../rules/failure.ts';
+import { StartError, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { runAtOnce } from '../prepared.ts';
@@ -10,22 +10,22 @@ import type { Tables } from '../tables.ts';
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
 const leastSqlite = '3.51.3';
 
-/** How long a statement waits for another process's lock, ms. It blocks its thread meanwhile. */
+/** How long a statement waits for another process's lock, ms. This blocks its thread. */
 const writerBusyTimeout = 5000;
 const readerBusyTimeout = 500;
 
-/** Pages that a connection keeps, KiB; the writer's is large enough for what the indexes touch of many posts. */
+/** Page cache of a connection, KiB; the writer's holds the index pages that a batch of posts touches. */
 const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
 
-/** In `meta` of a file that is to be rewritten at a start, to be rid of what was deleted before it was overwritten. */
+/** Key in `meta` of a file that the next start is to rewrite: data deleted by early releases was not overwritten. */
 export const rewriteDue = 'rewrite';
 
 /** An open SQLite file: the raw handle and the query builder over it. */
 export type SqliteConnection = {
   readonly raw: DatabaseSync;
   readonly db: Kysely<Tables>;
-  /** Runs what reads by the raw handle; its failures are explained and told of as those of `db` are. */
-  readonly attempt: Failing;
+  /** Runs a read by the raw handle and explains its failures, as those of `db` are. */
+  readonly attempt: Attempt;
 };
 
 export const sqliteTypes: DialectTypes = {
@@ -46,39 +46,25 @@ export const sqliteTypes: DialectTypes = {
 
 type OpenOptions = {
   readonly readOnly: boolean;
-  /** Told of what SQLite cannot read; its caller is answered with what {@link sqliteFailure} says. */
+  /** Called when SQLite cannot read something, with the AppError that the caller gets. */
   readonly onUnreadable?: (error: AppError, fault: string) => void;
 };
 
 /**
- * Opens the file with every setting that durability rests on, and asserts each.
- * Throws StartError if this SQLite is too old or a setting did not take.
+ * Opens the file with every setting that durability rests on, and asserts each. Throws StartError where it cannot be
+ * opened, this SQLite is too old or a setting did not take.
  */
 export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions): SqliteConnection {
-  const raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
+  let raw: DatabaseSync | undefined;
   try {
-    // What is deleted is overwritten, not left in free pages.
-    if (!readOnly)
-      raw.exec('pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on');
-    raw.exec(
-      `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
-    );
-    const version = String(raw.prepare('select sqlite_version() as v').get()?.['v']);
-    if (compareVersions(version, leastSqlite) < 0) {
-      throw new StartError(
-        `SQLite ${version} is too old: Masthead needs ${leastSqlite}, which Node 24.16 and newer bring.`,
-      );
-    }
-    assertPragma(raw, 'journal_mode', 'wal');
-    assertPragma(raw, 'synchronous', 2);
-    assertPragma(raw, 'foreign_keys', 1);
-    if (!readOnly) assertPragma(raw, 'secure_delete', 1);
+    raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
+    configure(raw, readOnly);
   } catch (error) {
-    raw.close();
-    throw error;
+    raw?.close();
+    throw sqliteStartError(error, file);
   }
-  // What a writer's failures mean is said by who knows whether its transaction still stands.
-  const attempt = readOnly ? explained(onUnreadable) : passedOn;
+  // What a writer's failure means depends on whether its transaction still stands, which the writer knows.
+  const attempt: Attempt = readOnly ? explained(onUnreadable) : (run) => run();
   const database = adapter(raw, attempt);
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
   runAtOnce.set(db, (text, parameters) => {
@@ -90,6 +76,24 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
   return { raw, db, attempt };
 }
 
+function configure(raw: DatabaseSync, readOnly: boolean): void {
+  // Deleted content is overwritten, not left in free pages.
+  if (!readOnly) raw.exec('pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on');
+  raw.exec(
+    `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
+  );
+  const version = String(raw.prepare('select sqlite_version() as v').get()?.['v']);
+  if (version.localeCompare(leastSqlite, 'en', { numeric: true }) < 0) {
+    throw new StartError(
+      `SQLite ${version} is too old: Masthead needs ${leastSqlite}, which Node 24.16 and newer bring.`,
+    );
+  }
+  assertPragma(raw, 'journal_mode', 'wal');
+  assertPragma(raw, 'synchronous', 2);
+  assertPragma(raw, 'foreign_keys', 1);
+  if (!readOnly) assertPragma(raw, 'secure_delete', 1);
+}
+
 function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {
   const value = raw.prepare(`pragma ${name}`).get()?.[name];
   if (value !== wanted)
@@ -98,38 +102,27 @@ function assertPragma(raw: DatabaseSync, name: string, wanted: string | number):
     );
 }
 
-function compareVersions(a: string, b: string): number {
-  const [left, right] = [a, b].map((version) => version.split('.').map(Number));
-  for (let i = 0; i < 3; i++) {
-    const difference = (left?.[i] ?? 0) - (right?.[i] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
+type Attempt = <Result>(run: () => Result) => Result;
 
-type Failing = <Result>(run: () => Result) => Result;
-
-const passedOn: Failing = (run) => run();
-
-function explained(onUnreadable: OpenOptions['onUnreadable']): Failing {
+function explained(onUnreadable: OpenOptions['onUnreadable']): Attempt {
   return (run) => {
     try {
       return run();
     } catch (error) {
       const failure = sqliteFailure(error, 'read');
-      if (failure instanceof AppError && error instanceof Error) onUnreadable?.(failure, error.message);
+      if (failure instanceof AppError) onUnreadable?.(failure, errorMessage(error));
       throw failure;
     }
   };
 }
 
-/** What Kysely's SQLite dialect expects, over node:sqlite. Statements are prepared once and kept. */
-function adapter(raw: DatabaseSync, attempt: Failing) {
+/** What Kysely's SQLite dialect expects, over node:sqlite. Statements are prepared once and cached. */
+function adapter(raw: DatabaseSync, attempt: Attempt) {
   const statements = new Map<string, ReturnType<typeof prepare>>();
   const prepare = (text: string) => {
     const statement = raw.prepare(text);
     return {
-      // Asked once: telling the columns costs as much as running a query.
+      // Asked once: reading the columns costs as much as running a query.
       reader: statement.columns().length > 0,
       all: (parameters: readonly unknown[]) =>
         attempt(() => statement.all(...(parameters as SQLInputValue[]))),
@@ -140,15 +133,22 @@ function adapter(raw: DatabaseSync, attempt: Failing) {
   return {
     close: () => raw.close(),
     prepare(text: string) {
-      const known = statements.get(text);
-      if (known) return known;
-      const made = attempt(() => prepare(text));
-      // Generated texts are few; a runaway number would mean values pasted into SQL.
-      if (statements.size >= 500) statements.clear();
-      statements.set(text, made);
-      return made;
+      let statement = statements.get(text);
+      if (statement === undefined) {
+        statement = attempt(() => prepare(text));
+        // Generated texts are few; a runaway number would mean values pasted into SQL.
+        if (statements.size >= 500) statements.clear();
+        statements.set(text, statement);
+      }
+      return statement;
     },
   };
+}
+
+/** A value of the table `meta`, if the key has one. */
+export function readMeta(raw: DatabaseSync, key: string): string | undefined {
+  const value = raw.prepare('select value from meta where key = ?').get(key)?.['value'];
+  return value === undefined ? undefined : String(value);
 }
 
 /** The primary result code of an SQLite failure (https://www.sqlite.org/rescode.html); null for any other error. */
@@ -158,7 +158,7 @@ export function sqliteCode(error: unknown): number | null {
   return error.errcode & 0xff;
 }
 
-/** What an SQLite failure means to the caller; anything else is passed through as unforeseen. */
+/** What an SQLite failure means to the caller of a read or write: an AppError where that is known, else itself. */
 export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write'): unknown {
   switch (sqliteCode(error)) {
     case null: // not SQLite's
@@ -196,5 +196,35 @@ export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write')
       );
     default:
       return error;
+  }
+}
+
+/** What a failure to open or read the file means to the operator: a StartError, unless it is not SQLite's. */
+export function sqliteStartError(error: unknown, file: string): unknown {
+  const reason = errorMessage(error);
+  switch (sqliteCode(error)) {
+    case null:
+      return error;
+    case 5: // busy
+    case 6: // locked
+      return new StartError(
+        `The database ${file} is locked by another process: stop it, or wait until it is done.`,
+      );
+    case 8: // read-only file
+    case 10: // input/output error
+    case 14: // cannot open
+      return new StartError(
+        `The database ${file} cannot be opened (${reason}): check the owner and permissions of its folder.`,
+      );
+    case 11: // damaged
+      return new StartError(`The database ${file} is damaged (${reason}): restore it from a backup.`);
+    case 13: // full
+      return new StartError(`The disk that holds ${file} is full: make room, then start again.`);
+    case 26: // not a database
+      return new StartError(`${file} is not an SQLite database: restore it from a backup, or move it away.`);
+    default:
+      return new StartError(
+        `The database ${file} is damaged or not Masthead's (${reason}): restore it from a backup.`,
+      );
   }
 }
