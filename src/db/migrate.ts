@@ -1,11 +1,23 @@
 import { sql, type QueryExecutorProvider } from 'kysely';
+import type { Log } from '../platform/log.ts';
 import { StartError } from '../rules/failure.ts';
 import { migrations } from './migrations/list.ts';
 import type { Migration, DialectTypes } from './migrations/types.ts';
 
+/** What a start may do to a database. */
+export type PrepareOptions = {
+  /** Refuse to create: a database without our tables is an error. */
+  readonly existing: boolean;
+  /** Create the schema or run pending migrations; else change nothing, and refuse a schema that is out of date. */
+  readonly migrate: boolean;
+  /** ISO time for what is created. */
+  readonly now: string;
+  readonly log: Log;
+};
+
 /**
- * Brings the schema up to date and returns the names of the steps taken. The caller holds the engine's
- * migration lock and an open transaction. Throws StartError for a database newer than this program.
+ * Runs pending migrations and returns their names. The caller holds the engine's migration lock and an open
+ * transaction. Throws StartError for a database newer than this program.
  */
 export async function migrate(
   db: QueryExecutorProvider,
@@ -23,7 +35,7 @@ export async function migrate(
   return pending.map((migration) => migration.name);
 }
 
-/** Throws StartError for a database, named for the message, that is older or newer than this program. */
+/** Throws StartError for a database, called `name` in the message, that is older or newer than this program. */
 export async function requireUpToDate(db: QueryExecutorProvider, name: string): Promise<void> {
   const [pending] = await pendingMigrations(db);
   if (!pending) return;
@@ -32,13 +44,13 @@ export async function requireUpToDate(db: QueryExecutorProvider, name: string): 
   );
 }
 
-/** Steps that this program has and the database has not; the `migrations` table must exist. Throws StartError. */
+/** Migrations that the database lacks; its `migrations` table must exist. Throws StartError. */
 async function pendingMigrations(db: QueryExecutorProvider): Promise<readonly Migration[]> {
   const applied = await sql<{ name: string }>`select name from migrations order by name`.execute(db);
   return migrationsAfter(applied.rows.map((row) => row.name));
 }
 
-/** Steps that are not among those taken. Throws StartError for steps that only a newer program has. */
+/** Migrations that are not among those that ran. Throws StartError for any that only a newer program has. */
 export function migrationsAfter(taken: readonly string[]): readonly Migration[] {
   const unknown = taken.findLast((name) => migrations.every((migration) => migration.name !== name));
   if (unknown !== undefined) {

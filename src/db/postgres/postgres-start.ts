@@ -1,52 +1,36 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql, type Kysely } from 'kysely';
+import { sql } from 'kysely';
 import type { DatabaseConfig } from '../../config/config.ts';
 import { StartError } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
-import { migrate, requireUpToDate } from '../migrate.ts';
-import {
-  createPool,
-  postgresTypes,
-  sqlState,
-  Unreachable,
-  wholeTablePatience,
-  type Session,
-} from './postgres.ts';
+import { migrate, requireUpToDate, type PrepareOptions } from '../migrate.ts';
+import { connect, postgresTypes, sqlState, Unreachable, type Session } from './postgres.ts';
 import { openServers, type Servers } from './postgres-servers.ts';
-import type { Tables } from '../tables.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
 
 /** The least version of PostgreSQL: the tests run on it, and on the newest. */
 export const leastPostgres = 15;
 
-/** How long a start waits for a database that is itself starting, or failing over, ms. */
+/** How long a start waits for a database that is starting or failing over, ms. */
 const startPatience = 15_000;
 
-export type PostgresStartOptions = {
-  /** Refuse to create: a database without our tables is an error. */
-  readonly existing: boolean;
-  /** Create, or bring up to date; else change nothing, and refuse a schema that is out of date. */
-  readonly migrate: boolean;
-  /** Do with a standby where no server takes writes. */
+export type PostgresStartOptions = PrepareOptions & {
+  /** Accept a standby where no server takes writes. */
   readonly readOnly: boolean;
-  /** ISO time for what is created. */
-  readonly now: string;
-  readonly log: Log;
 };
 
 export type StartedPostgres = {
   readonly servers: Servers;
   /** Version and server. */
   readonly description: string;
-  /** Schema steps taken. */
+  /** Migrations that ran. */
   readonly migrated: string[];
 };
 
 /**
- * Finds the primary, checks that it can be relied on, and brings its schema up to date, all of several
- * processes that start together waiting for the first; to read only, any standby will do. Throws StartError
- * with one line for whatever cannot be.
+ * Finds the primary, checks its settings and runs pending migrations; of several processes that start together, the
+ * others wait for the first. A standby will do for reading only. Throws StartError with one line.
  */
 export async function startPostgres(
   database: DatabaseConfig & { readonly engine: 'postgres' },
@@ -59,8 +43,11 @@ export async function startPostgres(
     const { servers, faults } = await openServers({ urls, replicaUrls, log });
     try {
       const server = options.readOnly ? servers.readable() : servers.primary();
-      const direct = !options.readOnly && directUrl !== null && (await takesWrites(directUrl));
-      const { version, migrated } = await prepare(direct ? directUrl : server.url, options);
+      const isDirect =
+        !options.readOnly &&
+        directUrl !== null &&
+        !(await onConnection(directUrl, (session) => session.isStandby(5_000)));
+      const { version, migrated } = await prepare(isDirect ? directUrl : server.url, options);
       return { servers, description: `PostgreSQL ${version} at ${server.address}`, migrated };
     } catch (error) {
       await servers.close();
@@ -72,36 +59,18 @@ export async function startPostgres(
   }
 }
 
-/** Whether it may go by itself: a server that starts or is being replaced, or a name that is not there yet. */
+/** Whether the failure may pass by itself: a server is starting, a failover is in progress, a name is not there yet. */
 function isPassing(error: unknown): boolean {
-  // Two schema steps and the sweep of an older release lock the same tables.
+  // Deadlock: migrations and the sweep of an older release lock the same tables.
   if (sqlState(error) === '40P01') return true;
   if (!(error instanceof Unreachable)) return false;
   const state = sqlState(error.cause);
   return state === null || state.startsWith('57P') || state === '53300';
 }
 
-async function takesWrites(url: string): Promise<boolean> {
-  return (
-    (await onConnection(url, (session) => session.ask('select pg_is_in_recovery() as answer', 5_000))) ===
-    false
-  );
-}
-
 async function onConnection<T>(url: string, body: (session: Session) => Promise<T>): Promise<T> {
-  const pool = createPool(url, {
-    max: 1,
-    patience: 5_000,
-    statementPatience: wholeTablePatience,
-    preparing: { on: false, onEnd: () => undefined },
-  });
-  const session = await pool.take();
-  try {
-    return await body(session);
-  } finally {
-    session.release();
-    await pool.end();
-  }
+  const { session, close } = await connect(url);
+  return body(session).finally(close);
 }
 
 function prepare(
@@ -109,19 +78,26 @@ function prepare(
   { existing, migrate: mayMigrate, now, log }: PostgresStartOptions,
 ): Promise<{ version: string; migrated: string[] }> {
   return onConnection(url, async (session) => {
+    const { db } = session;
     const version = await checkServer(session, log);
     await session.run('begin');
     try {
-      // Another process may be at it, and steps over large tables are slow.
+      // Waits for another process that is migrating; migrations of large tables are slow.
       await session.run(`select pg_advisory_xact_lock(hashtextextended('masthead:migrate', 0))`);
-      const present = await session.ask(`select to_regclass('migrations') is not null as answer`);
-      if (!present && (existing || !mayMigrate)) {
+      if ((existing || !mayMigrate) && !(await session.hasTables())) {
         throw new StartError(
           'DATABASE_URL names a database without tables of ours: is it the right one? Start once without --existing to create them.',
         );
       }
-      const migrated = await bringUpToDate(session.db, { mayMigrate, now });
-      await refuseUnfinishedCopy(session.db);
+      if (!mayMigrate) await requireUpToDate(db, 'The database');
+      const migrated = mayMigrate ? await migrate(db, postgresTypes, now) : [];
+      if (mayMigrate)
+        await db
+          .insertInto('meta')
+          .values({ key: 'instance_id', value: randomUUID() })
+          .onConflict((conflict) => conflict.column('key').doNothing())
+          .execute();
+      await refuseUnfinishedCopy(db);
       await session.commit();
       return { version, migrated };
     } catch (error) {
@@ -129,23 +105,6 @@ function prepare(
       throw error;
     }
   });
-}
-
-async function bringUpToDate(
-  db: Kysely<Tables>,
-  { mayMigrate, now }: { mayMigrate: boolean; now: string },
-): Promise<string[]> {
-  if (!mayMigrate) {
-    await requireUpToDate(db, 'The database');
-    return [];
-  }
-  const migrated = await migrate(db, postgresTypes, now);
-  await db
-    .insertInto('meta')
-    .values({ key: 'instance_id', value: randomUUID() })
-    .onConflict((conflict) => conflict.column('key').doNothing())
-    .execute();
-  return migrated;
 }
 
 const settings = [
@@ -157,7 +116,7 @@ const settings = [
   'fsync',
 ] as const;
 
-/** Checks what durability and order rest on, and returns the server's version. Throws StartError. */
+/** Checks the settings that durability and sorting rest on; returns the server's version. Throws StartError. */
 export async function checkServer({ db }: Session, log: Log): Promise<string> {
   const { rows } = await sql<Record<(typeof settings)[number], string>>`select ${sql.join(
     settings.map((name) => sql`current_setting(${name}) as ${sql.ref(name)}`),
@@ -174,15 +133,13 @@ export async function checkServer({ db }: Session, log: Log): Promise<string> {
       `The database has the encoding ${found.server_encoding}: create one with ENCODING 'UTF8'.`,
     );
   }
-  // The only word of a commit whose standby was not waited for is a warning.
+  // A commit that did not reach its standby is reported by a warning only.
   if (['error', 'fatal', 'panic'].includes(found.client_min_messages))
     throw new StartError('client_min_messages hides warnings of the database: set it to warning or notice.');
-  const unsafe = [
-    ...(['off', 'local'].includes(found.synchronous_commit)
-      ? [`synchronous_commit is ${found.synchronous_commit}`]
-      : []),
-    ...(found.fsync === 'off' ? ['fsync is off'] : []),
-  ];
+  const unsafe: string[] = [];
+  if (['off', 'local'].includes(found.synchronous_commit))
+    unsafe.push(`synchronous_commit is ${found.synchronous_commit}`);
+  if (found.fsync === 'off') unsafe.push('fsync is off');
   if (unsafe.length > 0)
     log.warn({ settings: unsafe }, 'the database may lose what it has acknowledged, by its own settings');
   return version;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Log } from '../../platform/log.ts';
-import { createPool, postgresTypes, wholeTablePatience, type Session, type SessionPool } from './postgres.ts';
+import { connect, postgresTypes } from './postgres.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
 import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from '../whole.ts';
@@ -11,7 +11,7 @@ export async function openWholePostgres(
   tables: readonly string[],
   log: Log,
 ): Promise<WholeDatabase> {
-  const { pool, session, url } = await findPrimary(urls, log);
+  const { session, close, url } = await findPrimary(urls, log);
   const run = (text: string) => session.run(text);
   const { host, pathname } = new URL(url);
   return {
@@ -26,48 +26,39 @@ export async function openWholePostgres(
     rollback: () => run('rollback'),
     async freeze() {
       await run('begin isolation level repeatable read');
-      // Until the transaction ends others may read, and wait when they write.
+      // Until the transaction ends, others can read, and wait to write.
       await run(`lock table ${tables.map((table) => `"${table}"`).join(', ')} in share mode`);
     },
-    hasTables: async () =>
-      (await session.ask(`select to_regclass('migrations') is not null as answer`)) === true,
+    hasTables: () => session.hasTables(),
     async settle() {
       await sql`select setval(pg_get_serial_sequence('search_docs', 'doc'), max(doc)) from search_docs`.execute(
         session.db,
       );
-      // What the planner knows of tables that were empty a moment ago would make it read all of them.
+      // By its statistics of empty tables the planner would scan all of them.
       await run('analyze');
     },
-    async close() {
-      session.release();
-      await pool.end();
-    },
+    close,
   };
 }
 
-type Found = { readonly pool: SessionPool; readonly session: Session; readonly url: string };
-
-async function findPrimary(urls: readonly string[], log: Log): Promise<Found> {
+/** Connects to the first of the addresses that takes writes. */
+async function findPrimary(urls: readonly string[], log: Log) {
   let fault: unknown = null;
   for (const url of urls) {
-    const preparing = { on: false, onEnd: () => undefined };
-    const pool = createPool(url, {
-      max: 1,
-      patience: 5_000,
-      statementPatience: wholeTablePatience,
-      preparing,
-    });
     try {
-      const session = await pool.take();
-      if ((await session.ask('select pg_is_in_recovery() as answer')) === false) {
-        await checkServer(session, log);
-        return { pool, session, url };
+      const { session, close } = await connect(url);
+      try {
+        if (!(await session.isStandby())) {
+          await checkServer(session, log);
+          return { session, close, url };
+        }
+      } catch (error) {
+        fault = error;
       }
-      session.release();
+      await close();
     } catch (error) {
       fault = error;
     }
-    await pool.end();
   }
   throw postgresStartError(fault);
 }

@@ -1,4 +1,5 @@
 import {
+  DummyDriver,
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
@@ -6,7 +7,6 @@ import {
   sql,
   type CompiledQuery,
   type DatabaseConnection,
-  type Driver,
   type QueryResult,
 } from 'kysely';
 import { DatabaseError, Pool, types, type PoolClient } from 'pg';
@@ -16,15 +16,15 @@ import type { DialectTypes } from '../migrations/types.ts';
 import { postgresSearchTables } from './postgres-full-text.ts';
 import type { Tables } from '../tables.ts';
 
-/** Statements that one connection keeps prepared at most; generated texts are few. */
+/** Most statements that one connection keeps prepared; generated texts are few. */
 const mostPrepared = 500;
-/** How long a statement may take, ms. What is slower was lost on its way or needs an index. */
+/** How long a statement may take, ms. A slower one was lost on its way or needs an index. */
 const statementPatience = 30_000;
-/** For who reads or changes whole tables, as steps of the schema do, ms. */
-export const wholeTablePatience = 3_600_000;
-/** How long the end of a pool waits for connections that are in use, ms. */
+/** The same for statements on whole tables, as in migrations, ms. */
+const wholeTablePatience = 3_600_000;
+/** How long closing a pool waits for connections in use, ms. */
 const endPatience = 1_000;
-/** The longest timer that Node has, ms. */
+/** Node's longest timer, ms. */
 const never = 2 ** 31 - 1;
 
 export const postgresTypes: DialectTypes = {
@@ -49,11 +49,11 @@ export class Unreachable extends AppError {
   }
 }
 
-/** SQLSTATEs after which a connection is no more: 08 and what an administrator or a limit has ended. */
+/** SQLSTATEs that end a connection, besides 08: it was ended by an administrator or a limit. */
 const connectionStates = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '53300', '53400']);
 /**
- * A prepared statement is not what the driver left: the pooler between hands out another connection, or a process of
- * a newer release has added a column (0A000, 'cached plan must not change result type').
+ * A prepared statement is missing or stale: a pooler handed out another connection, or a process of a newer release
+ * added a column (0A000, 'cached plan must not change result type').
  */
 const unpreparedStates = new Set(['26000', '42P05', '0A000']);
 
@@ -62,12 +62,12 @@ export function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
-/** Whether statements are prepared by name; ends for good when a pooler turns out not to support it. */
+/** Whether statements are prepared by name; turned off for good when a pooler does not support it. */
 export type Preparing = { on: boolean; onEnd: () => void };
 
 type SessionOptions = {
   readonly preparing: Preparing;
-  /** How long a statement may take until the connection counts as lost, ms; 30 s unless told. */
+  /** How long a statement may take until the connection counts as lost, ms; 30 s by default. */
   readonly statementPatience?: number;
 };
 
@@ -114,9 +114,19 @@ export class Session {
     return rows[0]?.answer;
   }
 
+  /** Whether the server is in recovery, and so takes no writes. `patience`: ms. */
+  async isStandby(patience?: number): Promise<boolean> {
+    return (await this.ask('select pg_is_in_recovery() as answer', patience)) === true;
+  }
+
+  /** Whether the database has tables of ours. */
+  async hasTables(): Promise<boolean> {
+    return (await this.ask(`select to_regclass('migrations') is not null as answer`)) === true;
+  }
+
   /**
-   * Commits. Resolves to false where the server has warned of something, or has rolled back: a cancelled
-   * wait for the synchronous standby is a success with a warning to PostgreSQL, and none to us.
+   * Commits. Resolves to false where the server rolled back or sent a warning: to PostgreSQL, a cancelled wait for
+   * the synchronous standby is a success with a warning.
    */
   async commit(): Promise<boolean> {
     this.#noticed = false;
@@ -136,35 +146,31 @@ export class Session {
       return await this.#client.query(name === null ? statement : { ...statement, name });
     } catch (error) {
       const state = sqlState(error);
-      if (state !== null && unpreparedStates.has(state) && this.#preparing.on) {
+      if (state !== null && unpreparedStates.has(state)) {
+        if (this.#preparing.on) this.#preparing.onEnd();
         this.#preparing.on = false;
-        this.#preparing.onEnd();
-      }
-      if (name !== null && state !== null && unpreparedStates.has(state)) {
-        // Inside a transaction nothing works any more: the whole of it is run again.
-        if (this.#client.getTransactionStatus() === 'I') return this.#client.query(statement);
+        // A failed transaction accepts no more statements: the engine runs all of it again.
+        if (name !== null && this.#client.getTransactionStatus() === 'I')
+          return this.#client.query(statement);
       }
       if (state === null || state.startsWith('08') || connectionStates.has(state)) {
         this.#lost = true;
         throw new Unreachable(error);
       }
-      // Nothing stored can be meant by a text that cannot be stored.
-      if (state === '22021') throw unstorable();
+      // No stored text can equal one that cannot be stored.
+      if (state === '22021')
+        throw new AppError(
+          'invalid_input',
+          'The call contains a character that no text here can have, such as NUL.',
+        );
       throw error;
     }
   }
 }
 
-function unstorable(): AppError {
-  return new AppError(
-    'invalid_input',
-    'The call contains a character that no text here can have, such as NUL.',
-  );
-}
-
 const names = new Map<string, string>();
 
-/** The same text has the same name in every process, which poolers that track prepared statements share. */
+/** The same name for the same text in every process, since poolers that track prepared statements share them. */
 function nameOf(text: string): string | null {
   const known = names.get(text);
   if (known !== undefined) return known;
@@ -174,7 +180,7 @@ function nameOf(text: string): string | null {
   return name;
 }
 
-/** A query builder whose queries run by `execute`. It has no transactions: those are the engine's own. */
+/** A query builder that runs queries by `execute`. It has no transactions: those are the engine's own. */
 export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Tables> {
   const connection: DatabaseConnection = {
     executeQuery: execute,
@@ -182,22 +188,18 @@ export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Ta
       throw new Error('Rows are read in pages, never streamed');
     },
   };
-  const noTransaction = async (): Promise<void> => {
-    throw new Error('Changes go through Engine.write');
-  };
-  const driver: Driver = {
-    init: async () => undefined,
-    acquireConnection: async () => connection,
-    releaseConnection: async () => undefined,
-    beginTransaction: noTransaction,
-    commitTransaction: noTransaction,
-    rollbackTransaction: noTransaction,
-    destroy: async () => undefined,
-  };
+  class QueryDriver extends DummyDriver {
+    override async acquireConnection(): Promise<DatabaseConnection> {
+      return connection;
+    }
+    override async beginTransaction(): Promise<void> {
+      throw new Error('Changes go through Engine.write');
+    }
+  }
   return new Kysely<Tables>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
-      createDriver: () => driver,
+      createDriver: () => new QueryDriver(),
       createIntrospector: (db) => new PostgresIntrospector(db),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
@@ -215,15 +217,15 @@ export type PoolOptions = SessionOptions & {
 export type SessionPool = {
   /** Throws {@link Unreachable}. */
   take(): Promise<Session>;
-  /** Callers that wait for a connection. */
+  /** How many callers wait for a connection. */
   waiting(): number;
   /** Breaks every connection, whatever is under way. */
   cut(): void;
-  /** Closes when all connections are given back; what is under way for longer than a second is broken off. */
+  /** Closes when all connections are released; breaks those still in use after a second. */
   end(): Promise<void>;
 };
 
-/** A pool of connections, none of which is made before it is needed. */
+/** A pool of connections, opened on demand. */
 export function createPool(url: string, options: PoolOptions): SessionPool {
   const pool = new Pool({
     connectionString: url,
@@ -235,33 +237,23 @@ export function createPool(url: string, options: PoolOptions): SessionPool {
     keepAlive: true,
     types: { getTypeParser },
   });
-  const open = new Set<PoolClient>();
-  const sessions = new WeakMap<PoolClient, Session>();
-  // The loss of an idle connection is no news: the next caller gets another. Unheard it would end the process.
+  const sessions = new Map<PoolClient, Session>();
+  // The loss of an idle connection is harmless, but an error event without a listener ends the process.
   pool.on('error', () => undefined);
-  pool.on('connect', (client) => {
-    open.add(client);
-    sessions.set(client, new Session(client, options));
-  });
-  pool.on('remove', (client) => {
-    open.delete(client);
-  });
+  pool.on('connect', (client) => sessions.set(client, new Session(client, options)));
+  pool.on('remove', (client) => sessions.delete(client));
 
   function breakAll(): void {
-    for (const client of open) void client.end().catch(() => undefined);
-  }
-
-  async function take(): Promise<Session> {
-    const client = await pool.connect().catch((error: unknown) => {
-      throw new Unreachable(error);
-    });
-    const session = sessions.get(client) ?? new Session(client, options);
-    sessions.set(client, session);
-    return session;
+    for (const client of sessions.keys()) void client.end().catch(() => undefined);
   }
 
   return {
-    take,
+    async take() {
+      const client = await pool.connect().catch((error: unknown) => {
+        throw new Unreachable(error);
+      });
+      return sessions.get(client) ?? new Session(client, options);
+    },
     waiting: () => pool.waitingCount,
     cut() {
       void pool.end().catch(() => undefined);
@@ -274,7 +266,25 @@ export function createPool(url: string, options: PoolOptions): SessionPool {
   };
 }
 
-/** Types whose values the driver leaves as text: `int8` and `numeric` of pg_type. */
+/** Opens one connection for statements on whole tables, without prepared statements. Throws {@link Unreachable}. */
+export async function connect(url: string): Promise<{ session: Session; close: () => Promise<void> }> {
+  const pool = createPool(url, {
+    max: 1,
+    patience: 5_000,
+    statementPatience: wholeTablePatience,
+    preparing: { on: false, onEnd: () => undefined },
+  });
+  const session = await pool.take();
+  return {
+    session,
+    async close() {
+      session.release();
+      await pool.end();
+    },
+  };
+}
+
+/** Types that the driver leaves as text: `int8` and `numeric` of pg_type. */
 const numberTypes = new Set([20, 1700]);
 
 /** 64-bit integers and sums are numbers here: none of ours comes near 2^53. */

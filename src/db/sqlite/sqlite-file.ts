@@ -3,7 +3,6 @@ import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StartError, errorMessage } from '../../rules/failure.ts';
-import type { Log } from '../../platform/log.ts';
 import {
   markerFile,
   markKey,
@@ -12,7 +11,7 @@ import {
   writeMarker,
   type InstanceMarker,
 } from './instance-marker.ts';
-import { migrate, requireUpToDate } from '../migrate.ts';
+import { migrate, requireUpToDate, type PrepareOptions } from '../migrate.ts';
 import {
   openSqlite,
   readMeta,
@@ -38,17 +37,7 @@ const remoteFileSystems: Readonly<Record<number, string>> = {
 /** How long a start waits for another process's rewrite of the file, ms. */
 const rewritePatience = 30 * 60_000;
 
-export type SqliteFileOptions = {
-  readonly dataDir: string;
-  readonly file: string;
-  /** Refuse to create: a missing database is an error. */
-  readonly existing: boolean;
-  /** Create the schema or run pending migrations; else change nothing, and refuse a schema that is out of date. */
-  readonly migrate: boolean;
-  /** ISO time for what is created. */
-  readonly now: string;
-  readonly log: Log;
-};
+export type SqliteFileOptions = PrepareOptions & { readonly dataDir: string; readonly file: string };
 
 /**
  * Makes sure that the file is this instance's database, whole and up to date, or creates both the database
