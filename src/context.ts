@@ -15,8 +15,8 @@ export type ReadContext = {
 };
 
 /**
- * What a write operation has: its transaction and no way around it. It may run in another thread, so it has
- * no connection, log or mailer; what must follow the commit is noted here and done by the caller.
+ * What a write gets: its transaction and no way around it. It may run in another thread, so it has no connection,
+ * log or mailer; what must follow the commit is noted here and done by the caller.
  */
 export type WriteContext = ReadContext & {
   /** Seals the texts in the outbox. */
@@ -26,13 +26,13 @@ export type WriteContext = ReadContext & {
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
   /**
-   * For an answer that acknowledges what an earlier call has stored: holds it back until that is as safe as
-   * what this operation would write itself.
+   * For a call whose answer acknowledges what an earlier call stored: makes the answer wait until that is durable on
+   * synchronous standbys too, as if this write had stored it.
    */
   confirmDurable(): Promise<void>;
-  /** Notes that cached answers carrying this tag are out of date once the operation commits. */
+  /** Notes that cached answers carrying this tag are out of date once the write commits. */
   changed(tag: ChangeTag): void;
-  /** Notes that the outbox has something to send once the operation commits. */
+  /** Notes that the outbox has something to send once the write commits. */
   mailQueued(): void;
 };
 
@@ -44,7 +44,7 @@ export type Context = ReadContext & {
   readonly secretKey: Buffer;
 };
 
-/** The same for reading what everyone may see, which may come from a replica. */
+/** The same for public reads, which a replica may answer. */
 export function publicly(ctx: Context): Context {
   return { ...ctx, db: ctx.engine.publicReads };
 }

@@ -12,7 +12,7 @@ export type Write<I, O> = {
   run(tx: WriteContext, input: I): Promise<O>;
 };
 
-/** Declares a write operation. Every one is also listed in `services/writes.ts`. */
+/** Declares a write. Every one is also listed in `services/writes.ts`. */
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
@@ -20,7 +20,7 @@ export function defineWrite<I, O>(
   return { name, run };
 }
 
-/** Where a call stands against its limit, after being counted. */
+/** The state of a limit after a call was counted against it. */
 export type Rate = {
   /** Whether the call passes. */
   readonly allowed: boolean;
@@ -29,7 +29,7 @@ export type Rate = {
   readonly reset: number;
 };
 
-/** A call that must be counted once against an exact limit. `rate` is null until it was. */
+/** A call to be counted once against an exact limit. `rate` is null until then. */
 export type Ticket = {
   readonly policy: string;
   /** Agent id or client address. */
@@ -42,7 +42,7 @@ export type Ticket = {
 /** How a ticket is counted; given by the services, so that the engines need not know the tables. */
 export type CountCall = (tx: WriteContext, ticket: Ticket) => Promise<Rate>;
 
-/** An operation on its way: what crosses to the thread that runs it. */
+/** A write to be run: what crosses to the thread that runs it. */
 export type Request = {
   readonly name: string;
   readonly input: unknown;
@@ -51,7 +51,7 @@ export type Request = {
   readonly ticket: Ticket | undefined;
 };
 
-/** What comes back: exactly one of value and error, and what the commit asks for. */
+/** The result: exactly one of value and error, and what must follow the commit. */
 export type Outcome = {
   readonly value?: unknown;
   readonly error?: PlainError;
@@ -72,18 +72,18 @@ export type PlainError = {
 export type Savepoint = {
   begin(): Promise<void>;
   release(): Promise<void>;
-  /** Throws where it cannot, to have the whole transaction run again. */
+  /** Throws where that is impossible, so that the whole transaction is run again. */
   undo(): Promise<void>;
   /** What a database failure means to the caller. Throws to end the whole transaction instead. */
   explain(error: unknown): unknown;
 };
 
-/** Stands for changes of all kinds, where a transaction makes so many that others need not hear of each. */
+/** Tag for changes of every kind, used where a transaction makes more than `mostTags`. */
 export const everything = 'everything';
 const mostTags = 200;
 
 /**
- * Runs one operation inside an open transaction: counts the ticket, runs the body under a savepoint, records
+ * Runs one write inside an open transaction: counts the ticket, runs the body under a savepoint, records
  * the changes for other processes. A failed body is undone and reported; its counted call stays.
  */
 export async function perform(

@@ -3,17 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Milliseconds until a worker that died is replaced: twice as many for each one in a row that did not last. */
+/** Milliseconds until a worker that died is replaced, doubled for each in a row that did not last. */
 const firstPause = 100;
 const longestPause = 10_000;
 /** Milliseconds after which a worker counts as stable. */
 const lastedAfter = 60_000;
 
-/** What a worker says of its start. */
+/** From a worker: the result of its start. */
 type Report = { readonly ready: string } | { readonly fault: string };
-/** What it says when it no longer listens, and when it ends. */
+/** From a worker: it no longer listens, or it ends. */
 type Leave = 'leaving' | 'left';
-/** What it is told: that it may write its log, that it must stop, and that no connection will come any more. */
+/** To a worker: it may write its log, it must stop, or no further connection will come. */
 type Order = 'log' | 'stop' | 'gone';
 
 export type SupervisorOptions = {
@@ -40,54 +40,96 @@ type Member = {
  * stop and all have ended. Throws StartError with the fault of the first worker that cannot start.
  */
 export async function superviseWorkers(options: SupervisorOptions): Promise<void> {
-  const { workers, env, log, stopWithin, onReady } = options;
+  const { workers, log, onReady } = options;
+  const crew = createCrew(options);
+  const signalled = Promise.withResolvers<string>();
+  const allServe = Promise.withResolvers<void>();
+  let renewing = allServe.promise;
+
+  function stop(signal: string): void {
+    if (crew.stopping) {
+      for (const { worker } of crew.members) worker.process.kill('SIGKILL');
+      process.exit(1);
+    }
+    crew.stopping = true;
+    signalled.resolve(signal);
+  }
+
+  async function startAll(): Promise<void> {
+    // The first creates or migrates the database; what keeps it from starting is reported once.
+    const database = await crew.start();
+    await Promise.all(Array.from({ length: workers - 1 }, crew.start));
+    await onReady(database);
+    crew.releaseLogs();
+    allServe.resolve();
+  }
+
+  const signals: [NodeJS.Signals, () => void][] = [
+    ['SIGTERM', () => stop('SIGTERM')],
+    ['SIGINT', () => stop('SIGINT')],
+  ];
+  // A closed terminal sends it too, which ends this process with its workers.
+  if (!process.stdin.isTTY && !process.stdout.isTTY) {
+    signals.push(['SIGHUP', () => void (renewing = renewing.then(crew.renewAll))]);
+  }
+  for (const [signal, act] of signals) process.on(signal, act);
+  try {
+    await Promise.race([signalled.promise, startAll()]);
+    log.info({ signal: await signalled.promise }, 'stopping');
+  } finally {
+    crew.stopping = true;
+    await Promise.all([...crew.members].map(crew.retire));
+    for (const [signal, act] of signals) process.off(signal, act);
+  }
+  log.info({}, 'stopped');
+}
+
+/** The workers, each replaced when it ends by itself, until `stopping` is set. */
+function createCrew({ env, log, stopWithin }: SupervisorOptions) {
   const members = new Set<Member>();
-  const told = Promise.withResolvers<string>();
-  let stopping = false;
-  let shown = false;
+  let mayLog = false;
   let deathsInARow = 0;
 
-  /** Resolves when it serves, with what it says of its database. */
+  /** Resolves when the worker serves, with what it says of its database. */
   async function start(): Promise<string> {
     const worker = cluster.fork(env);
     const ended = new Promise<null>((resolve) => worker.once('exit', () => resolve(null)));
     const member: Member = { worker, since: performance.now(), ended, state: 'starting' };
     members.add(member);
     worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be told something'));
-    worker.on('message', (said: unknown) => {
-      if (said === 'leaving') order(member, 'gone');
+    worker.on('message', (message: unknown) => {
+      if (message === 'leaving') order(member, 'gone');
     });
     worker.once('exit', (code, signal) => {
       members.delete(member);
-      if (member.state === 'ready' && !stopping) replace(member, { code, signal });
+      if (member.state === 'ready' && !crew.stopping) void replace(member, { code, signal });
     });
-    const said = await Promise.race([reportOf(worker), ended]);
-    if (said === null || 'fault' in said) {
+    const report = await Promise.race([
+      new Promise<Report>((resolve) => worker.once('message', resolve)),
+      ended,
+    ]);
+    if (report === null || 'fault' in report) {
       await ended;
-      throw new StartError(said?.fault ?? 'A worker ended before it served.');
+      throw new StartError(report?.fault ?? 'A worker ended before it served.');
     }
     member.state = 'ready';
-    if (shown) order(member, 'log');
-    return said.ready;
+    if (mayLog) order(member, 'log');
+    return report.ready;
   }
 
-  function replace({ worker, since }: Member, end: object): void {
+  async function replace({ worker, since }: Member, end: object): Promise<void> {
     deathsInARow = performance.now() - since > lastedAfter ? 0 : deathsInARow + 1;
     log.error({ workerPid: worker.process.pid, ...end }, 'a worker ended by itself and is replaced');
-    void startAgain();
-  }
-
-  async function startAgain(): Promise<void> {
     for (;;) {
       await delay(Math.min(longestPause, firstPause * 2 ** deathsInARow), null, { ref: false });
-      if (stopping) return;
+      if (crew.stopping) return;
       try {
         await start();
         return;
       } catch (error) {
-        if (stopping) return;
+        if (crew.stopping) return;
         deathsInARow += 1;
-        log.error({ reason: messageOf(error) }, 'a worker could not be replaced yet');
+        log.error({ reason: errorMessage(error) }, 'a worker could not be replaced yet');
       }
     }
   }
@@ -95,12 +137,12 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
   async function renewAll(): Promise<void> {
     log.info({}, 'replacing all workers, one after the other');
     for (const old of [...members].filter(({ state }) => state === 'ready')) {
-      if (stopping) return;
+      if (crew.stopping) return;
       try {
         await start();
       } catch (error) {
-        if (!stopping)
-          log.error({ reason: messageOf(error) }, 'a new worker cannot start: the old ones go on serving');
+        if (!crew.stopping)
+          log.error({ reason: errorMessage(error) }, 'a new worker cannot start: the old ones go on serving');
         return;
       }
       // It may have died meanwhile, and then has a successor of its own.
@@ -110,7 +152,7 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
   }
 
   async function retire(member: Member): Promise<void> {
-    // One that does not serve yet listens to nothing else.
+    // A starting worker does not listen for orders yet.
     if (member.state === 'starting') member.worker.process.kill('SIGTERM');
     else order(member, 'stop');
     member.state = 'leaving';
@@ -122,64 +164,24 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
     clearTimeout(limit);
   }
 
-  const allServe = Promise.withResolvers<void>();
-  let renewing = allServe.promise;
-  const signals: [NodeJS.Signals, () => void][] = [
-    ['SIGTERM', () => stop('SIGTERM')],
-    ['SIGINT', () => stop('SIGINT')],
-  ];
-  // At a terminal it says that the terminal is gone, and ends this process with its workers.
-  if (!process.stdin.isTTY && !process.stdout.isTTY) {
-    signals.push(['SIGHUP', () => void (renewing = renewing.then(renewAll))]);
-  }
-  function stop(signal: string): void {
-    if (stopping) {
-      for (const { worker } of members) worker.process.kill('SIGKILL');
-      process.exit(1);
-    }
-    stopping = true;
-    told.resolve(signal);
-  }
-  for (const [signal, act] of signals) process.on(signal, act);
-
-  async function startAll(): Promise<void> {
-    // The first makes or updates the database; what keeps it from starting is said once.
-    const database = await start();
-    await Promise.all(Array.from({ length: workers - 1 }, start));
-    await onReady(database);
-    shown = true;
+  function releaseLogs(): void {
+    mayLog = true;
     for (const member of members) order(member, 'log');
-    allServe.resolve();
   }
 
-  try {
-    await Promise.race([told.promise, startAll()]);
-    log.info({ signal: await told.promise }, 'stopping');
-  } finally {
-    stopping = true;
-    await Promise.all([...members].map(retire));
-    for (const [signal, act] of signals) process.off(signal, act);
-  }
-  log.info({}, 'stopped');
-}
-
-function messageOf(error: unknown): string {
-  return errorMessage(error);
+  const crew = { members, stopping: false, start, renewAll, retire, releaseLogs };
+  return crew;
 }
 
 function order({ worker }: Member, what: Order): void {
   if (worker.isConnected()) worker.send(what);
 }
 
-function reportOf(worker: Worker): Promise<Report> {
-  return new Promise((resolve) => worker.once('message', resolve));
-}
-
 /** The other side: the supervisor of this process, if it is a worker of one. */
 export type Supervisor = {
   /** Of this worker among all that were started. */
   readonly worker: number;
-  /** Resolves when the message is on its way. */
+  /** Resolves when the message is sent. */
   report(message: Report): Promise<void>;
   /**
    * To be called when this process no longer listens and before it ends. Connections may be on their way here
@@ -210,7 +212,7 @@ export function findSupervisor(): Supervisor | null {
     worker: worker.id,
     report: send,
     async leave() {
-      // What is said and told stays in order, so 'gone' comes after the last connection, and 'left' after its return.
+      // Messages stay in order: 'gone' comes after the last connection, and 'left' after that was given back.
       await send('leaving');
       await told.gone.promise;
       await send('left');

@@ -3,36 +3,21 @@ import { createLoop } from '../../platform/loop.ts';
 import { Unreachable } from './postgres.ts';
 import { isStandby, positionOf, type Server } from './postgres-server.ts';
 
-/** Milliseconds between looks at the primary, while it is there and while it is not. */
+/** Milliseconds between checks of the primary, while it answers and while it does not. */
 const lookEvery = 1_000;
 const lookAgain = 250;
-
-/** Which of several servers is the primary, as seen by this process. */
-export type Election = {
-  /** Looks at once; resolves after that. */
-  look(): Promise<void>;
-  /** Throws {@link Unreachable} while there is none. */
-  primary(): Server;
-  /** The primary that answered the last look, or null. */
-  present(): Server | null;
-  /** Servers that were in recovery at the last look. */
-  standbys(): readonly Server[];
-  /** What kept servers from answering the last look. */
-  faults(): readonly unknown[];
-  stop(): Promise<void>;
-};
 
 /**
  * Finds the primary among the candidates and keeps finding it: the one that is not in recovery, and of several
  * (an old primary that came back) the one on the latest timeline. It never goes back to an earlier timeline.
  */
-export function createElection(candidates: readonly Server[], log: Log): Election {
+export function createElection(candidates: readonly Server[], log: Log) {
   let current: Server | null = null;
-  /** Looks in a row at which the present primary did not answer. */
+  /** Successive checks that the primary did not answer. */
   let misses = 0;
   let standbys: readonly Server[] = [];
   let faults: unknown[] = [];
-  /** The latest timeline of any primary so far: one on an earlier timeline was replaced. */
+  /** The latest timeline of any primary so far: one on an earlier timeline was superseded. */
   let timeline = 0;
   /** Servers that take writes although another was promoted. */
   const others = new Set<Server>();
@@ -68,7 +53,7 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
       }),
     );
     timeline = Math.max(timeline, ...found.map((one) => one.timeline));
-    // 0: it did not tell.
+    // 0: unknown.
     for (const one of found) if (one.timeline > 0 && one.timeline < timeline) warnOfOther(one.server);
     return found.find((one) => one.timeline === timeline)?.server;
   }
@@ -91,7 +76,7 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
     misses += 1;
     if (misses === 1 && current !== null)
       log.warn({ server: current.address }, 'no server of DATABASE_URL takes writes');
-    // Callers that wait for a server that does not even answer this are told so.
+    // Fails the calls that wait for a server that does not answer.
     if (misses === 2) current?.cut();
     if (demoted) {
       current?.cut();
@@ -110,15 +95,19 @@ export function createElection(candidates: readonly Server[], log: Log): Electio
 
   const loop = createLoop(elect);
   return {
+    /** Checks all candidates at once; resolves after that. */
     look: () => loop.now(),
-    primary() {
-      // Not waited for again by every caller: the looks tell when it is back.
+    /** Throws {@link Unreachable} while there is none, at once: the next checks will find it again. */
+    primary(): Server {
       if (current === null || misses >= 2) throw new Unreachable(null);
       return current;
     },
+    /** The primary that answered the last check, or null. */
     present: () => (misses > 0 ? null : current),
+    /** Servers in recovery at the last check. */
     standbys: () => standbys,
-    faults: () => faults,
+    /** Why servers did not answer the last check. */
+    faults: (): readonly unknown[] => faults,
     stop: () => loop.stop(),
   };
 }

@@ -2,29 +2,16 @@ import type { Log } from '../../platform/log.ts';
 import { createLoop } from '../../platform/loop.ts';
 import { positionOf, type Position, type Server } from './postgres-server.ts';
 
-/** Milliseconds between looks at a replica, while it has not replayed what it must, and while it is away. */
+/** Milliseconds between checks of a replica: normally, until it has caught up, and while it does not answer. */
 const lookEvery = 250;
 const lookAgain = 25;
 const lookWhileAway = 1_000;
-/** A replica that is so far behind is left out, ms. */
+/** Lag from which a replica is not used, ms. */
 const mostLag = 5_000;
-
-/** The replicas, as seen by this process. */
-export type Replicas = {
-  /** Those that answer. */
-  alive(): readonly Server[];
-  /** Those that show all that is committed at the moment of the last {@link Replicas.catchUp}. */
-  fresh(): readonly Server[];
-  /** From here on only those are fresh that show all that is committed at this moment. */
-  catchUp(): void;
-  /** Looks at all of them at once; resolves after that. */
-  look(): Promise<void>;
-  stop(): Promise<void>;
-};
 
 type Replica = {
   readonly server: Server;
-  /** Null before the first look. */
+  /** Null before the first check. */
   alive: boolean | null;
   lagging: boolean;
   /** The generation up to which it has replayed. */
@@ -35,11 +22,11 @@ type Replica = {
 export function watchReplicas(
   servers: readonly Server[],
   { primary, log }: { readonly primary: () => Server | null; readonly log: Log },
-): Replicas {
+) {
   const replicas = servers.map((server): Replica => ({ server, alive: null, lagging: false, seen: -1 }));
   /** Counts what this process knows to be committed; a replica is fresh when it has replayed up to it. */
   let generation = 0;
-  /** Where the primary was, and when (ms of the process's clock): tells how far a replica is behind. */
+  /** Log positions of the primary over time (ms of the process's clock), from which lag is computed. */
   const history: { at: number; lsn: bigint }[] = [];
 
   async function follow(replica: Replica): Promise<number> {
@@ -64,7 +51,7 @@ export function watchReplicas(
       return;
     }
     log.warn({ server: address }, 'a replica does not answer and is left out');
-    // Who waits for it is told, and reads elsewhere.
+    // Fails the calls that wait for it, which then read elsewhere.
     replica.server.cut();
   }
 
@@ -90,17 +77,21 @@ export function watchReplicas(
 
   const followers = replicas.map((replica) => createLoop(() => follow(replica)));
   return {
+    /** Those that answer. */
     alive: () => replicas.filter(({ alive }) => alive === true).map(({ server }) => server),
+    /** Those that have replayed all that was committed before the last `catchUp`. */
     fresh: () =>
       replicas
         .filter(({ alive, lagging, seen }) => alive === true && !lagging && seen === generation)
         .map(({ server }) => server),
+    /** Requires replicas to have replayed all that is committed now. */
     catchUp() {
       generation += 1;
       for (const follower of followers) follower.soon();
     },
-    look: async () => void (await Promise.all(followers.map((follower) => follower.now()))),
-    stop: async () => void (await Promise.all(followers.map((follower) => follower.stop()))),
+    /** Checks all of them at once; resolves after that. */
+    look: () => Promise.all(followers.map((follower) => follower.now())),
+    stop: () => Promise.all(followers.map((follower) => follower.stop())),
   };
 }
 

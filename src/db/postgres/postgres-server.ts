@@ -1,14 +1,14 @@
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { createPool, type Preparing, type SessionPool } from './postgres.ts';
+import { createPool, type Preparing, type Session, type SessionPool } from './postgres.ts';
 
-/** Connections of one process to a server: for writes, for reads, and one to ask how it is. */
+/** Most connections of one process to a server, besides one for health checks. */
 const mostWriting = 8;
 const mostReading = 8;
 /** How long a caller waits for a connection, ms. */
 const connectPatience = 5_000;
-/** How long the question how a server is may take, ms. */
+/** How long a health check may take, ms. */
 const askPatience = 2_000;
-/** A connection that broke while it was idle fails within this, ms, and is asked again; what takes longer hangs. */
+/** A connection that broke while idle fails within this, ms, and the check is repeated; a slower failure is a hang. */
 const breaksWithin = 500;
 
 /** A server, by one of its addresses. */
@@ -48,19 +48,14 @@ export function createServer(url: string, preparing: Preparing): Server {
   };
 }
 
-/** Throws {@link Unreachable}, or what the database has against the query. */
-export async function readOn<R>(server: Server, query: CompiledQuery): Promise<QueryResult<R>> {
-  const session = await server.reading().take();
-  try {
-    return await session.executeQuery<R>(query);
-  } finally {
-    session.release();
-  }
+/** Runs a query. Throws {@link Unreachable}, or the database's own error. */
+export function readOn<R>(server: Server, query: CompiledQuery): Promise<QueryResult<R>> {
+  return using(server.reading(), (session) => session.executeQuery<R>(query));
 }
 
 /** Whether a server is in recovery, and so takes no writes. Throws where it does not answer in time. */
-export async function isStandby(server: Server): Promise<boolean> {
-  return (await ask(server, 'select pg_is_in_recovery() as answer')) === true;
+export function isStandby(server: Server): Promise<boolean> {
+  return ask(server, (session) => session.isStandby(askPatience));
 }
 
 /** How far a server is in the log: written, or on a standby replayed. */
@@ -75,26 +70,24 @@ export async function positionOf(server: Server): Promise<Position> {
   // A log file's name begins with the timeline, as 8 hex digits.
   const text = `select case when pg_is_in_recovery() then pg_last_wal_replay_lsn()::text
     else pg_current_wal_lsn()::text || '/' || pg_walfile_name(pg_current_wal_lsn()) end as answer`;
-  const [high = '', low = '', file] = String(await ask(server, text)).split('/');
+  const [high = '', low = '', file] = String(
+    await ask(server, (session) => session.ask(text, askPatience)),
+  ).split('/');
   return {
     lsn: (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`),
     timeline: file === undefined ? null : Number.parseInt(file.slice(0, 8), 16),
   };
 }
 
-async function ask(server: Server, text: string): Promise<unknown> {
+async function ask<T>(server: Server, question: (session: Session) => Promise<T>): Promise<T> {
   const begun = performance.now();
-  return askOnce(server, text).catch((error: unknown) => {
+  return using(server.watching(), question).catch((error: unknown) => {
     if (performance.now() - begun > breaksWithin) throw error;
-    return askOnce(server, text);
+    return using(server.watching(), question);
   });
 }
 
-async function askOnce(server: Server, text: string): Promise<unknown> {
-  const session = await server.watching().take();
-  try {
-    return await session.ask(text, askPatience);
-  } finally {
-    session.release();
-  }
+async function using<T>(pool: SessionPool, body: (session: Session) => Promise<T>): Promise<T> {
+  const session = await pool.take();
+  return body(session).finally(() => session.release());
 }

@@ -6,21 +6,21 @@ import { watchReplicas } from './postgres-replicas.ts';
 import { createServer, readOn, type Server } from './postgres-server.ts';
 import type { Tables } from '../tables.ts';
 
-/** What the database consists of at present, as seen by this process. */
+/** The servers of the database and their roles, as seen by this process. */
 export type Servers = {
   /** Reads on the primary. */
   readonly reads: Kysely<Tables>;
-  /** Reads on a replica that shows all that this process knows of, else on the primary, else on any standby. */
+  /** Reads on a replica that is up to date with this process, else on the primary, else on any standby. */
   readonly publicReads: Kysely<Tables>;
   /** Throws {@link Unreachable} while there is none. */
   primary(): Server;
-  /** A server that answers and can at least be read: the primary where there is one. Throws {@link Unreachable}. */
+  /** The primary, else a standby. Throws {@link Unreachable} where none answers. */
   readable(): Server;
-  /** The primary may have gone: looks at once. */
+  /** Checks at once whether the primary is still there. */
   suspect(): void;
-  /** From here on `publicReads` show all that is committed at this moment. */
+  /** Makes `publicReads` reflect all that is committed now. */
   catchUp(): void;
-  /** What the engine's `primaryChanged` tells. */
+  /** As `Engine.primaryChanged`. */
   primaryChanged(): boolean;
   close(): Promise<void>;
 };
@@ -32,7 +32,7 @@ export type ServersOptions = {
   readonly log: Log;
 };
 
-/** Resolves after the first look at all servers; what failed then is in `faults`. */
+/** Resolves after the first check of all servers; `faults` says why some did not answer. */
 export async function openServers(
   options: ServersOptions,
 ): Promise<{ servers: Servers; faults: readonly unknown[] }> {
@@ -60,12 +60,12 @@ export async function openServers(
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error;
       void election.look();
-      // A connection that broke while it was idle tells nothing of the server.
+      // A connection that broke while idle does not mean that the server is down.
       return readOn<R>(election.primary(), query);
     }
   }
 
-  /** Old pages are better than none: without a primary whatever follows one will do. */
+  /** Used while there is no primary: stale pages are better than none. */
   function standbys(): readonly Server[] {
     const alive = replicas.alive();
     return alive.length > 0 ? alive : election.standbys();
@@ -79,7 +79,7 @@ export async function openServers(
     try {
       return chosen ? await readOn<R>(chosen, query) : await read<R>(query);
     } catch (error) {
-      // 40001: the replica ended the query, since it stood in the way of what it had to replay.
+      // 40001: the replica cancelled the query, which conflicted with replay.
       if (!(error instanceof Unreachable) && sqlState(error) !== '40001') throw error;
       const other = chosen ? null : standbys()[0];
       if (other) stoodIn = true;
@@ -111,7 +111,7 @@ export async function openServers(
   return { servers, faults: election.faults() };
 }
 
-/** Passes on what reads only: everything else belongs into an operation. */
+/** Refuses all but reads. */
 function refusing(execute: <R>(query: CompiledQuery) => Promise<QueryResult<R>>) {
   return async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
     if (query.query.kind !== 'SelectQueryNode' && query.query.kind !== 'RawNode')
