@@ -48,7 +48,7 @@ export type Engine = {
 };
 
 /** What a commit asks of the process that made it. */
-export type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };
+type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };
 
 type WritesOptions = {
   readonly config: Config;
@@ -75,7 +75,7 @@ export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 're
         throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
       const uncounted = ticket?.rate === null ? ticket : undefined;
       const request = { name: write.name, input, now: now(), ticket: uncounted };
-      const outcome = await run(write as Write<unknown, unknown>, request);
+      const outcome = await run(write, request);
       if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
       if (outcome.changed.length > 0 || outcome.mailQueued)
         for (const listener of listeners) listener(outcome);

@@ -20,10 +20,9 @@ export function createFolderMailer(settings: { readonly dir: string; readonly fr
         await mkdir(settings.dir, { recursive: true, mode: 0o700 });
         await writePrivateFile(join(settings.dir, `${time}-${mail.id}.eml`), eml);
       } catch (error) {
-        throw new MailError(
-          `cannot write to MAIL_DIR (${String(errorCode(error) ?? 'unknown error')})`,
-          false,
-        );
+        const code = errorCode(error);
+        const reason = typeof code === 'string' ? code : 'unknown error';
+        throw new MailError(`cannot write to MAIL_DIR (${reason})`, false);
       }
     },
     async close() {},

@@ -70,7 +70,11 @@ function isPassing(error: unknown): boolean {
 
 async function onConnection<T>(url: string, body: (session: Session) => Promise<T>): Promise<T> {
   const { session, close } = await connect(url);
-  return body(session).finally(close);
+  try {
+    return await body(session);
+  } finally {
+    await close();
+  }
 }
 
 function prepare(

@@ -79,7 +79,11 @@ export function createSqliteWriter(
         },
       );
       raw.exec('commit');
-      if (changedRows() !== rowsBefore) noteCommit(batch);
+      if (changedRows() !== rowsBefore) {
+        logged = true;
+        const newest = batch.findLast(({ request }) => !isUpkeep(request));
+        if (newest) marks?.committed(newest.request.now);
+      }
       return answers;
     } catch (error) {
       if (raw.isTransaction) raw.exec('rollback');
@@ -87,13 +91,6 @@ export function createSqliteWriter(
     } finally {
       turns.ended();
     }
-  }
-
-  function noteCommit(batch: readonly Envelope[]): void {
-    logged = true;
-    // Nobody would miss heartbeats and sweeps in a copy.
-    const newest = batch.findLast(({ request }) => !request.name.startsWith('maintenance.'));
-    if (newest) marks?.committed(newest.request.now);
   }
 
   /**
@@ -173,6 +170,11 @@ function createSavepoints(raw: DatabaseSync) {
     explain,
   };
   return { changedRows, unguarded, guarded };
+}
+
+/** Heartbeats and sweeps: nobody would miss them in a copy. */
+function isUpkeep({ name }: Request): boolean {
+  return name.startsWith('maintenance.');
 }
 
 function refused(batch: readonly Envelope[], error: unknown): Answers {
