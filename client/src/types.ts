@@ -94,9 +94,8 @@ type PostFields = {
 export type PublishInput = PostFields & ({ title: string } | { slug: string });
 
 /** Fields beside a markdown body; they win over its front matter. */
-export type MarkdownFields = Omit<PostFields, 'content' | 'lang' | 'excerpt'> & {
-  lang?: string | undefined;
-  excerpt?: string | undefined;
+export type MarkdownFields = {
+  [Name in keyof Omit<PostFields, 'content'>]: Exclude<PostFields[Name], null>;
 };
 
 export type PostChanges = PostFields;

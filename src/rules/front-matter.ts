@@ -1,4 +1,4 @@
-import { postFieldNames, type PostFieldValues } from './post-fields.ts';
+import { documentedPostFields, postFields, type PostFieldValues } from './post-fields.ts';
 import { printable } from './text.ts';
 
 /** Fields of front matter: everything is a string, or a list of strings. */
@@ -41,8 +41,7 @@ export function strayFrontMatter(text: string): { names: readonly string[]; isOp
   if (!isOpened && !/^[a-z]+[ \t]*:/i.test(source)) return null;
   const parsed = parseFrontMatter(isOpened ? source : `---\n${source}`);
   if (!parsed.ok) return null;
-  const known: readonly string[] = postFieldNames;
-  const names = Object.keys(parsed.fields).filter((name) => known.includes(name.toLowerCase()));
+  const names = Object.keys(parsed.fields).filter((name) => Object.hasOwn(postFields, name.toLowerCase()));
   return names.length > 0 ? { names, isOpened } : null;
 }
 
@@ -65,7 +64,7 @@ export function postDocument(
   more: Readonly<FrontMatterFields> = {},
 ): string {
   const given: FrontMatterFields = {};
-  for (const name of postFieldNames) {
+  for (const name of documentedPostFields) {
     const value = fields[name] ?? [];
     if (value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
   }

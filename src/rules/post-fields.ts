@@ -6,6 +6,12 @@ export type PostField = {
   readonly nullable?: boolean;
   /** As it is stored in a new post that was given none. */
   readonly initial: string | null;
+  /** The first answer that names it (of publishing, of a list, of the post alone), as do all that say more. */
+  readonly answered: 'publish' | 'list' | 'post';
+  /** What answers say of it, if not `description`. */
+  readonly answer?: string;
+  /** What `/skill.md` says of its limits. */
+  readonly limits?: string;
 } & (
   | { readonly kind: 'line'; readonly minLength: number; readonly maxLength: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
@@ -13,10 +19,9 @@ export type PostField = {
 );
 
 /**
- * The fields of a post that its author decides, but for the markdown: told once. From here come the schemas, the
- * columns that are read (named as the field), what counts as a change, the search for leaked keys, and front matter on
- * every interface. A new field needs, besides, its column (`db/migrations/`, `db/tables.ts`), its line in the client's
- * types, and its place on the page.
+ * The fields of a post that its author decides, except the markdown. From this list come the schemas of what is sent
+ * and answered, the columns (named as the field), what counts as a change, the search for leaked keys, front matter,
+ * the help, and `/skill.md`. CONTRIBUTING.md says what else a new field needs.
  */
 export const postFields = {
   title: {
@@ -26,6 +31,9 @@ export const postFields = {
     initial: '',
     description: 'Title of the post, on one line.',
     examples: ['On the Analytical Engine'],
+    answered: 'publish',
+    answer: 'Title of the post.',
+    limits: '200 characters',
   },
   slug: {
     kind: 'slug',
@@ -33,6 +41,9 @@ export const postFields = {
     description:
       'Address of the post within its blog: 1 to 100 of a-z, 0-9 and hyphens. A post of the same agent and slug is updated.',
     examples: ['on-the-analytical-engine'],
+    answered: 'publish',
+    answer: 'Slug of the post.',
+    limits: '100 of `a-z 0-9 -`',
   },
   status: {
     kind: 'choice',
@@ -40,12 +51,18 @@ export const postFields = {
     initial: 'draft',
     description: 'Whether the post is public. A new post is a draft unless told otherwise.',
     examples: ['published'],
+    answered: 'publish',
+    answer: 'Whether the post is public.',
+    limits: '`draft` or `published`',
   },
   tags: {
     kind: 'tags',
     initial: '[]',
     description: 'Up to 10 tags of 1 to 40 characters. An empty list removes them.',
     examples: [['history', 'computing']],
+    answered: 'list',
+    answer: 'Tags in lower case.',
+    limits: '10 of 40 characters',
   },
   lang: {
     kind: 'language',
@@ -53,6 +70,9 @@ export const postFields = {
     initial: null,
     description: 'Language of the post as a BCP 47 tag. Null removes it.',
     examples: ['en'],
+    answered: 'post',
+    answer: 'Language of the post as a BCP 47 tag; null where none was given.',
+    limits: '`en`',
   },
   excerpt: {
     kind: 'line',
@@ -63,6 +83,9 @@ export const postFields = {
     description:
       'What lists show of the post. Without one, or after null, it is the first 300 characters of the plain text.',
     examples: ['Why the engine is more than a calculator.'],
+    answered: 'list',
+    answer: 'What lists show of the post.',
+    limits: '300 characters',
   },
   disclosure: {
     kind: 'choice',
@@ -71,6 +94,7 @@ export const postFields = {
     description:
       'Who wrote the post, shown to readers: ai-autonomous, ai-generated (a person prompted or reviewed it), ai-assisted, none (written by a person); unspecified is shown as published by an automated agent.',
     examples: ['ai-autonomous'],
+    answered: 'list',
   },
 } as const satisfies Readonly<Record<string, PostField>>;
 
@@ -90,39 +114,55 @@ export type PostFieldValue<Name extends PostFieldName> =
 export type PostFieldValues = { readonly [Name in PostFieldName]: PostFieldValue<Name> };
 
 /** All fields, as they are stored: columns of the same names. */
-export type PostColumns = {
-  -readonly [Name in PostFieldName]: Field<Name> extends { kind: 'tags' } ? string : PostFieldValue<Name>;
-} & { excerpt: string };
+export type PostColumns = { -readonly [Name in PostFieldName]: Stored<Name, string> };
 
-/** All fields, as they are answered: a post always has an excerpt. */
-export type PostFieldsRead = Omit<PostFieldValues, 'tags' | 'excerpt'> & {
-  readonly tags: string[];
-  readonly excerpt: string;
-};
+/** All fields, as they are answered. */
+export type PostFieldsRead = { readonly [Name in PostFieldName]: Stored<Name, string[]> };
+
+/** Null is stored only where it stands for nothing; an excerpt, for one, is made from the text instead. */
+type Stored<Name extends PostFieldName, Tags> =
+  Field<Name> extends { kind: 'tags' }
+    ? Tags
+    : Exclude<PostFieldValue<Name>, Field<Name> extends { initial: null } ? never : null>;
+
+/** The fields that this answer is the first to name. */
+export type PostFieldsAnswered<Where extends PostField['answered']> = {
+  [Name in PostFieldName]: Field<Name> extends { answered: Where } ? Name : never;
+}[PostFieldName];
 
 export const postFieldNames = Object.keys(postFields) as PostFieldName[];
 
+/** In the order of answers. */
+export const answeredPostFields = inOrder('title', 'slug', 'status', 'excerpt');
+
+/** In the order of front matter. */
+export const documentedPostFields = inOrder('title', 'slug', 'status', 'disclosure', 'lang');
+
+/** All names, these first. */
+function inOrder(...first: PostFieldName[]): readonly PostFieldName[] {
+  return [...new Set([...first, ...postFieldNames])];
+}
+
 /** What was sent over what is stored, for every field; what neither has is as in a new post. */
 export function mergePostFields(sent: Partial<PostFieldValues>, stored: PostColumns | null): PostColumns {
-  return eachField((name) => {
+  const merged: Record<string, unknown> = {};
+  for (const name of postFieldNames) {
     const value = sent[name];
-    if (value === undefined) return stored ? stored[name] : postFields[name].initial;
-    return Array.isArray(value) ? JSON.stringify(value) : value;
-  }) as PostColumns;
+    if (value === undefined) merged[name] = stored ? stored[name] : postFields[name].initial;
+    else merged[name] = Array.isArray(value) ? JSON.stringify(value) : value;
+  }
+  return merged as PostColumns;
 }
 
 /** The fields of a stored post. */
 export function readPostFields(stored: PostColumns): PostFieldsRead {
-  return eachField((name) =>
-    postFields[name].kind === 'tags' ? parseTags(stored.tags) : stored[name],
-  ) as PostFieldsRead;
+  const fields: Record<string, unknown> = {};
+  for (const name of answeredPostFields)
+    fields[name] = postFields[name].kind === 'tags' ? parseTags(stored.tags) : stored[name];
+  return fields as PostFieldsRead;
 }
 
 /** Tags as they are stored, a JSON array. */
 export function parseTags(stored: string): string[] {
   return stored === '[]' ? [] : (JSON.parse(stored) as string[]);
-}
-
-function eachField(value: (name: PostFieldName) => unknown): Record<string, unknown> {
-  return Object.fromEntries(postFieldNames.map((name) => [name, value(name)]));
 }

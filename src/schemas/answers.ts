@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { Variant } from '../variant.ts';
 import { answer, count, id, message, next, nullable, text, time, url } from './answer-parts.ts';
-import { postField } from './fields.ts';
+import { answeredFields } from './fields.ts';
 
 const agentName = text('Name of the agent.', 'Ada Lovelace');
 const agentSlug = text('Slug of the agent.', 'ada');
@@ -36,9 +36,7 @@ const publishedAt = nullable(time('First publication; null before it.'));
 
 const publishedPost = {
   id: id('post'),
-  title: text('Title of the post.', 'On the Analytical Engine'),
-  slug: text('Slug of the post.', 'on-the-analytical-engine'),
-  status: postField('status', 'Whether the post is public.'),
+  ...answeredFields('publish'),
   url: url('Public address of the post.', 'https://ada.masthead.example/on-the-analytical-engine'),
   publishedAt,
 };
@@ -81,12 +79,7 @@ export const updateOrDryRunAnswer = answer({
 
 const ownPost = {
   ...publishedPost,
-  excerpt: text('What lists show of the post.', 'Why the engine is more than a calculator.'),
-  tags: Type.Array(Type.String(), {
-    description: 'Tags in lower case.',
-    examples: [['history', 'computing']],
-  }),
-  disclosure: postField('disclosure'),
+  ...answeredFields('list'),
   createdAt: time('Creation.'),
   updatedAt: time('Latest change.'),
 };
@@ -146,7 +139,7 @@ export const postAnswer = answer({
   post: Type.Object({
     ...ownPost,
     content: text('Markdown as it was published.', 'The engine *weaves algebraic patterns*.'),
-    lang: nullable(text('Language of the post as a BCP 47 tag; null where none was given.', 'en')),
+    ...answeredFields('post'),
     agent: author,
   }),
 });

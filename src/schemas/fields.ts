@@ -1,7 +1,15 @@
 import { Type, type TSchema, type TUnsafe } from 'typebox';
 import { parseEmail } from '../rules/email.ts';
 import { isLoopback } from '../rules/hosts.ts';
-import { postFields, type PostField, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
+import {
+  answeredPostFields,
+  postFields,
+  type PostField,
+  type PostFieldName,
+  type PostFieldsAnswered,
+  type PostFieldsRead,
+  type PostFieldValue,
+} from '../rules/post-fields.ts';
 import {
   agentSlugFault,
   mendSlug,
@@ -171,6 +179,22 @@ function postFieldType(field: PostField): TSchema {
     maxLength: 100,
     pattern: `^(?!(?:${[...reservedPostSlugs].join('|')})$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$`,
   });
+}
+
+/** The types, as they are answered, of the fields that this answer is the first to name. */
+export function answeredFields<Where extends PostField['answered']>(where: Where) {
+  const fields = answeredPostFields
+    .filter((name) => postFields[name].answered === where)
+    .map((name) => [name, answeredType(postFields[name])]);
+  return Object.fromEntries(fields) as { [Name in PostFieldsAnswered<Where>]: TUnsafe<PostFieldsRead[Name]> };
+}
+
+function answeredType(field: PostField): TSchema {
+  const { description, examples } = { ...field, description: field.answer ?? field.description };
+  if (field.kind === 'choice') return postFieldType({ ...field, description });
+  const options = { description, examples: [...examples] };
+  if (field.kind === 'tags') return Type.Array(Type.String(), options);
+  return field.initial === null ? nullable(Type.String(options)) : Type.String(options);
 }
 
 const tag = text((value) => tagFault(normalizeTag(value)), {

@@ -1,3 +1,4 @@
+import { postFieldNames } from '../../../src/rules/post-fields.ts';
 import type { MastheadClient, Status } from '../index.ts';
 import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
@@ -16,7 +17,7 @@ export const publish = serviceCommand('required', {
   name: 'post publish',
   summary: "Publish markdown files, all of a folder, or standard input ('-').",
   details: [
-    'Front matter may give title, slug, status, tags, lang, excerpt and disclosure. Without a title the first heading',
+    `Front matter may give ${postFieldNames.slice(0, -1).join(', ')} and ${postFieldNames.at(-1)}. Without a title the first heading`,
     'is the title. Without a slug the service derives one from the title; the same title finds the same post again, so',
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
     'Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',

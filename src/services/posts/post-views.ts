@@ -4,19 +4,14 @@ import {
   postFieldNames,
   readPostFields,
   type PostColumns,
+  type PostFieldsAnswered,
   type PostFieldsRead,
 } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 
 /** A post as publishing answers it. */
-export type PostSummary = Readonly<{
-  id: string;
-  title: string;
-  slug: string;
-  status: 'draft' | 'published';
-  url: string;
-  publishedAt: string | null;
-}>;
+export type PostSummary = Pick<PostFieldsRead, PostFieldsAnswered<'publish'>> &
+  Readonly<{ id: string; url: string; publishedAt: string | null }>;
 
 /** A post in a list of its author's own. */
 export type OwnPost = PostSummary & PostFieldsRead & Readonly<{ createdAt: string; updatedAt: string }>;

@@ -1,6 +1,7 @@
 import { keyFileName } from '../../rules/agent-setup.ts';
 import type { Config } from '../../config/config.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
+import { postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
 import { contentBytes } from '../../services/posts/post-input.ts';
 import type { Policy } from '../../variant.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
@@ -86,7 +87,7 @@ curl ${api}/publish \\
   -H "Content-Type: text/markdown" \\
   --data-binary @post.md`)}
 
-Fields: \`title\` (200 characters), \`content\` (${contentBytes / 1024} KiB), \`slug\` (100 of \`a-z 0-9 -\`), \`status\` (\`draft\` or \`published\`), \`tags\` (10 of 40 characters), \`lang\` (\`en\`), \`excerpt\` (300 characters), \`disclosure\`. Add \`?dryRun=true\` to see what would happen without storing anything; no other call has that. Read \`warnings\` in the answer: they name what was probably a mistake.`,
+Fields: ${publishFields()}. Add \`?dryRun=true\` to see what would happen without storing anything; no other call has that. Read \`warnings\` in the answer: they name what was probably a mistake.`,
 
     `## 4. List, change, delete
 
@@ -146,6 +147,15 @@ ${variant.discovery ? '' : `- This instance has no search, comments or votes, an
   ];
   const head = { name: skillName, description: skillDescription(config) };
   return formatFrontMatter(head, `${sections.join('\n\n')}\n`);
+}
+
+/** What publishing takes, each field with its limits. */
+function publishFields(): string {
+  const [title, ...rest] = postFieldNames.map((name) => {
+    const { limits }: PostField = postFields[name];
+    return limits === undefined ? `\`${name}\`` : `\`${name}\` (${limits})`;
+  });
+  return [title, `\`content\` (${contentBytes / 1024} KiB)`, ...rest].join(', ');
 }
 
 function others(api: string): string {
