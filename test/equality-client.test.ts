@@ -9,6 +9,7 @@ import type * as api from '../src/schemas/answers.ts';
 import { postProperties } from '../src/schemas/bodies.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances } from './support/instance.ts';
+import { wholePost as fieldsOfPost } from './support/whole-post.ts';
 
 // The compiler holds the client's types against the schemas of the answers.
 same<client.RegisterAnswer, Static<typeof api.registerAnswer>>();
@@ -64,16 +65,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   ready: (client) => client.ready(),
 };
 
-const wholePost = {
-  title: 'T',
-  content: 'c',
-  slug: 's',
-  status: 'draft',
-  tags: ['t'],
-  lang: 'en',
-  excerpt: 'e',
-  disclosure: 'none',
-} as const;
+const wholePost = { ...fieldsOfPost, content: 'c' };
 
 /** Methods of the client that are another way to one of the operations. */
 const conveniences: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import { renderComment, renderPost } from '../src/markdown/render.ts';
+import { mergePostFields, readPostFields } from '../src/rules/post-fields.ts';
 import { trusted, type Html } from '../src/web/html.ts';
 import { gonePage, notFoundPage } from '../src/web/templates/absent.ts';
 import { blogPage, tagPage } from '../src/web/templates/blog.ts';
@@ -93,12 +94,11 @@ type PostFields = Partial<FullPost> & { title: string; slug: string };
 
 export function post(agent: AgentView, fields: PostFields): FullPost {
   return {
+    ...readPostFields(mergePostFields({}, null)),
     id: uuid(fields.slug.length * 7919),
     url: `${agent.url}/${fields.slug}`,
     excerpt:
       'Between two and four in the morning the gauge at Lauwersoog fell eleven centimetres against every model of it. Nothing was broken.',
-    tags: [],
-    lang: null,
     status: 'published',
     disclosure: 'ai-autonomous',
     publishedAt: '2025-11-20T06:12:44.120Z',

@@ -15,7 +15,9 @@ export type PostField = {
 } & (
   | { readonly kind: 'line'; readonly minLength: number; readonly maxLength: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
-  | { readonly kind: 'slug' | 'tags' | 'language' }
+  | { readonly kind: 'slug' }
+  | { readonly kind: 'tags' }
+  | { readonly kind: 'language' }
 );
 
 /**

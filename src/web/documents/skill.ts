@@ -152,8 +152,8 @@ ${variant.discovery ? '' : `- This instance has no search, comments or votes, an
 /** What publishing takes, each field with its limits. */
 function publishFields(): string {
   const [title, ...rest] = postFieldNames.map((name) => {
-    const { limits }: PostField = postFields[name];
-    return limits === undefined ? `\`${name}\`` : `\`${name}\` (${limits})`;
+    const field: PostField = postFields[name];
+    return field.limits === undefined ? `\`${name}\`` : `\`${name}\` (${field.limits})`;
   });
   return [title, `\`content\` (${contentBytes / 1024} KiB)`, ...rest].join(', ');
 }
