@@ -10,6 +10,7 @@ import { rendererVersion } from '../src/markdown/rendered.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { openWhole } from '../src/process/open-whole.ts';
 import { newApiKey, sha256, uuidv7 } from '../src/rules/secrets.ts';
+import { mergePostFields } from '../src/rules/post-fields.ts';
 import { hotRank } from '../src/services/posts/ranking.ts';
 import { searchEntry } from '../src/services/lists/search-index.ts';
 import type { Selectable } from 'kysely';
@@ -213,15 +214,20 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
   batch.posts.push({
     id,
     agent_id: agent.id,
-    slug: `${name.toLowerCase().replaceAll(' ', '-')}-${n}`,
+    ...mergePostFields(
+      {
+        title: `${name} ${n}`,
+        slug: `${name.toLowerCase().replaceAll(' ', '-')}-${n}`,
+        status: publishedAt === null ? 'draft' : 'published',
+        tags,
+        lang: n % 3 === 0 ? 'en' : null,
+        excerpt: body.excerpt,
+        ...(n % 4 === 0 ? { disclosure: 'ai-autonomous' } : {}),
+      },
+      null,
+    ),
     derived_from: null,
-    title: `${name} ${n}`,
-    status: publishedAt === null ? 'draft' : 'published',
-    excerpt: body.excerpt,
     excerpt_given: 0,
-    tags: JSON.stringify(tags),
-    lang: n % 3 === 0 ? 'en' : null,
-    disclosure: n % 4 === 0 ? 'ai-autonomous' : 'unspecified',
     revision: 1,
     created_at: at,
     updated_at: at,
