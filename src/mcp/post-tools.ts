@@ -12,11 +12,10 @@ import { agentSlug, since, postField } from '../schemas/fields.ts';
 import { parseSince } from '../schemas/since.ts';
 import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
-import { dryRun } from '../services/posts/dry-run.ts';
 import { deletePost } from '../services/posts/post-store.ts';
-import { outcomeSentence, publish, updatePost, type Published } from '../services/posts/posts.ts';
+import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/posts/preconditions.ts';
-import { readPost } from '../services/posts/read-post.ts';
+import { readPost } from '../services/posts/find-post.ts';
 import { pageOf, paging, postId, reading } from './inputs.ts';
 import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
 
@@ -58,7 +57,9 @@ function updatePostTool(ctx: Context): Tool {
     output: publishAnswer,
     async run(call, { postId: id, ...fields }) {
       const caller = requireCaller(ctx, call);
-      return savedAnswer(await updatePost(ctx, caller, id.toLowerCase(), fields, { ticket: call.ticket }));
+      return savedAnswer(
+        await publish(ctx, caller, fields, { postId: id.toLowerCase(), ticket: call.ticket }),
+      );
     },
   });
 }

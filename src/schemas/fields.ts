@@ -27,7 +27,7 @@ import {
   tagFault,
 } from '../rules/text.ts';
 import type { Variant } from '../variant.ts';
-import { nullable as nullableAnswer } from './answer-parts.ts';
+import { nullable } from './answer-parts.ts';
 import { parseSince } from './since.ts';
 
 // The field types of the wire, and the only place where the text rules meet the schemas. What JSON Schema
@@ -194,7 +194,7 @@ function answeredType(field: PostField): TSchema {
   if (field.kind === 'choice') return postFieldType({ ...field, description });
   const options = { description, examples: [...examples] };
   if (field.kind === 'tags') return Type.Array(Type.String(), options);
-  return field.initial === null ? nullableAnswer(Type.String(options)) : Type.String(options);
+  return field.initial === null ? nullable(Type.String(options)) : Type.String(options);
 }
 
 const tag = text((value) => tagFault(normalizeTag(value)), {

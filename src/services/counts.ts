@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../context.ts';
 import { prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
-import { hotRank } from './posts/ranking.ts';
+import { hotRank } from './posts/post-views.ts';
 
 /** Selects how many rows there are, as `count`: where no stored count tells. */
 export const rowCount = sql<number>`count(*)`.as('count');

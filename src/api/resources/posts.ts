@@ -26,11 +26,10 @@ import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts, type Listing } from '../../services/lists/discovery.ts';
 import type { PageQuery } from '../../services/lists/paging.ts';
-import { dryRun } from '../../services/posts/dry-run.ts';
 import { deletePost } from '../../services/posts/post-store.ts';
-import { outcomeSentence, publish, updatePost, type Published } from '../../services/posts/posts.ts';
+import { dryRun, outcomeSentence, publish, type Published } from '../../services/posts/posts.ts';
 import type { Preconditions } from '../../services/posts/preconditions.ts';
-import { readPost } from '../../services/posts/read-post.ts';
+import { readPost } from '../../services/posts/find-post.ts';
 import { postUrl } from '../../variant.ts';
 import { ticketOf } from '../auth.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
@@ -168,7 +167,8 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
     examples: savedExamples(ctx),
     errors: ['not_found', 'forbidden', ...savingErrors],
     handle: async ({ caller, params, body, request }) => {
-      const published = await updatePost(ctx, caller, uuidParam(params, 'id'), body, {
+      const published = await publish(ctx, caller, body, {
+        postId: uuidParam(params, 'id'),
         preconditions: preconditionsOf(request),
         ticket: ticketOf(request),
       });

@@ -8,10 +8,9 @@ import { mergePostFields, postFieldNames, type PostFieldName } from '../../rules
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { requireOwnPost } from './find-post.ts';
-import type { PostInput } from './post-input.ts';
-import { etag } from './post-views.ts';
+import type { PostInput } from './posts.ts';
+import { etag, hotRank } from './post-views.ts';
 import { checkPreconditions, type Preconditions } from './preconditions.ts';
-import { hotRank } from './ranking.ts';
 
 export type SaveInput = {
   readonly agentId: string;
@@ -53,8 +52,11 @@ export async function planPost(
     slug,
     derived_from: target.derivedFrom,
     ...(await chooseExcerpt(ctx, existing, sent)),
-    ...(sent.rendered && rendering(sent.rendered)),
   };
+  if (sent.rendered) {
+    const { words, bytes } = sent.rendered;
+    Object.assign(next, { words, content_bytes: bytes, renderer_version: rendererVersion });
+  }
   Object.assign(next, publication(agent, existing, next, now));
   const contentChanged =
     sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
@@ -94,10 +96,6 @@ function newPost(
     content_bytes: 0,
     renderer_version: rendererVersion,
   };
-}
-
-function rendering({ words, bytes }: NonNullable<PostInput['rendered']>) {
-  return { words, content_bytes: bytes, renderer_version: rendererVersion };
 }
 
 /** Times and rank of the post: nobody can vote before the first publication; after it, votes maintain the rank. */
@@ -224,11 +222,11 @@ async function chooseExcerpt(
   { excerpt, rendered }: PostInput,
 ): Promise<Pick<PostRow, 'excerpt' | 'excerpt_given'>> {
   if (typeof excerpt === 'string' && excerpt !== '') return { excerpt, excerpt_given: 1 };
-  const keepsOwn = existing !== null && existing.excerpt_given === 1 && excerpt === undefined;
-  if (keepsOwn) return { excerpt: existing.excerpt, excerpt_given: 1 };
-  if (rendered) return { excerpt: rendered.excerpt, excerpt_given: 0 };
+  const keepsGiven = existing?.excerpt_given === 1 && excerpt === undefined;
+  if (rendered && !keepsGiven) return { excerpt: rendered.excerpt, excerpt_given: 0 };
   if (!existing) return { excerpt: '', excerpt_given: 0 };
-  if (existing.excerpt_given === 0) return { excerpt: existing.excerpt, excerpt_given: 0 };
+  if (keepsGiven || existing.excerpt_given === 0)
+    return { excerpt: existing.excerpt, excerpt_given: existing.excerpt_given };
   const body = await ctx.db
     .selectFrom('post_bodies')
     .select('text')

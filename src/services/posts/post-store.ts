@@ -6,7 +6,7 @@ import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { lockCaller } from '../agents/callers.ts';
 import { addToTotal } from '../counts.ts';
 import { requireOwnPost } from './find-post.ts';
-import type { PostInput } from './post-input.ts';
+import type { PostInput } from './posts.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { etag, summary, type PostSummary } from './post-views.ts';
 import { checkPreconditions, type Preconditions } from './preconditions.ts';

@@ -1,70 +1,134 @@
 import type { Context, ReadContext } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
-import { asciiForm } from '../../rules/slug.ts';
+import { AppError } from '../../errors.ts';
+import type { RenderedPost } from '../../markdown/rendered.ts';
+import { strayFrontMatter, takeFirstHeading } from '../../rules/front-matter.ts';
+import type { PostFieldValues } from '../../rules/post-fields.ts';
+import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
+import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
-import { preparePost, type PostFields } from './post-input.ts';
+import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { readWindow, rateStatus } from '../limits/rate-limits.ts';
 import { planPost } from './post-plan.ts';
 import { savePost, saved, type Saved } from './post-store.ts';
 import { noPreconditions, type Preconditions } from './preconditions.ts';
 
+/** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
+export const contentBytes = 512 * 1024;
+
+/** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
+export type PostFields = Partial<PostFieldValues> & { readonly content?: string };
+
+/** What was sent, cleaned and rendered. */
+export type PostInput = Omit<PostFields, 'content'> & {
+  readonly content: string | null;
+  /** HTML and texts made from the content; null where none was sent. */
+  readonly rendered:
+    | (Omit<RenderedPost, 'content' | 'keys' | 'warnings'> & { readonly bytes: number })
+    | null;
+};
+
 export type Published = Saved & { readonly warnings: readonly string[] };
 
 type PublishOptions = {
+  /** The post to change; without it, the one of the same slug or title, or a new one. */
+  readonly postId?: string;
   readonly preconditions?: Preconditions;
   readonly ticket?: Ticket | undefined;
 };
 
 /**
- * Creates a post, or updates the agent's post of the same slug; without a slug, the post of the same title.
- * Throws invalid_input, too_large, leaked_key, unrenderable, precondition_failed, quota_exceeded, slug_taken.
+ * Creates or changes a post of the caller's. Throws invalid_input, too_large, leaked_key, unrenderable,
+ * precondition_failed, quota_exceeded, slug_taken, and for a `postId` not_found, forbidden.
  */
 export async function publish(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  options: PublishOptions = {},
-): Promise<Published> {
-  return save(ctx, caller, null, fields, options);
-}
-
-/** Changes the post with this id. Throws like {@link publish}, and not_found, forbidden. */
-export async function updatePost(
-  ctx: Context,
-  caller: Caller,
-  postId: string,
-  fields: PostFields,
-  options: PublishOptions = {},
-): Promise<Published> {
-  return save(ctx, caller, postId, fields, options);
-}
-
-async function save(
-  ctx: Context,
-  caller: Caller,
-  postId: string | null,
-  fields: PostFields,
-  { preconditions = noPreconditions, ticket }: PublishOptions,
+  { postId, preconditions = noPreconditions, ticket }: PublishOptions = {},
 ): Promise<Published> {
   const { sent, warnings } = await preparePost(ctx, caller.id, fields);
-  const input = { agentId: caller.id, postId, sent, preconditions };
+  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
   const stored = await ctx.engine.write(savePost, input, ticket);
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
 }
 
-/** What {@link publish} would do, with the HTML that it would store; stores nothing. */
-export async function previewPost(
+/**
+ * What {@link publish} would do, as an answer says it, with the HTML that it would store. Stores nothing; throws
+ * what publishing throws.
+ */
+export async function dryRun(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  preconditions: Preconditions,
-): Promise<Published & { html: string }> {
+  preconditions: Preconditions = noPreconditions,
+) {
   const { sent, warnings } = await preparePost(ctx, caller.id, fields);
   const agent = await requireCallerRow(ctx, caller.id);
   const input = { agentId: caller.id, postId: null, sent, preconditions };
   const plan = await planPost(ctx, agent, input);
-  const html = sent.rendered?.html ?? (plan.existing ? await storedHtml(ctx, plan.existing.id) : '');
   const outcome = saved(ctx, agent, plan, input);
-  return { ...outcome, warnings: [...warnings, ...addressWarnings(outcome, fields)], html };
+  const { post, created, changed, overwrote } = outcome;
+  const change = overwrote ? 'replace the published text of' : changed ? 'update' : 'change nothing in';
+  const body = {
+    message: `Would ${created ? 'create' : change} '${post.slug}'. Nothing was stored.`,
+    dryRun: true,
+    post: { ...post, id: created ? null : post.id },
+    created,
+    changed,
+    html: sent.rendered?.html ?? (plan.existing ? await storedHtml(ctx, plan.existing.id) : ''),
+    limit: await publishingLeft(ctx, caller),
+  };
+  return { warnings: [...warnings, ...addressWarnings(outcome, fields)], body };
+}
+
+/** Cleans and renders what was sent, before any transaction begins. */
+async function preparePost(
+  ctx: Context,
+  agentId: string,
+  fields: PostFields,
+): Promise<{ sent: PostInput; warnings: string[] }> {
+  const warnings: string[] = [];
+  if (fields.content !== undefined) requireContentSize(fields.content);
+  const { content: sentMarkdown, ...texts } = fields;
+  // The slug that a title gives can show a key that the title does not.
+  const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
+  await refuseLeakedKeys(ctx, { ...texts, ...shown });
+  const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
+  const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
+  const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
+  if (sentMarkdown === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
+
+  const {
+    content,
+    keys,
+    warnings: found,
+    ...rendered
+  } = await ctx.renderer.renderPost(sentMarkdown, agentId).catch(async (error: unknown) => {
+    await refuseLeakedKeys(ctx, { content: sentMarkdown });
+    throw error;
+  });
+  await refuseKeys(ctx, 'content', keys);
+  const mangled = looksMangled(content);
+  warnings.push(...found, ...(mangled === null ? [] : [mangled]));
+  const stray = strayFrontMatter(content);
+  if (stray !== null)
+    warnings.push(
+      `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
+    );
+  if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
+    warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
+  const bytes = Buffer.byteLength(content);
+  return { sent: { ...cleaned, content, rendered: { ...rendered, bytes } }, warnings };
+}
+
+function requireContentSize(content: string): void {
+  const bytes = Buffer.byteLength(content);
+  if (bytes <= contentBytes) return;
+  const message = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
+  throw new AppError('too_large', `'content' ${message}. Split it into several posts.`, {
+    errors: [{ field: 'content', message }],
+  });
 }
 
 /** What an author may not have meant about the address of a post. */
@@ -89,6 +153,14 @@ async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
     .where('post_id', '=', postId)
     .executeTakeFirst();
   return body?.html ?? '';
+}
+
+/** What is left of the limit on publishing; null where there is none. */
+async function publishingLeft(ctx: Context, { id }: Caller) {
+  const limit = ctx.config.limits.publish;
+  if (limit === 0) return null;
+  const { remaining, reset } = rateStatus(ctx.now(), await readWindow(ctx, 'publish', id), limit);
+  return { policy: 'publish', limit, remaining, reset };
 }
 
 /** What a call did to a post, as a sentence. */

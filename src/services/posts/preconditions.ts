@@ -7,31 +7,25 @@ export const noPreconditions: Preconditions = { ifMatch: null, ifNoneMatch: null
 
 /** Throws precondition_failed unless the present entity tag (null: there is no post) is one that the call asks for. */
 export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null): void {
-  if (ifMatch !== null && etag === null) {
-    throw new AppError(
-      'precondition_failed',
+  if (ifMatch !== null && etag === null)
+    throw failed(
       'If-Match requires an existing post, and there is none with this slug.',
-      {
-        hint: 'To create it, send the call without If-Match. GET /api/posts with your key lists your posts.',
-      },
+      'To create it, send the call without If-Match. GET /api/posts with your key lists your posts.',
     );
-  }
-  if (ifMatch !== null && etag !== null && !matches(ifMatch, etag)) {
-    throw new AppError(
-      'precondition_failed',
+  if (ifMatch !== null && etag !== null && !matches(ifMatch, etag))
+    throw failed(
       `The post has changed since you read it: its ETag is now ${etag}.`,
-      { hint: 'GET the post, take its ETag, and send the call again with it.' },
+      'GET the post, take its ETag, and send the call again with it.',
     );
-  }
-  if (ifNoneMatch !== null && etag !== null && matches(ifNoneMatch, etag)) {
-    throw new AppError(
-      'precondition_failed',
+  if (ifNoneMatch !== null && etag !== null && matches(ifNoneMatch, etag))
+    throw failed(
       'If-None-Match requires that no post has this slug, and there is one.',
-      {
-        hint: 'To update that post, send the call without If-None-Match. To create another, send another slug.',
-      },
+      'To update that post, send the call without If-None-Match. To create another, send another slug.',
     );
-  }
+}
+
+function failed(detail: string, hint: string): AppError {
+  return new AppError('precondition_failed', detail, { hint });
 }
 
 /** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */

@@ -24,36 +24,33 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
     changedAt: ctx.now(),
   });
   yield jsonFile('profile.json', agent);
-  for await (const post of posts(ctx, agentId)) yield postFile(ctx, agent.slug, post);
+  for await (const rows of posts(ctx, agentId))
+    for (const post of rows) yield postFile(ctx, agent.slug, post);
   for await (const [name, rows] of numbered('comments', comments(ctx, agentId))) yield jsonFile(name, rows);
   for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
 }
 
 type ExportedPost = PostRow & { readonly content: string };
 
-async function* posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost> {
-  for (let after = ['', '']; ;) {
-    const rows = await db
+function posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost[]> {
+  return batches(postsAtOnce, (after?: ExportedPost) =>
+    db
       .selectFrom('posts')
       .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
       .selectAll('posts')
       .select('post_bodies.content')
       .where('posts.agent_id', '=', agentId)
-      .where(sql<boolean>`(posts.created_at, posts.id) > (${after[0]}, ${after[1]})`)
+      .where(sql<boolean>`(posts.created_at, posts.id) > (${after?.created_at ?? ''}, ${after?.id ?? ''})`)
       .orderBy('posts.created_at')
       .orderBy('posts.id')
       .limit(postsAtOnce)
-      .execute();
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < postsAtOnce) return;
-    after = [last.created_at, last.id];
-  }
+      .execute(),
+  );
 }
 
 /** A post under the names that publishing takes, and what else is known about it. */
 function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarEntry {
-  const { excerpt, ...fields } = readPostFields(post);
+  const fields = { ...readPostFields(post), ...(post.excerpt_given === 1 ? {} : { excerpt: null }) };
   const more = {
     id: post.id,
     url: summary(ctx, agentSlug, post).url,
@@ -63,55 +60,57 @@ function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarE
   };
   return {
     name: `posts/${post.slug}.md`,
-    content: postDocument(
-      { ...fields, ...(post.excerpt_given === 1 ? { excerpt } : {}) },
-      post.content,
-      more,
-    ),
+    content: postDocument(fields, post.content, more),
     changedAt: Date.parse(post.updated_at),
   };
 }
 
-async function* comments({ db }: ReadContext, agentId: string) {
-  for (let after = ['', '']; ;) {
-    const rows = await db
+type ExportedComment = { id: string; postId: string; content: string; createdAt: string };
+
+function comments({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedComment[]> {
+  return batches(commentsPerFile, (after?: ExportedComment) =>
+    db
       .selectFrom('comments')
       .select(['id', 'post_id as postId', 'content', 'created_at as createdAt'])
       .where('agent_id', '=', agentId)
-      .where(sql<boolean>`(created_at, id) > (${after[0]}, ${after[1]})`)
+      .where(sql<boolean>`(created_at, id) > (${after?.createdAt ?? ''}, ${after?.id ?? ''})`)
       .orderBy('created_at')
       .orderBy('id')
       .limit(commentsPerFile)
-      .execute();
-    yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < commentsPerFile) return;
-    after = [last.createdAt, last.id];
-  }
+      .execute(),
+  );
 }
 
-async function* votes({ db }: ReadContext, agentId: string) {
-  for (let after = ''; ;) {
-    const rows = await db
+type ExportedVote = { postId: string; vote: number; createdAt: string };
+
+function votes({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedVote[]> {
+  return batches(votesPerFile, (after?: ExportedVote) =>
+    db
       .selectFrom('votes')
       .select(['post_id as postId', 'vote', 'created_at as createdAt'])
       .where('agent_id', '=', agentId)
-      .where('post_id', '>', after)
+      .where('post_id', '>', after?.postId ?? '')
       .orderBy('post_id')
       .limit(votesPerFile)
-      .execute();
+      .execute(),
+  );
+}
+
+/** Rows in batches of this size, each read after the last row of the one before. There is always one batch. */
+async function* batches<Row>(size: number, read: (after?: Row) => Promise<Row[]>): AsyncGenerator<Row[]> {
+  let rows = await read();
+  yield rows;
+  while (rows.length === size) {
+    rows = await read(rows.at(-1));
     yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < votesPerFile) return;
-    after = last.postId;
   }
 }
 
 /** A file for each batch: `votes.json`, `votes-2.json` and so on. There is always the first. */
-async function* numbered<T>(name: string, batches: AsyncIterable<T>): AsyncGenerator<[string, T]> {
+async function* numbered<T>(name: string, files: AsyncIterable<T>): AsyncGenerator<[string, T]> {
   let number = 0;
-  for await (const batch of batches) {
+  for await (const file of files) {
     number++;
-    yield [`${name}${number === 1 ? '' : `-${number}`}.json`, batch];
+    yield [`${name}${number === 1 ? '' : `-${number}`}.json`, file];
   }
 }

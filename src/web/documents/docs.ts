@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { mcpConfiguration } from '../../rules/agent-setup.ts';
-import { contentBytes } from '../../services/posts/post-input.ts';
+import { contentBytes } from '../../services/posts/posts.ts';
 import type { OpenApiDocument, OperationObject } from '../../schemas/openapi.ts';
 import { curlExample, operationSection, prose } from './docs-operation.ts';
 import { disclosures } from '../disclosure.ts';

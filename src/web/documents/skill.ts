@@ -2,7 +2,7 @@ import { keyFileName } from '../../rules/agent-setup.ts';
 import type { Config } from '../../config/config.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
-import { contentBytes } from '../../services/posts/post-input.ts';
+import { contentBytes } from '../../services/posts/posts.ts';
 import type { Policy } from '../../variant.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 
