@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net';
 import { keyedHash } from './secrets.ts';
 
 /** What a keyword of `TRUST_PROXY` stands for: RFC 1122 and RFC 4291; RFC 1918 and RFC 4193. */
@@ -25,12 +25,13 @@ export function createClientAddress(
 ): (peer: string, forwardedFor: string | undefined) => string {
   const trusted = blockList(trustProxy);
   return (peer, forwardedFor) => {
-    let address = plainAddress(peer);
+    let address = canonical(peer);
     if (address === null) return peer;
     let rest = forwardedFor;
-    for (let hops = 0; rest !== undefined && hops < maxProxies && isIn(trusted, address); hops++) {
+    for (let hops = 0; rest !== undefined && hops < maxProxies; hops++) {
+      if (!trusted.check(address, familyOf(address))) break;
       const comma = rest.lastIndexOf(',');
-      const next = plainAddress(withoutPort(rest.slice(comma + 1).trim()));
+      const next = canonical(withoutPort(rest.slice(comma + 1).trim()));
       if (next === null) break;
       address = next;
       rest = comma === -1 ? undefined : rest.slice(0, comma);
@@ -76,7 +77,8 @@ export function trustProxyFault(entry: string): string | null {
   if (family === 0 || more.length > 0) {
     return 'is not an address, a CIDR range, loopback or private';
   }
-  if (plainAddress(address) !== address) return 'is an IPv4 address written as IPv6; write it as IPv4';
+  if (family === 6 && isIPv4(canonical(address) ?? ''))
+    return 'is an IPv4 address written as IPv6; write it as IPv4';
   if (prefix === undefined) return null;
   const bits = family === 4 ? 32 : 128;
   if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) return `needs a prefix length from 1 to ${bits}`;
@@ -87,46 +89,29 @@ function blockList(entries: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of entries.flatMap((entry) => keywords.get(entry) ?? entry)) {
     const [address = '', prefix] = range.split('/');
-    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
-    if (prefix === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(prefix), family);
+    if (prefix === undefined) list.addAddress(address, familyOf(address));
+    else list.addSubnet(address, Number(prefix), familyOf(address));
   }
   return list;
 }
 
-function isIn(list: BlockList, address: string): boolean {
-  return list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv4(address) ? 'ipv4' : 'ipv6';
 }
 
-/** An address without zone, and an IPv4-mapped one (RFC 4291, 2.5.5.2) as the IPv4 address that it is. */
-function plainAddress(text: string): string | null {
-  if (isIPv4(text)) return text;
-  if (!isIPv6(text)) return null;
-  const address = text.replace(/%.*$/, '');
-  const groups = ipv6Groups(address);
-  if (groups.slice(0, 5).some((group) => group !== 0) || groups[5] !== 0xffff) return address;
-  return groups
-    .slice(6)
-    .flatMap((group) => [group >> 8, group & 0xff])
-    .join('.');
+/** Compressed and without zone, an IPv4-mapped address (RFC 4291, 2.5.5.2) as IPv4; null if it is none. */
+function canonical(text: string): string | null {
+  const family = isIP(text);
+  if (family !== 6) return family === 4 ? text : null;
+  const { address } = new SocketAddress({ family: 'ipv6', address: text.replace(/%.*$/, '') });
+  return address.replace(/^::ffff:(?=.*\.)/, '');
 }
 
+/** The first four groups of a canonical IPv6 address, with the zeros that `::` stands for. */
 function network64(address: string): string {
-  const groups = ipv6Groups(address).slice(0, 4);
-  return `${groups.map((group) => group.toString(16)).join(':')}::/64`;
-}
-
-/** The eight 16-bit groups of a valid IPv6 address. */
-function ipv6Groups(address: string): number[] {
-  const hex = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-  });
-  const [head = [], tail = []] = hex
-    .split('::')
-    .map((half) => half.split(':').filter((group) => group !== ''));
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
-  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+  const [head = [], tail = []] = address.split('::').map((half) => half.split(':').filter(Boolean));
+  const zeros = Array<string>(Math.max(0, 8 - head.length - tail.length)).fill('0');
+  return `${[...head, ...zeros, ...tail].slice(0, 4).join(':')}::/64`;
 }
 
 /** Some proxies append the client's port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
