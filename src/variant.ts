@@ -2,7 +2,7 @@
 export type Policy = 'register' | 'publish' | 'api' | 'anonymous';
 
 /** Calls per hour by policy; 0 is unlimited. */
-export type Limits = Readonly<Record<Policy, number>>;
+type Limits = Readonly<Record<Policy, number>>;
 
 /**
  * Everything in which subdomain hosting (A) and path hosting (B) differ. Chosen once at start; code asks a

@@ -4,10 +4,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, test } from 'node:test';
-import { ConfigError, loadConfig, misspeltSettings, withPort } from '../src/config/config.ts';
-import { describeConfig, envExample, settings } from '../src/config/settings.ts';
+import { ConfigError, describeConfig, loadConfig, misspeltSettings, withPort } from '../src/config/config.ts';
+import { settings } from '../src/config/settings.ts';
 import { startupBlock, startupNotes } from '../src/config/startup.ts';
 import { variants } from '../src/variant.ts';
+import { envExample, operatorsGuide } from '../scripts/settings.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'masthead-config-'));
 after(() => rmSync(dir, { recursive: true }));
@@ -337,7 +338,12 @@ test('a described configuration has every setting and no secret', () => {
 
 test('.env.example is made from the table of settings', () => {
   const path = new URL('../.env.example', import.meta.url);
-  assert.equal(readFileSync(path, 'utf8'), envExample());
+  assert.equal(readFileSync(path, 'utf8'), envExample(), 'npm run settings writes it');
+});
+
+test("the operator's guide is made from the table of settings", () => {
+  const guide = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
+  assert.equal(guide, operatorsGuide(guide), 'npm run settings writes it');
 });
 
 test('every example can be used as it stands, but for secrets that a file must hold', () => {

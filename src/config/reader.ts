@@ -1,89 +1,113 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { errorCode, errorMessage } from '../rules/failure.ts';
 import { quoted } from '../rules/text.ts';
-import { settings, type Setting, type SettingName } from './settings.ts';
-import { errorMessage } from '../rules/failure.ts';
 
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type Reader = ReturnType<typeof createReader>;
+/** Where settings are read from, and the faults found so far. */
+export type Source = {
+  readonly env: Environment;
+  /** Folder that relative paths start from. */
+  readonly cwd: string;
+  readonly settings: Readonly<Record<string, { readonly example: string; readonly secret?: true }>>;
+  /** A setting may be read for another's sake too: its fault is still one. */
+  readonly faults: Set<string>;
+};
 
-/** Reads single settings and collects every fault, so that the caller can go on with a default. */
-export function createReader(env: Environment, cwd: string) {
-  const faults: string[] = [];
+/** One setting as it was given. A value that cannot be used is a fault, and reading goes on with a default. */
+export class Given {
+  readonly name: string;
+  private readonly source: Source;
 
-  const refuse = (name: SettingName, problem: string): void => {
-    faults.push(`${name} ${problem}. Example: ${settings[name].example}`);
-  };
+  constructor(source: Source, name: string) {
+    this.source = source;
+    this.name = name;
+  }
+
+  /** Another setting of the same environment. */
+  of(name: string): Given {
+    return new Given(this.source, name);
+  }
+
+  /** @param problem predicate of the setting, without its secret. */
+  refuse(problem: string): void {
+    this.source.faults.add(`${this.name} ${problem}. Example: ${this.source.settings[this.name]?.example}`);
+  }
 
   /** Refuses a value that a parser throws at: the error's message is what is wrong with it. */
-  const refuseUnread = (name: SettingName, parse: () => unknown): void => {
+  refuseUnparsed(parse: () => unknown): void {
     try {
       parse();
     } catch (error) {
-      refuse(name, errorMessage(error));
+      this.refuse(errorMessage(error));
     }
-  };
+  }
 
-  const fileOf = (name: SettingName): string | null => {
-    const setting: Setting = settings[name];
-    return (setting.secret && env[`${name}_FILE`]?.trim()) || null;
-  };
-
-  const text = (name: SettingName): string | null => {
-    const value = env[name]?.trim() || null;
-    const file = fileOf(name);
+  text(): string | null {
+    const value = this.variable(this.name);
+    const file = this.file();
     if (file === null) return value;
-    if (value !== null) refuse(name, `is given twice, by ${name} and by ${name}_FILE: keep one`);
-    return value ?? secretFile(name, file);
-  };
+    if (value !== null) this.refuse(`is given twice, by ${this.name} and by ${this.name}_FILE: keep one`);
+    return value ?? this.readSecret(file);
+  }
 
-  const secretFile = (name: SettingName, file: string): string | null => {
-    try {
-      const value = readFileSync(resolve(cwd, file), 'utf8').trim();
-      if (value === '') refuse(name, `is empty in the file that ${name}_FILE names`);
-      return value || null;
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-      refuse(name, `cannot be read from ${quoted(file)}, the file that ${name}_FILE names (${code})`);
-      return null;
-    }
-  };
+  isGiven(): boolean {
+    return this.variable(this.name) !== null || this.file() !== null;
+  }
 
-  const isGiven = (name: SettingName): boolean => Boolean(env[name]?.trim() || fileOf(name));
+  /** The items of a comma-separated value. */
+  items(): string[] {
+    return (this.text() ?? '').split(',').flatMap((item) => item.trim() || []);
+  }
 
-  const items = (name: SettingName): string[] => split(text(name));
+  /** The path made absolute. */
+  resolve(path: string): string {
+    return resolve(this.source.cwd, path);
+  }
 
-  const integer = (name: SettingName, preset: number, min = 0, max = Number.MAX_SAFE_INTEGER): number => {
-    const value = text(name);
+  integer(preset: number, min = 0, max = Number.MAX_SAFE_INTEGER): number {
+    const value = this.text();
     if (value === null) return preset;
     const number = Number(value);
     if (/^\d+$/.test(value) && number >= min && number <= max) return number;
     const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
-    refuse(name, `is ${quoted(value)}, not a whole number ${range}`);
+    this.refuse(`is ${quoted(value)}, not a whole number ${range}`);
     return preset;
-  };
+  }
 
-  const flag = (name: SettingName): boolean => {
-    const value = text(name)?.toLowerCase() ?? 'off';
+  flag(): boolean {
+    const value = this.text()?.toLowerCase() ?? 'off';
     if (['1', 'true', 'yes', 'on'].includes(value)) return true;
-    if (!['0', 'false', 'no', 'off'].includes(value)) refuse(name, `is ${quoted(value)}, neither on nor off`);
+    if (!['0', 'false', 'no', 'off'].includes(value)) this.refuse(`is ${quoted(value)}, neither on nor off`);
     return false;
-  };
+  }
 
-  const oneOf = <Value extends string>(name: SettingName, values: readonly Value[], preset: Value): Value => {
-    const given = text(name);
-    if (given === null) return preset;
-    const value = values.find((known) => known === given);
-    if (value === undefined) refuse(name, `is ${quoted(given)}, not one of ${values.join(', ')}`);
+  oneOf<Value extends string>(values: readonly Value[], preset: Value): Value {
+    const given = this.text();
+    const value = given === null ? preset : values.find((known) => known === given);
+    if (value === undefined) this.refuse(`is ${quoted(given ?? '')}, not one of ${values.join(', ')}`);
     return value ?? preset;
-  };
+  }
 
-  return { faults, refuse, refuseUnread, text, isGiven, items, integer, flag, oneOf };
-}
+  private variable(name: string): string | null {
+    return this.source.env[name]?.trim() || null;
+  }
 
-/** The items of a comma-separated value. */
-export function split(value: string | null): string[] {
-  return (value ?? '').split(',').flatMap((item) => item.trim() || []);
+  private file(): string | null {
+    return this.source.settings[this.name]?.secret ? this.variable(`${this.name}_FILE`) : null;
+  }
+
+  private readSecret(file: string): string | null {
+    try {
+      const value = readFileSync(this.resolve(file), 'utf8').trim();
+      if (value === '') this.refuse(`is empty in the file that ${this.name}_FILE names`);
+      return value || null;
+    } catch (error) {
+      const code = errorCode(error) ?? 'unknown error';
+      this.refuse(`cannot be read from ${quoted(file)}, the file that ${this.name}_FILE names (${code})`);
+      return null;
+    }
+  }
 }

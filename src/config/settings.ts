@@ -1,244 +1,50 @@
 import { join } from 'node:path';
-import type { Config } from './config.ts';
+import { logLevels } from '../platform/log.ts';
+import { variants, type Policy, type Variant } from '../variant.ts';
+import type { Given } from './reader.ts';
+import * as values from './values.ts';
 
-const mebibyte = 1_048_576;
-
-/** One setting, in words. */
+/** All that is to be said of one setting. */
 export type Setting = {
-  /** In words. */
-  readonly default: string;
+  /** Where it stands in the configuration: `port`, `mail.from`. */
+  readonly at: string;
   readonly meaning: string;
   /** A line of an environment file. */
   readonly example: string;
+  /** In words. */
+  readonly default: string;
   /** Never shown; may also be given as a file, by `NAME_FILE`. */
   readonly secret?: true;
-  /** The value in use, in words, without secrets. */
-  readonly show: (config: Config) => string;
+  /** Gives what stands at `at`; absent where another setting gives it. */
+  readonly read?: (given: Given) => unknown;
+  /** What stands at `at` in words, without secrets; absent where that is plain. */
+  readonly show?: (value: never, config: { readonly dataDir: string }) => string;
 };
 
 export type SettingName = keyof typeof settings;
 
-/** Every setting, for documents, messages and `masthead config`. */
-export const settings = {
-  PORT: {
-    default: '3000',
-    meaning: 'Port to listen on; 0 is any free one.',
-    example: 'PORT=3000',
-    show: (c) => String(c.port),
-  },
-  HOST: {
-    default: '127.0.0.1',
-    meaning: 'Address to listen on; 0.0.0.0 or :: for all.',
-    example: 'HOST=0.0.0.0',
-    show: (c) => c.host,
-  },
-  VARIANT: {
-    default: 'subdomain',
-    meaning:
-      'subdomain: each blog has a host of its own, agents choose their slug, and there are lists, comments and votes. path: blogs are paths of one host, slugs come from names.',
-    example: 'VARIANT=path',
-    show: (c) => c.variant.name,
-  },
-  BASE_URL: {
-    default: 'http://localhost and the port',
-    meaning:
-      'Address that clients use: scheme, host, and port if it is not the default. All addresses in pages and mail begin with it.',
-    example: 'BASE_URL=https://masthead.example',
-    show: (c) => c.site.baseUrl,
-  },
-  BLOG_DOMAIN: {
-    default: 'the host and port of BASE_URL',
-    meaning: 'Host, and port if it is not the default, that blogs are subdomains of.',
-    example: 'BLOG_DOMAIN=masthead.example',
-    show: (c) => c.site.blogDomain,
-  },
-  ALSO_HOSTS: {
-    default: 'none',
-    meaning:
-      'Further hosts to answer for like the host of BASE_URL, separated by commas. Blogs at hosts below them redirect to their present addresses.',
-    example: 'ALSO_HOSTS=www.masthead.example,10.0.0.5:3000',
-    show: (c) => list(c.alsoHosts),
-  },
-  DATA_DIR: {
-    default: './data',
-    meaning: 'Folder for the database, the secret and the mail files.',
-    example: 'DATA_DIR=/var/lib/masthead',
-    show: (c) => c.dataDir,
-  },
-  DATABASE_URL: {
-    default: 'sqlite: (masthead.db in DATA_DIR)',
-    meaning:
-      'sqlite:/path/to/file.db, or one or more postgres:// addresses of the same database, separated by commas.',
-    example: 'DATABASE_URL=postgres://masthead:password@db.example/masthead',
-    secret: true,
-    show: (c) =>
-      c.database.engine === 'sqlite'
-        ? `sqlite:${c.database.file}`
-        : list(c.database.urls.map(withoutPassword)),
-  },
-  DATABASE_DIRECT_URL: {
-    default: 'DATABASE_URL',
-    meaning: 'PostgreSQL: an address that goes past a connection pooler, for migrations.',
-    example: 'DATABASE_DIRECT_URL=postgres://masthead:password@db.example:5432/masthead',
-    secret: true,
-    show: (c) => (c.database.engine === 'postgres' ? optional(c.database.directUrl) : none),
-  },
-  DATABASE_REPLICA_URLS: {
-    default: 'none',
-    meaning: 'PostgreSQL: read-only replicas, separated by commas.',
-    example: 'DATABASE_REPLICA_URLS=postgres://masthead:password@replica.example/masthead',
-    secret: true,
-    show: (c) =>
-      c.database.engine === 'postgres' ? list(c.database.replicaUrls.map(withoutPassword)) : none,
-  },
-  SECRET: {
-    default: 'made once in DATA_DIR/secret; required with PostgreSQL',
-    meaning:
-      'At least 32 random characters (openssl rand -hex 32) that seal mail until it is delivered. It must be the same for all processes of a service.',
-    example: 'SECRET_FILE=/run/secrets/masthead',
-    secret: true,
-    show: (c) => (c.secret === null ? `in ${join(c.dataDir, 'secret')}` : 'set'),
-  },
-  SMTP_URL: {
-    default: 'none',
-    meaning:
-      'Mail server: smtp:// (STARTTLS if offered) or smtps://. Without it, messages are written to files in MAIL_DIR.',
-    example: 'SMTP_URL=smtps://user:password@smtp.example:465',
-    secret: true,
-    show: (c) => optional(c.mail.smtpUrl),
-  },
-  MAIL_FROM: {
-    default: 'Masthead <masthead@ the host of BASE_URL>',
-    meaning: 'Sender of every message.',
-    example: 'MAIL_FROM="Masthead <masthead@masthead.example>"',
-    show: (c) => c.mail.from,
-  },
-  MAIL_DIR: {
-    default: 'DATA_DIR/mail',
-    meaning: 'Folder for messages, as .eml files, while SMTP_URL is not set.',
-    example: 'MAIL_DIR=/var/lib/masthead/mail',
-    show: (c) => c.mail.dir,
-  },
-  DKIM_DOMAIN: {
-    default: 'none (messages are not signed)',
-    meaning: 'Domain that messages are signed for; requires the next two settings.',
-    example: 'DKIM_DOMAIN=masthead.example',
-    show: (c) => c.mail.dkim?.domain ?? none,
-  },
-  DKIM_SELECTOR: {
-    default: 'none',
-    meaning: 'Name of the DKIM key in DNS.',
-    example: 'DKIM_SELECTOR=mail2026',
-    show: (c) => c.mail.dkim?.selector ?? none,
-  },
-  DKIM_PRIVATE_KEY: {
-    default: 'none',
-    meaning: 'RSA private key in PEM.',
-    example: 'DKIM_PRIVATE_KEY_FILE=/run/secrets/dkim.pem',
-    secret: true,
-    show: (c) => (c.mail.dkim === null ? none : 'set'),
-  },
-  TRUST_PROXY: {
-    default: 'none',
-    meaning:
-      'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, loopback, private; separated by commas.',
-    example: 'TRUST_PROXY=loopback,10.1.0.0/16',
-    show: (c) => list(c.trustProxy),
-  },
-  LIMIT_REGISTER: {
-    default: '60, with VARIANT=path 5',
-    meaning: 'Registrations per hour and client address, failed ones too; 0 is no limit.',
-    example: 'LIMIT_REGISTER=60',
-    show: (c) => perHour(c.limits.register),
-  },
-  LIMIT_PUBLISH: {
-    default: '600, with VARIANT=path 100',
-    meaning: 'Publishing calls per hour and key; 0 is no limit.',
-    example: 'LIMIT_PUBLISH=600',
-    show: (c) => perHour(c.limits.publish),
-  },
-  LIMIT_API: {
-    default: '6000, with VARIANT=path 1000',
-    meaning: 'Other calls per hour and key; 0 is no limit.',
-    example: 'LIMIT_API=6000',
-    show: (c) => perHour(c.limits.api),
-  },
-  LIMIT_ANONYMOUS: {
-    default: '6000',
-    meaning:
-      'Calls without a valid key, and searches on /search, per hour and client address; 0 is no limit.',
-    example: 'LIMIT_ANONYMOUS=6000',
-    show: (c) => perHour(c.limits.anonymous),
-  },
-  QUOTA_POSTS: {
-    default: '10000',
-    meaning: 'Posts that one agent may hold.',
-    example: 'QUOTA_POSTS=10000',
-    show: (c) => String(c.quota.posts),
-  },
-  QUOTA_BYTES: {
-    default: '268435456 (256 MiB)',
-    meaning: 'Bytes of content that one agent may hold.',
-    example: 'QUOTA_BYTES=268435456',
-    show: (c) => String(c.quota.bytes),
-  },
-  PAGE_MAX_AGE: {
-    default: '0',
-    meaning: 'Seconds that browsers and caches may show a page without asking again.',
-    example: 'PAGE_MAX_AGE=60',
-    show: (c) => String(c.pageMaxAge),
-  },
-  PAGE_CACHE_MB: {
-    default: '64',
-    meaning: 'Memory in MiB, per process, for finished pages.',
-    example: 'PAGE_CACHE_MB=64',
-    show: (c) => String(c.pageCacheBytes / mebibyte),
-  },
-  PRIVATE_REGISTRATION: {
-    default: 'off',
-    meaning:
-      "on: registering a taken address is answered as if it were free, and its owner is told by mail. The id in the answer is then not the agent's own, which is public.",
-    example: 'PRIVATE_REGISTRATION=on',
-    show: (c) => onOff(c.privateRegistration),
-  },
-  READ_ONLY: {
-    default: 'off',
-    meaning: 'on: pages and lists work, changes are refused.',
-    example: 'READ_ONLY=on',
-    show: (c) => onOff(c.readOnly),
-  },
-  WORKERS: {
-    default: '1',
-    meaning: 'Processes that serve.',
-    example: 'WORKERS=2',
-    show: (c) => String(c.workers),
-  },
-  LOG_LEVEL: {
-    default: 'info',
-    meaning: 'debug, info, warn, error, fatal or silent.',
-    example: 'LOG_LEVEL=info',
-    show: (c) => c.logLevel,
-  },
-} as const satisfies Record<string, Setting>;
-
-export const settingNames = Object.keys(settings).filter((name): name is SettingName => name in settings);
-
+const mebibyte = 1_048_576;
 const none = 'none';
 
-function list(values: readonly string[]): string {
-  return values.join(', ') || none;
+const flag = { default: 'off', read: (given: Given) => given.flag() };
+
+function integer(preset: number, min?: number, max?: number) {
+  return { default: String(preset), read: (given: Given) => given.integer(preset, min, max) };
 }
 
-function optional(url: string | null): string {
-  return url === null ? none : withoutPassword(url);
+function limit(policy: Policy) {
+  const [preset, onPath] = [variants.subdomain.limits[policy], variants.path.limits[policy]];
+  return {
+    default: preset === onPath ? String(preset) : `${preset}, with VARIANT=path ${onPath}`,
+    read: (given: Given) => given.integer(values.readVariant(given).limits[policy]),
+    show: (calls: number) => (calls === 0 ? 'off' : String(calls)),
+  };
 }
 
-function perHour(limit: number): string {
-  return limit === 0 ? 'off' : String(limit);
-}
-
-function onOff(value: boolean): string {
-  return value ? 'on' : 'off';
+function withoutPasswords(addresses: readonly (string | null)[]): string {
+  return (
+    addresses.flatMap((address) => (address === null ? [] : withoutPassword(address))).join(', ') || none
+  );
 }
 
 function withoutPassword(address: string): string {
@@ -250,17 +56,233 @@ function withoutPassword(address: string): string {
   return url.href;
 }
 
-/** Every setting with its value in words, secrets masked, in the order of {@link settings}. */
-export function describeConfig(config: Config): { name: SettingName; value: string }[] {
-  return settingNames.map((name) => ({ name, value: settings[name].show(config) }));
-}
+/** Every setting: `Config`, `masthead config`, messages and documents are made from this table. */
+export const settings = {
+  PORT: {
+    at: 'port',
+    meaning: 'Port to listen on; 0 is any free one.',
+    example: 'PORT=3000',
+    default: '3000',
+    read: values.readPort,
+  },
+  HOST: {
+    at: 'host',
+    meaning: 'Address to listen on; 0.0.0.0 or :: for all.',
+    example: 'HOST=0.0.0.0',
+    default: '127.0.0.1',
+    read: values.readHost,
+  },
+  VARIANT: {
+    at: 'variant',
+    meaning:
+      'subdomain: each blog has a host of its own, agents choose their slug, and there are lists, comments and votes. path: blogs are paths of one host, slugs come from names.',
+    example: 'VARIANT=path',
+    default: 'subdomain',
+    read: values.readVariant,
+    show: ({ name }: Variant) => name,
+  },
+  BASE_URL: {
+    at: 'site.baseUrl',
+    meaning:
+      'Address that clients use: scheme, host, and port if it is not the default. All addresses in pages and mail begin with it.',
+    example: 'BASE_URL=https://masthead.example',
+    default: 'http://localhost and the port',
+    read: values.readBaseUrl,
+  },
+  BLOG_DOMAIN: {
+    at: 'site.blogDomain',
+    meaning: 'Host, and port if it is not the default, that blogs are subdomains of.',
+    example: 'BLOG_DOMAIN=masthead.example',
+    default: 'the host and port of BASE_URL',
+    read: values.readBlogDomain,
+  },
+  ALSO_HOSTS: {
+    at: 'alsoHosts',
+    meaning:
+      'Further hosts to answer for like the host of BASE_URL, separated by commas. Blogs at hosts below them redirect to their present addresses.',
+    example: 'ALSO_HOSTS=www.masthead.example,10.0.0.5:3000',
+    default: 'none',
+    read: values.readAlsoHosts,
+  },
+  DATA_DIR: {
+    at: 'dataDir',
+    meaning: 'Folder for the database, the secret and the mail files.',
+    example: 'DATA_DIR=/var/lib/masthead',
+    default: './data',
+    read: values.readDataDir,
+  },
+  DATABASE_URL: {
+    at: 'database',
+    meaning:
+      'sqlite:/path/to/file.db, or one or more postgres:// addresses of the same database, separated by commas.',
+    example: 'DATABASE_URL=postgres://masthead:password@db.example/masthead',
+    default: 'sqlite: (masthead.db in DATA_DIR)',
+    secret: true,
+    read: values.readDatabase,
+    show: (database: values.DatabaseConfig) =>
+      database.engine === 'sqlite' ? `sqlite:${database.file}` : withoutPasswords(database.urls),
+  },
+  DATABASE_DIRECT_URL: {
+    at: 'database',
+    meaning: 'PostgreSQL: an address that goes past a connection pooler, for migrations.',
+    example: 'DATABASE_DIRECT_URL=postgres://masthead:password@db.example:5432/masthead',
+    default: 'DATABASE_URL',
+    secret: true,
+    show: (database: values.DatabaseConfig) =>
+      withoutPasswords('directUrl' in database ? [database.directUrl] : []),
+  },
+  DATABASE_REPLICA_URLS: {
+    at: 'database',
+    meaning: 'PostgreSQL: read-only replicas, separated by commas.',
+    example: 'DATABASE_REPLICA_URLS=postgres://masthead:password@replica.example/masthead',
+    default: 'none',
+    secret: true,
+    show: (database: values.DatabaseConfig) =>
+      withoutPasswords('replicaUrls' in database ? database.replicaUrls : []),
+  },
+  SECRET: {
+    at: 'secret',
+    meaning:
+      'At least 32 random characters (openssl rand -hex 32) that seal mail until it is delivered. It must be the same for all processes of a service.',
+    example: 'SECRET_FILE=/run/secrets/masthead',
+    default: 'made once in DATA_DIR/secret; required with PostgreSQL',
+    secret: true,
+    read: values.readSecret,
+    show: (secret: string | null, { dataDir }) => (secret === null ? `in ${join(dataDir, 'secret')}` : 'set'),
+  },
+  SMTP_URL: {
+    at: 'mail.smtpUrl',
+    meaning:
+      'Mail server: smtp:// (STARTTLS if offered) or smtps://. Without it, messages are written to files in MAIL_DIR.',
+    example: 'SMTP_URL=smtps://user:password@smtp.example:465',
+    default: 'none',
+    secret: true,
+    read: values.readSmtpUrl,
+    show: (url: string | null) => withoutPasswords([url]),
+  },
+  MAIL_FROM: {
+    at: 'mail.from',
+    meaning: 'Sender of every message.',
+    example: 'MAIL_FROM="Masthead <masthead@masthead.example>"',
+    default: 'Masthead <masthead@ the host of BASE_URL>',
+    read: values.readMailFrom,
+  },
+  MAIL_DIR: {
+    at: 'mail.dir',
+    meaning: 'Folder for messages, as .eml files, while SMTP_URL is not set.',
+    example: 'MAIL_DIR=/var/lib/masthead/mail',
+    default: 'DATA_DIR/mail',
+    read: (given) => given.resolve(given.text() ?? join(values.readDataDir(given), 'mail')),
+  },
+  DKIM_DOMAIN: {
+    at: 'mail.dkim',
+    meaning: 'Domain that messages are signed for; requires the next two settings.',
+    example: 'DKIM_DOMAIN=masthead.example',
+    default: 'none (messages are not signed)',
+    read: values.readDkim,
+    show: (dkim: values.Dkim | null) => dkim?.domain ?? none,
+  },
+  DKIM_SELECTOR: {
+    at: 'mail.dkim',
+    meaning: 'Name of the DKIM key in DNS.',
+    example: 'DKIM_SELECTOR=mail2026',
+    default: 'none',
+    show: (dkim: values.Dkim | null) => dkim?.selector ?? none,
+  },
+  DKIM_PRIVATE_KEY: {
+    at: 'mail.dkim',
+    meaning: 'RSA private key in PEM.',
+    example: 'DKIM_PRIVATE_KEY_FILE=/run/secrets/dkim.pem',
+    default: 'none',
+    secret: true,
+    show: (dkim: values.Dkim | null) => (dkim === null ? none : 'set'),
+  },
+  TRUST_PROXY: {
+    at: 'trustProxy',
+    meaning:
+      'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, loopback, private; separated by commas.',
+    example: 'TRUST_PROXY=loopback,10.1.0.0/16',
+    default: 'none',
+    read: values.readTrustProxy,
+  },
+  LIMIT_REGISTER: {
+    at: 'limits.register',
+    meaning: 'Registrations per hour and client address, failed ones too; 0 is no limit.',
+    example: 'LIMIT_REGISTER=60',
+    ...limit('register'),
+  },
+  LIMIT_PUBLISH: {
+    at: 'limits.publish',
+    meaning: 'Publishing calls per hour and key; 0 is no limit.',
+    example: 'LIMIT_PUBLISH=600',
+    ...limit('publish'),
+  },
+  LIMIT_API: {
+    at: 'limits.api',
+    meaning: 'Other calls per hour and key; 0 is no limit.',
+    example: 'LIMIT_API=6000',
+    ...limit('api'),
+  },
+  LIMIT_ANONYMOUS: {
+    at: 'limits.anonymous',
+    meaning:
+      'Calls without a valid key, and searches on /search, per hour and client address; 0 is no limit.',
+    example: 'LIMIT_ANONYMOUS=6000',
+    ...limit('anonymous'),
+  },
+  QUOTA_POSTS: {
+    at: 'quota.posts',
+    meaning: 'Posts that one agent may hold.',
+    example: 'QUOTA_POSTS=10000',
+    ...integer(10_000, 1),
+  },
+  QUOTA_BYTES: {
+    at: 'quota.bytes',
+    meaning: 'Bytes of content that one agent may hold.',
+    example: 'QUOTA_BYTES=268435456',
+    ...integer(256 * mebibyte, 1),
+    default: '268435456 (256 MiB)',
+  },
+  PAGE_MAX_AGE: {
+    at: 'pageMaxAge',
+    meaning: 'Seconds that browsers and caches may show a page without asking again.',
+    example: 'PAGE_MAX_AGE=60',
+    ...integer(0, 0, 31_536_000),
+  },
+  PAGE_CACHE_MB: {
+    at: 'pageCacheBytes',
+    meaning: 'Memory in MiB, per process, for finished pages.',
+    example: 'PAGE_CACHE_MB=64',
+    default: '64',
+    read: (given) => given.integer(64, 0, 1_048_576) * mebibyte,
+    show: (bytes: number) => String(bytes / mebibyte),
+  },
+  PRIVATE_REGISTRATION: {
+    at: 'privateRegistration',
+    meaning:
+      "on: registering a taken address is answered as if it were free, and its owner is told by mail. The id in the answer is then not the agent's own, which is public.",
+    example: 'PRIVATE_REGISTRATION=on',
+    ...flag,
+  },
+  READ_ONLY: {
+    at: 'readOnly',
+    meaning: 'on: pages and lists work, changes are refused.',
+    example: 'READ_ONLY=on',
+    ...flag,
+  },
+  WORKERS: {
+    at: 'workers',
+    meaning: 'Processes that serve.',
+    example: 'WORKERS=2',
+    ...integer(1, 1, 256),
+  },
+  LOG_LEVEL: {
+    at: 'logLevel',
+    meaning: 'debug, info, warn, error, fatal or silent.',
+    example: 'LOG_LEVEL=info',
+    default: 'info',
+    read: (given) => given.oneOf(logLevels, 'info'),
+  },
+} as const satisfies Record<string, Setting>;
 
-/** The text of `.env.example`. */
-export function envExample(): string {
-  const entries = settingNames.map((name) => {
-    const setting: Setting = settings[name];
-    const file = setting.secret ? ` Also ${name}_FILE, a file that holds it.` : '';
-    return `# ${setting.meaning} Default: ${setting.default}.${file}\n# ${setting.example}\n`;
-  });
-  return `# The settings of Masthead. Take the '# ' off a line to set it.\n\n${entries.join('\n')}`;
-}
+export const settingNames = Object.keys(settings) as SettingName[];

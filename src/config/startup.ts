@@ -42,14 +42,14 @@ export type StartupFacts = {
 /** The text that a start prints: where things are, and {@link startupNotes}. Ends with a newline. */
 export function startupBlock(config: Config, facts: StartupFacts): string {
   const { variant, site, mail, database } = config;
-  const place = database.engine === 'sqlite' ? database.file : settings.DATABASE_URL.show(config);
+  const place = database.engine === 'sqlite' ? database.file : settings.DATABASE_URL.show(database);
   const rows = [
     ['address', site.baseUrl],
     ['blogs', variant.blogUrl(site, '{slug}')],
     ['listening', `${isIP(config.host) === 6 ? `[${config.host}]` : config.host}:${config.port}`],
     ['variant', variant.name],
     ['database', `${facts.database}, ${place}`],
-    ['mail', mail.smtpUrl === null ? `files in ${mail.dir}` : settings.SMTP_URL.show(config)],
+    ['mail', mail.smtpUrl === null ? `files in ${mail.dir}` : settings.SMTP_URL.show(mail.smtpUrl)],
   ].map(([name = '', value = '']) => `  ${name.padEnd(11)}${value}`);
   const notes = startupNotes(config).map((note) => `  - ${note}`);
   const heading = notes.length === 0 ? [] : ['', 'Before others use it:'];

@@ -16,6 +16,6 @@ export function errorMessage(error: unknown): string {
 }
 
 /** The code of a failure of Node or a library, such as `ENOENT`; undefined where it has none. */
-export function errorCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

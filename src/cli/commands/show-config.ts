@@ -5,8 +5,7 @@ export const showConfig: Command = {
   name: 'config',
   summary: 'Check the settings and show the values in use, without secrets.',
   async run({ env, result }) {
-    const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
-    const { describeConfig } = await import('../../config/settings.ts');
+    const { describeConfig, loadConfig, misspeltSettings } = await import('../../config/config.ts');
     const { startupNotes } = await import('../../config/startup.ts');
     const config = loadConfig(env);
     const rows = describeConfig(config).map(({ name, value }) => [name, value] as const);

@@ -1,0 +1,182 @@
+import { createPrivateKey } from 'node:crypto';
+import { isIP, isIPv4 } from 'node:net';
+import { join } from 'node:path';
+import { trustProxyFault } from '../rules/client-address.ts';
+import { canonicalHost, isLoopback } from '../rules/hosts.ts';
+import { quoted } from '../rules/text.ts';
+import { variants, type Variant } from '../variant.ts';
+import { parseSender, parseSmtpUrl, urlEncoding } from './mail-settings.ts';
+import type { Given } from './reader.ts';
+
+/** The values of settings that depend on others, or that take more than a line to read. */
+
+export type DatabaseConfig =
+  | { readonly engine: 'sqlite'; /** Absolute path. */ readonly file: string }
+  | {
+      readonly engine: 'postgres';
+      /** Candidates for the primary, in order; at least one. */
+      readonly urls: readonly string[];
+      /** Past a pooler, for migrations. */
+      readonly directUrl: string | null;
+      readonly replicaUrls: readonly string[];
+    };
+
+/** What messages are signed with; the private key is PEM. */
+export type Dkim = { readonly domain: string; readonly selector: string; readonly privateKey: string };
+
+export function readPort(given: Given): number {
+  return given.of('PORT').integer(3000, 0, 65_535);
+}
+
+export function readVariant(given: Given): Variant {
+  return variants[given.of('VARIANT').oneOf(['subdomain', 'path'], 'subdomain')];
+}
+
+export function readHost(given: Given): string {
+  const host = given.text() ?? '127.0.0.1';
+  if (isIP(host) === 0 && !/^[a-z0-9][a-z0-9.-]*$/i.test(host)) {
+    given.refuse(`is ${quoted(host)}, not an address or a host name (no port, no brackets)`);
+  }
+  return host;
+}
+
+export function readBaseUrl(anyGiven: Given): string {
+  const given = anyGiven.of('BASE_URL');
+  const local = `http://${canonicalHost(`localhost:${readPort(given)}`, 'http:')}`;
+  const value = given.text();
+  if (value === null) return local;
+  // The value is not repeated in a fault: with userinfo it would be a password.
+  const url = /^https?:\/\//i.test(value) ? URL.parse(value) : null;
+  const host = url === null ? null : canonicalHost(url.host, url.protocol);
+  if (url === null || host === null) {
+    given.refuse('is not an http:// or https:// address');
+    return local;
+  }
+  if (url.pathname !== '/' || /[?#@]/.test(value)) {
+    given.refuse('must be scheme, host and port alone, without path, query, fragment or user');
+  }
+  return `${url.protocol}//${host}`;
+}
+
+export function readBlogDomain(given: Given): string {
+  const { protocol, host, hostname } = new URL(readBaseUrl(given));
+  // An IP address has no subdomains; the loopback ones have a name that has.
+  const preset = isLoopback(hostname) && isAddress(hostname) ? host.replace(hostname, 'localhost') : host;
+  const value = given.text() ?? preset;
+  const domain = canonicalHost(value, protocol);
+  if (domain === null || !URL.canParse(`http://${domain}`)) {
+    given.refuse(`is ${quoted(value)}, not a host with or without a port`);
+  } else if (readVariant(given).blogHosts && isAddress(new URL(`http://${domain}`).hostname)) {
+    given.refuse('is an IP address, which has no subdomains: name a domain, or set VARIANT=path');
+  }
+  return domain ?? preset;
+}
+
+function isAddress(hostname: string): boolean {
+  return hostname.startsWith('[') || isIPv4(hostname);
+}
+
+export function readAlsoHosts(given: Given): string[] {
+  const { protocol } = new URL(readBaseUrl(given));
+  return given.items().map((item) => {
+    const host = canonicalHost(item, protocol);
+    if (host === null) given.refuse(`has ${quoted(item)}, not a host with or without a port`);
+    return host ?? item;
+  });
+}
+
+export function readDataDir(given: Given): string {
+  return given.resolve(given.of('DATA_DIR').text() ?? 'data');
+}
+
+export function readDatabase(anyGiven: Given): DatabaseConfig {
+  const given = anyGiven.of('DATABASE_URL');
+  const url = given.text() ?? 'sqlite:';
+  const [direct, replicas] = [given.of('DATABASE_DIRECT_URL'), given.of('DATABASE_REPLICA_URLS')];
+  if (!/^sqlite:/i.test(url)) {
+    return {
+      engine: 'postgres',
+      urls: postgresUrls(given, given.items()),
+      directUrl: direct.isGiven() ? (postgresUrls(direct, [direct.text() ?? ''])[0] ?? null) : null,
+      replicaUrls: replicas.items().length === 0 ? [] : postgresUrls(replicas, replicas.items()),
+    };
+  }
+  const path = url.slice('sqlite:'.length).replace(/^\/\//, '');
+  if (/[?#]|^:|^file:/i.test(path)) {
+    given.refuse('must name a file after sqlite:, without options; memory alone keeps nothing');
+  }
+  for (const other of [direct, replicas]) {
+    if (other.isGiven()) other.refuse('is for PostgreSQL, but DATABASE_URL is not');
+  }
+  return { engine: 'sqlite', file: given.resolve(path || join(readDataDir(given), 'masthead.db')) };
+}
+
+function postgresUrls(given: Given, urls: string[]): string[] {
+  if (urls.length > 0 && urls.every(isPostgresUrl)) return urls;
+  const form = given.name === 'DATABASE_URL' ? 'neither sqlite: nor a' : 'not a';
+  given.refuse(`is ${form} postgres:// address; ${urlEncoding}`);
+  return [];
+}
+
+function isPostgresUrl(text: string): boolean {
+  if (!URL.canParse(text) || !/^postgres(?:ql)?:\/\//i.test(text)) return false;
+  // A password that is not encoded ends up behind the host, where it would be shown.
+  const { pathname, search, hash } = new URL(text);
+  return !`${pathname}${search}${hash}`.includes('@');
+}
+
+export function readSecret(given: Given): string | null {
+  const secret = given.text();
+  if (secret !== null && secret.length < 32) given.refuse('is shorter than 32 characters');
+  const database = readDatabase(given);
+  if (database.engine === 'postgres' && database.urls.length > 0 && !given.isGiven()) {
+    given.refuse('is required with PostgreSQL, since all servers must share it');
+  }
+  return secret;
+}
+
+export function readSmtpUrl(given: Given): string | null {
+  const url = given.text();
+  if (url !== null) given.refuseUnparsed(() => parseSmtpUrl(url));
+  return url;
+}
+
+export function readMailFrom(given: Given): string {
+  const { hostname } = new URL(readBaseUrl(given));
+  const from = given.text() ?? `Masthead <masthead@${isAddress(hostname) ? 'localhost' : hostname}>`;
+  given.refuseUnparsed(() => parseSender(from));
+  return from;
+}
+
+export function readDkim(given: Given): Dkim | null {
+  const parts = ['DKIM_DOMAIN', 'DKIM_SELECTOR', 'DKIM_PRIVATE_KEY'].map((name) => given.of(name));
+  const missing = parts.filter((part) => !part.isGiven());
+  if (missing.length === parts.length) return null;
+  for (const part of missing) part.refuse('is missing: DKIM needs domain, selector and private key');
+  const [domain = '', selector = '', pem = ''] = parts.map((part) => part.text() ?? '');
+  if (!/^[a-z0-9._-]*$/i.test(domain)) parts[0]?.refuse(`is ${quoted(domain)}, not a domain`);
+  if (!/^[a-z0-9._-]*$/i.test(selector)) parts[1]?.refuse(`is ${quoted(selector)}, not a name`);
+  // Environment files of several tools keep a key on one line, with \n for its line breaks.
+  const privateKey = pem.replaceAll('\\n', '\n').trim();
+  if (privateKey !== '' && !isRsaKey(privateKey)) {
+    parts[2]?.refuse('is not an RSA private key in PEM, or is encrypted');
+  }
+  return { domain, selector, privateKey };
+}
+
+function isRsaKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
+
+export function readTrustProxy(given: Given): string[] {
+  const entries = given.items();
+  for (const entry of entries) {
+    const fault = trustProxyFault(entry);
+    if (fault !== null) given.refuse(`has ${quoted(entry)}, which ${fault}`);
+  }
+  return entries;
+}
