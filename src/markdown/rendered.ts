@@ -1,4 +1,5 @@
-import type { Heading } from './parse/outline.ts';
+import { AppError } from '../errors.ts';
+import type { Heading } from './parse/text.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
 export const rendererVersion = 1;
@@ -25,3 +26,10 @@ export type RenderedPost = {
 
 /** A comment: markdown without images, headings, tables and footnotes. */
 export type RenderedComment = Pick<RenderedPost, 'html' | 'text' | 'warnings'>;
+
+/** The content is to blame: what is wrong with it, continuing `'content' `, and what to do about it. */
+export function unrenderable(fault: string, advice: string): AppError {
+  return new AppError('unrenderable', `'content' ${fault}. ${advice}`, {
+    errors: [{ field: 'content', message: fault }],
+  });
+}

@@ -1,9 +1,8 @@
 import MarkdownIt from 'markdown-it';
 import type { Env, MarkdownIt as Markdown, StateBlock, StateInline, Token } from 'markdown-it';
-import { autolinks } from './autolinks.ts';
 import { footnotes } from './footnotes.ts';
-import { isAllowedLink } from './links.ts';
-import { unrenderable } from '../refusal.ts';
+import { autolinks, isAllowedLink } from './links.ts';
+import { unrenderable } from '../rendered.ts';
 import { strikethrough } from './strikethrough.ts';
 import { noticeForeignTag, tags } from './tags.ts';
 import { invisible } from './text.ts';

@@ -40,16 +40,9 @@ function mark(state: StateInline, delimiters: readonly Delimiter[]): void {
   for (const opener of delimiters) {
     const isOurs = opener.marker === markers.single || opener.marker === markers.double;
     const closer = isOurs ? delimiters[opener.end] : undefined;
-    if (closer === undefined) continue;
-    for (const [delimiter, nesting] of [
-      [opener, 1],
-      [closer, -1],
-    ] as const) {
-      const token = state.tokens[delimiter.token];
-      if (token === undefined) continue;
-      token.type = nesting === 1 ? 'del_open' : 'del_close';
-      token.nesting = nesting;
-      token.content = '';
-    }
+    const [open, close] = [state.tokens[opener.token], closer && state.tokens[closer.token]];
+    if (!open || !close) continue;
+    Object.assign(open, { type: 'del_open', tag: 'del', nesting: 1, content: '' });
+    Object.assign(close, { type: 'del_close', tag: 'del', nesting: -1, content: '' });
   }
 }

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { renderComment, renderPost } from '../render.ts';
-import { shared, type Answer, type Job } from './render-jobs.ts';
+import { shared, type Answer, type Job } from './thread.ts';
 
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.

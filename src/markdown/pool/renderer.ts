@@ -1,7 +1,6 @@
 import { AppError } from '../../errors.ts';
-import type { Answer, Job } from './render-jobs.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
-import { closed, Thread, type Task } from './thread.ts';
+import { closed, Thread, type Answer, type Job, type Task } from './thread.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {

@@ -1,8 +1,28 @@
 import { Worker } from 'node:worker_threads';
-import { AppError } from '../../errors.ts';
+import { AppError, type FieldFault } from '../../errors.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
-import { unrenderable } from '../refusal.ts';
-import { shared, type Answer, type Job } from './render-jobs.ts';
+import { unrenderable, type RenderedComment, type RenderedPost } from '../rendered.ts';
+import type { Kind } from '../write/writer.ts';
+
+/** What a thread is asked to do. */
+export type Job = { readonly kind: Kind; readonly markdown: string };
+
+/** What a thread sends: first that it is ready, then one answer per job, in order. */
+export type Answer =
+  | { readonly type: 'ready' }
+  /** For a job that was given to another thread meanwhile. */
+  | { readonly type: 'skipped' }
+  | { readonly type: 'post'; readonly rendered: RenderedPost }
+  | { readonly type: 'comment'; readonly rendered: RenderedComment }
+  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
+
+/** What each side sees of the other at once: places in shared memory. */
+export const shared = {
+  /** How many jobs the thread has answered. It wraps at 2³², and only differences count. */
+  answered: 0,
+  /** 1 while the thread is to skip what it was sent. */
+  skipping: 1,
+} as const;
 
 /** A document to be rendered, and who waits for it. */
 export type Task = {

@@ -20,42 +20,49 @@ export function direction(token: Token): string {
   return token.level === 0 ? ' dir="auto"' : '';
 }
 
-/** The tokens whose HTML is always the same. */
-export const fixedHtml: ReadonlyMap<string, string> = new Map([
-  ['paragraph_close', '</p>\n'],
-  ['blockquote_close', '</blockquote>\n'],
-  ['bullet_list_close', '</ul>\n'],
-  ['ordered_list_close', '</ol>\n'],
-  ['list_item_close', '</li>\n'],
-  ['hr', '<hr>\n'],
-  ['table_close', '</table>\n</div>\n'],
-  ['thead_open', '<thead>\n'],
-  ['thead_close', '</thead>\n'],
-  ['tbody_open', '<tbody>\n'],
-  ['tbody_close', '</tbody>\n'],
-  ['tr_open', '<tr>\n'],
-  ['tr_close', '</tr>\n'],
-  ['th_close', '</th>\n'],
-  ['td_close', '</td>\n'],
-  ['hardbreak', '<br>\n'],
-  ['tag_break', '<br>'],
-  ['em_open', '<em>'],
-  ['em_close', '</em>'],
-  ['strong_open', '<strong>'],
-  ['strong_close', '</strong>'],
-  ['del_open', '<del>'],
-  ['del_close', '</del>'],
-  ['link_close', '</a>'],
-]);
+/** Elements without attributes: inside text, on lines of their own, and those of which only the end is so. */
+const marks = new Set(['em', 'strong', 'del']);
+const rows = new Set(['thead', 'tbody', 'tr']);
+const blocks = new Set(['p', 'blockquote', 'ul', 'ol', 'li', 'th', 'td']);
+
+const fixed: Readonly<Record<string, string>> = {
+  link_close: '</a>',
+  table_close: '</table>\n</div>\n',
+  hr: '<hr>\n',
+  hardbreak: '<br>\n',
+  tag_break: '<br>',
+};
+
+/** The HTML of a token that depends on nothing else; undefined for other tokens. */
+export function htmlOf(token: Token): string | undefined {
+  const { type, tag, nesting } = token;
+  if (marks.has(tag)) return nesting === 1 ? `<${tag}>` : `</${tag}>`;
+  if (rows.has(tag)) return nesting === 1 ? `<${tag}>\n` : `</${tag}>\n`;
+  if (nesting === -1 && blocks.has(tag)) return `</${tag}>\n`;
+  switch (type) {
+    case 'paragraph_open':
+      return `<p${direction(token)}>`;
+    case 'blockquote_open':
+    case 'bullet_list_open':
+      return `<${tag}${direction(token)}>\n`;
+    case 'ordered_list_open': {
+      const start = token.attrGet('start');
+      return `<ol${start === null ? '' : ` start="${Number(start)}"`}${direction(token)}>\n`;
+    }
+    case 'th_open':
+    case 'td_open': {
+      const align = /left|center|right/.exec(String(token.attrGet('style')))?.[0];
+      return align === undefined ? `<${tag}>` : `<${tag} class="${align}">`;
+    }
+    default:
+      return fixed[type];
+  }
+}
+
+const lineEnds = /^(?:(?:paragraph|heading|summary|tr)_close|hardbreak|tag_break)$/;
 
 /** What separates the words before and after a token in plain text. */
-export const fixedText: ReadonlyMap<string, string> = new Map([
-  ['paragraph_close', '\n'],
-  ['heading_close', '\n'],
-  ['summary_close', '\n'],
-  ['tr_close', '\n'],
-  ['th_close', '\t'],
-  ['td_close', '\t'],
-  ['hardbreak', '\n'],
-  ['tag_break', '\n'],
-]);
+export function separatorOf({ type }: Token): string {
+  if (lineEnds.test(type)) return '\n';
+  return type === 'th_close' || type === 'td_close' ? '\t' : '';
+}

@@ -1,9 +1,9 @@
 import type { Token } from 'markdown-it';
 import { highlight } from './highlight.ts';
-import { direction, escape, fixedHtml, fixedText, titleOf } from './html.ts';
+import { direction, escape, htmlOf, separatorOf, titleOf } from './html.ts';
 import { isAllowedImage } from '../parse/links.ts';
-import { type Heading, type Outline, outline, plainText, resolveFragment } from '../parse/outline.ts';
-import { unrenderable } from '../refusal.ts';
+import { type Heading, type Outline, outline, plainText, resolveFragment } from '../parse/text.ts';
+import { unrenderable } from '../rendered.ts';
 import { paired } from '../parse/tags.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
@@ -87,8 +87,8 @@ class Writer {
         at = this.closes.get(at) ?? at;
         continue;
       }
-      if (!token.hidden) this.html += fixedHtml.get(token.type) ?? this.block(token, at);
-      this.text += fixedText.get(token.type) ?? '';
+      if (!token.hidden) this.html += htmlOf(token) ?? this.block(token, at);
+      this.text += separatorOf(token);
       if (token.type === 'inline') this.inline(token.children ?? []);
       refuseSize(this.html.length);
     }
@@ -101,33 +101,17 @@ class Writer {
         this.checkbox = '';
         return checkbox;
       }
-      case 'paragraph_open':
-      case 'blockquote_open':
-      case 'bullet_list_open':
-        return `<${token.tag}${direction(token)}>${token.tag === 'p' ? '' : '\n'}`;
-      case 'ordered_list_open': {
-        const start = token.attrGet('start');
-        return `<ol${start === null ? '' : ` start="${Number(start)}"`}${direction(token)}>\n`;
-      }
       case 'list_item_open':
         return this.item(at);
       case 'heading_open':
       case 'heading_close':
-        return this.heading(
-          token,
-          this.outline.headings.get(this.tokens[at - 2] ?? token) ?? this.outline.headings.get(token),
-        );
+        return this.heading(token, this.tokens[token.nesting === 1 ? at : at - 2]);
       case 'code_block':
       case 'fence':
         return this.code(token.content, token.type === 'fence' ? (/\S+/.exec(token.info)?.[0] ?? '') : '');
       case 'table_open':
         // A wide table scrolls by itself; the keyboard can reach it, and its name tells it from other regions.
         return `<div class="table" role="region" aria-label="Table ${++this.tables}" tabindex="0">\n<table${direction(token)}>\n`;
-      case 'th_open':
-      case 'td_open': {
-        const align = /left|center|right/.exec(String(token.attrGet('style')))?.[0];
-        return align === undefined ? `<${token.tag}>` : `<${token.tag} class="${align}">`;
-      }
       case 'details_open':
       case 'details_close':
         return this.details(token, this.tokens[at + 1]);
@@ -153,8 +137,9 @@ class Writer {
     return '<li class="task">';
   }
 
-  private heading(token: Token, heading: Heading | undefined): string {
+  private heading(token: Token, opening: Token | undefined): string {
     const isOpen = token.nesting === 1;
+    const heading = opening && this.outline.headings.get(opening);
     if (heading === undefined) return isOpen ? `<p${direction(token)}><strong>` : '</strong></p>\n';
     const { id, level } = heading;
     if (!isOpen) return ` <a class="anchor" href="#${id}" aria-labelledby="${id}"></a></h${level}>\n`;
@@ -185,8 +170,8 @@ class Writer {
 
   private inline(tokens: readonly Token[]): void {
     for (const token of tokens) {
-      this.html += fixedHtml.get(token.type) ?? this.mark(token);
-      this.text += fixedText.get(token.type) ?? '';
+      this.html += htmlOf(token) ?? this.mark(token);
+      this.text += separatorOf(token);
       refuseSize(this.html.length);
     }
   }
