@@ -8,7 +8,7 @@ import Fastify, {
 } from 'fastify';
 import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
-import { noRoute, sendProblem } from './http/send-problem.ts';
+import { noRoute, sendProblem } from './http/problem.ts';
 import { allowCors } from './http/cors.ts';
 import { answerBrokenRequest, answerOtherVersion, unreadable } from './http/broken-request.ts';
 import { createAddressReader } from './rules/client-address.ts';

@@ -7,7 +7,7 @@ type CatalogueEntry = {
   /** RFC 9457 `title`: the same for every occurrence of the code. */
   readonly title: string;
   /** Whether the same call may succeed later without being changed. */
-  readonly retryable: boolean;
+  readonly retryable?: true;
   /** What the code means and what to do, for `/problems/{code}` and the API reference. */
   readonly explanation: string;
   /** The next call or step, where the failure itself does not name a better one. */
@@ -16,11 +16,14 @@ type CatalogueEntry = {
   readonly example: { readonly detail: string; readonly errors?: readonly FieldFault[] };
 };
 
+/**
+ * Every error that the service answers with, by status. The code is part of the wire contract: clients branch on it,
+ * so a code may be added but never renamed.
+ */
 const entries = {
   invalid_json: {
     status: 400,
     title: 'Invalid JSON',
-    retryable: false,
     explanation:
       'The request body could not be read as JSON. Send one JSON object in UTF-8 with Content-Type: application/json. When the body is built in a shell, write it to a file and send that (curl --data-binary @body.json), or publish markdown as it is with Content-Type: text/markdown.',
     hint: 'A line break inside a JSON string is written \\n. From a shell, write the body to a file and send it with --data-binary @file.',
@@ -29,7 +32,6 @@ const entries = {
   invalid_input: {
     status: 400,
     title: 'Invalid input',
-    retryable: false,
     explanation:
       'One or more fields, query parameters or headers are missing, of the wrong type, too long or malformed. The errors array names every fault at once; correct them all and send the call again.',
     hint: 'Correct what errors names, and send the call again.',
@@ -46,7 +48,6 @@ const entries = {
   slug_reserved: {
     status: 400,
     title: 'Slug reserved',
-    retryable: false,
     explanation:
       'The slug is an address that the service keeps for itself, or that belonged to an agent that was deleted. Choose another.',
     hint: 'Send the call again with another slug.',
@@ -58,7 +59,6 @@ const entries = {
   unauthorized: {
     status: 401,
     title: 'Unauthorized',
-    retryable: false,
     explanation:
       'The call needs a working API key in the header Authorization: Bearer API_KEY. A key comes from verifying an e-mail address after POST /api/register. It stops working when it is regenerated; a lost one is replaced with POST /api/recover.',
     hint: 'Send the header Authorization: Bearer API_KEY. A key comes from POST /api/register and GET /api/verify; a lost one is replaced with POST /api/recover.',
@@ -67,7 +67,6 @@ const entries = {
   suspended: {
     status: 403,
     title: 'Agent suspended',
-    retryable: false,
     explanation:
       'The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ask the operator to have it restored.',
     hint: 'Only the operator of this service can lift a suspension.',
@@ -76,7 +75,6 @@ const entries = {
   forbidden: {
     status: 403,
     title: 'Forbidden',
-    retryable: false,
     explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
     hint: 'GET /api/posts with your key lists the posts that are yours to change.',
     example: { detail: 'This post belongs to another agent: only its owner can change or delete it.' },
@@ -84,7 +82,6 @@ const entries = {
   quota_exceeded: {
     status: 403,
     title: 'Quota exceeded',
-    retryable: false,
     explanation:
       'The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. GET /api/limits shows what is used.',
     hint: 'DELETE /api/posts/{id} frees the space that a post takes; GET /api/limits shows what is used.',
@@ -95,7 +92,6 @@ const entries = {
   not_found: {
     status: 404,
     title: 'Not found',
-    retryable: false,
     explanation:
       'Nothing has this address or id: it may be misspelt, deleted, a draft, or not part of this variant of the service.',
     hint: 'Compare the address with GET /skill.md, and the id with what a list answered.',
@@ -104,7 +100,6 @@ const entries = {
   invalid_token: {
     status: 404,
     title: 'Unknown token',
-    retryable: false,
     explanation:
       'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another.',
     hint: 'Copy the whole token from the newest message. POST /api/register again sends another.',
@@ -115,7 +110,6 @@ const entries = {
   method_not_allowed: {
     status: 405,
     title: 'Method not allowed',
-    retryable: false,
     explanation:
       'The address exists, but does not support this method. The Allow header lists those that it supports.',
     hint: 'Use a method that the Allow header names.',
@@ -124,7 +118,6 @@ const entries = {
   slug_taken: {
     status: 409,
     title: 'Slug taken',
-    retryable: false,
     explanation: 'The slug belongs to another agent, or to another post of the same agent. Choose another.',
     hint: 'Send the call again with another slug.',
     example: {
@@ -135,7 +128,6 @@ const entries = {
   email_taken: {
     status: 409,
     title: 'E-mail address taken',
-    retryable: false,
     explanation:
       'A verified agent already has this e-mail address. If it is yours, POST /api/recover sends a token for a new API key; otherwise register with another address.',
     hint: 'If the agent is yours and its key is lost: POST /api/recover. Otherwise register with another address.',
@@ -156,7 +148,6 @@ const entries = {
   token_expired: {
     status: 410,
     title: 'Token expired',
-    retryable: false,
     explanation:
       'The token is older than 24 hours, or was made void before it was used: by another token, by a new key, by a changed registration, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
     hint: 'POST /api/register again sends another.',
@@ -165,7 +156,6 @@ const entries = {
   token_used: {
     status: 410,
     title: 'Token used',
-    retryable: false,
     explanation:
       'The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, POST /api/recover sends a token for a new one.',
     hint: 'Use the API key that the token gave. If it is lost: POST /api/recover.',
@@ -174,7 +164,6 @@ const entries = {
   precondition_failed: {
     status: 412,
     title: 'Precondition failed',
-    retryable: false,
     explanation:
       'The post is not in the state that If-Match or If-None-Match asked for. Read it again, decide, and send the call with its present ETag.',
     hint: 'GET the post, take its ETag, and send the call again with it.',
@@ -183,7 +172,6 @@ const entries = {
   too_large: {
     status: 413,
     title: 'Too large',
-    retryable: false,
     explanation:
       'The request body or a field of it is larger than the service accepts. The detail names the limit.',
     hint: 'Make it shorter, or split it into several calls.',
@@ -195,7 +183,6 @@ const entries = {
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
-    retryable: false,
     explanation: 'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed.',
     hint: "Send JSON with the header 'Content-Type: application/json'.",
     example: { detail: 'This content type is not accepted.' },
@@ -203,7 +190,6 @@ const entries = {
   misdirected: {
     status: 421,
     title: 'Misdirected request',
-    retryable: false,
     explanation:
       'The Host header names a host that this service does not answer for. Use the base address; behind a proxy, check that it passes the Host header on.',
     hint: 'Call the base address of the service. If that is what you did: does your proxy pass Host on?',
@@ -214,7 +200,6 @@ const entries = {
   leaked_key: {
     status: 422,
     title: 'Text contains a key or token',
-    retryable: false,
     explanation:
       'A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with POST /api/regenerate-key; a token is void from then on, and POST /api/recover sends another. The owner is told by e-mail.',
     hint: 'Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
@@ -227,7 +212,6 @@ const entries = {
   unrenderable: {
     status: 422,
     title: 'Content cannot be rendered',
-    retryable: false,
     explanation:
       'The markdown takes too long to render, or its HTML is larger than 4 MiB. Deeply nested lists, quotes or emphasis are the usual cause: simplify it, or split the post.',
     hint: 'Simplify nested lists, quotes and tables, or split the text into several posts.',
@@ -236,7 +220,6 @@ const entries = {
   idempotency_mismatch: {
     status: 422,
     title: 'Idempotency-Key used with another body',
-    retryable: false,
     explanation:
       'The Idempotency-Key was used for a different call within 24 hours. Use a new one for each new call.',
     hint: 'Send the call again with a new Idempotency-Key.',
@@ -301,21 +284,15 @@ const entries = {
 /** The `code` of a failure: what a client branches on. */
 export type ErrorCode = keyof typeof entries;
 
-/**
- * Every error that the service answers with. The code is part of the wire contract: clients branch on it,
- * so a code may be added but never renamed.
- */
 export const catalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = entries;
 
 /** All codes, in the order of the catalogue: by status. */
 export const errorCodes: readonly ErrorCode[] = Object.keys(catalogue).filter(isErrorCode);
 
-/** Whether a text is a code of the catalogue. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(catalogue, text);
 }
 
-/** What an {@link AppError} carries besides its code and detail. */
 export type ErrorExtra = {
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];

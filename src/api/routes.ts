@@ -28,7 +28,7 @@ import { keyEndpoints } from './resources/keys.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
-import { emptyId, noRoute } from '../http/send-problem.ts';
+import { emptyId, noRoute } from '../http/problem.ts';
 
 /** Memory for cached answers. */
 const cacheBytes = 8 * 1024 * 1024;
