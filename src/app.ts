@@ -1,14 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import Fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
+import { errorCode } from './rules/failure.ts';
 import { allowCors } from './http/cors.ts';
 import { answerBrokenRequest, answerOtherVersion, unreadable } from './http/broken-request.ts';
 import { createAddressReader } from './rules/client-address.ts';
@@ -42,15 +38,15 @@ export type Health = {
 
 type AppParts = { readonly limiter: RateLimiter; readonly health: Health };
 
-/** Milliseconds after which a client that is too slow is cut off: sending its headers, and all of its request. */
+/** Milliseconds that a client has for its headers, and for its whole request. */
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
-/** Milliseconds between looks for connections that have more to send, and without progress until Node looks again. */
-const lookEvery = 2_000;
+/** Milliseconds between checks for stalled clients, and without progress until one counts as stalled. */
+const stallCheckInterval = 2_000;
 const stallTimeout = 4_000;
 
-/** The whole HTTP side: the instance that the server listens with. */
+/** The whole HTTP side, ready to listen: limits of connections, hooks, the three interfaces, the page cache in front. */
 export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
   const reference = createReference(ctx.config);
   const web = createWebRoutes(ctx, parts.limiter, () => reference.document());
@@ -80,11 +76,11 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
   addBodyParsers(app, createAddressReader(ctx));
-  app.setErrorHandler((error: FastifyError, request, reply) => fail(ctx, web, error, request, reply));
+  app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
     (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
   );
-  // Before the body is read: where an address is none, its type is not what is wrong.
+  // Before the body is read, so that an unknown address is not answered as a wrong content type.
   app.addHook('preParsing', async (request) => {
     if (isEmpty(request.headers)) delete request.headers['content-type'];
     const hasBody = ['POST', 'PUT', 'PATCH', 'DELETE'].includes(request.method);
@@ -95,7 +91,7 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     // First, so that a page can read why it is refused.
-    const preflight = openToAll(request, reply);
+    const preflight = isApi(request.originalUrl) && allowCors(request, reply);
     if (preflight) return preflight;
     requireOurHost(ctx.config, request.raw, request.originalUrl);
     // A malformed call of the API counts, so the API refuses it.
@@ -108,11 +104,8 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   const nothingAt = (request: FastifyRequest) => {
     const inApi = `/api${request.url.split('?')[0] ?? ''}`;
     const known = Object.keys(reference.document().paths[inApi] ?? {}).map((name) => name.toUpperCase());
-    return noRoute(
-      request,
-      ctx.config.site.baseUrl,
-      known.length === 0 ? null : `Did you mean ${known.join(', ')} ${inApi}?`,
-    );
+    const meant = known.length === 0 ? null : `Did you mean ${known.join(', ')} ${inApi}?`;
+    return noRoute(request, ctx.config.site.baseUrl, meant);
   };
   await app.register(apiRoutes(ctx, parts.limiter, reference), { prefix: '/api' });
   await app.register(mcpRoutes(ctx, parts.limiter));
@@ -122,17 +115,12 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   return app;
 }
 
-/** Whether a request has no body, whose type then is of no account, even if it is none at all. */
+/** Whether a request has no body; its content type then does not matter. */
 function isEmpty(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
-/** Lets pages of every origin call the API, and answers for it whether they may. */
-function openToAll(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
-  return isApi(request.originalUrl) ? allowCors(request, reply) : undefined;
-}
-
-/** Cuts off clients that take nothing of their answers. Only those that have more to take are timed: it costs. */
+/** Cuts off clients that stop reading. Only connections with unsent data are timed, since a timer each is costly. */
 function cutOffStalled(server: Server): void {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -142,29 +130,26 @@ function cutOffStalled(server: Server): void {
   const timer = setInterval(() => {
     for (const socket of sockets)
       if (socket.writableLength > 0 && socket.timeout !== stallTimeout) socket.setTimeout(stallTimeout);
-  }, lookEvery).unref();
+  }, stallCheckInterval).unref();
   server.once('close', () => clearInterval(timer));
-  server.on('timeout', endStalled);
+  server.on('timeout', (socket: Socket) => {
+    // One that waits for its answer is neither idle nor stalled.
+    const isIdle = socket.timeout !== stallTimeout;
+    if (isIdle || socket.writableLength > 0) socket.destroy();
+  });
 }
 
-/** Ends a connection that was idle for too long, or whose client takes nothing; not one that waits for an answer. */
-function endStalled(socket: Socket): void {
-  const isIdle = socket.timeout !== stallTimeout;
-  if (isIdle || socket.writableLength > 0) socket.destroy();
-}
-
-/** A kept page is sent before anything is routed, which costs about as much as a bare server. */
+/** Answers from the page cache before Fastify routes, at about the cost of a bare server. */
 function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): void {
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
-    // It came after the last that is answered: its client is to repeat it, and could not learn that it was done.
+  app.server.removeAllListeners('request');
+  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
     if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
     if (web.answerCached(request, response)) return;
     if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
     app.routing(request, response);
-  };
-  app.server.removeAllListeners('request');
-  app.server.on('request', answer);
+  });
   // Else Node tells every client to go on, also one that is to be refused.
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     request.tellToGoOn = () => response.writeContinue();
@@ -215,11 +200,10 @@ function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean 
   return !prefersJson(headers.accept);
 }
 
-/** What a thrown value means to the caller: Fastify's own refusals by their code, anything unforeseen as such. */
+/** Fastify's own refusals by their code; anything unforeseen is an internal error. */
 function explain(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
+  switch (errorCode(error) ?? '') {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new AppError('unsupported_media_type', 'This content type is not accepted.', {
         hint: "Send JSON with the header 'Content-Type: application/json'.",

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
+import { errorMessage } from '../rules/failure.ts';
 import { printable } from '../rules/text.ts';
 
 /** Deepest nesting of a JSON body. */
@@ -139,29 +140,26 @@ function parseJson(body: Buffer, request: FastifyRequest): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw invalidJson(`The body is not valid JSON: ${explain(error, text)}.`, hintFor(error, text, request));
+    const message = errorMessage(error);
+    // Where the parser stopped; V8 does not always say.
+    const position = /at position (\d+)/.exec(message)?.[1];
+    const at = position === undefined ? null : Number(position);
+    throw invalidJson(
+      `The body is not valid JSON: ${explain(message, at, text)}.`,
+      hintFor(message, at, text, request),
+    );
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : '';
-}
-
-/** Where the parser stopped, where it says so. */
-function positionOf(error: unknown): number | null {
-  const at = /at position (\d+)/.exec(messageOf(error))?.[1];
-  return at === undefined ? null : Number(at);
-}
-
-const misfit = 'it contains a bare word, a single quote, a trailing comma or the like';
-
-/** Where the parser stopped, without repeating what stands there: it could be a key. */
-function explain(error: unknown, text: string): string {
-  const at = positionOf(error);
-  if (at === null) return messageOf(error).startsWith('Unexpected end') ? 'it ends too early' : misfit;
-  const before = text.slice(0, at);
-  const line = before.split('\n').length;
-  return `reading stopped at line ${line}, column ${at - before.lastIndexOf('\n')}`;
+/** What is wrong, without repeating what stands there: it could be a key. */
+function explain(message: string, at: number | null, text: string): string {
+  if (at !== null) {
+    const before = text.slice(0, at);
+    return `reading stopped at line ${before.split('\n').length}, column ${at - before.lastIndexOf('\n')}`;
+  }
+  return message.startsWith('Unexpected end')
+    ? 'it ends too early'
+    : 'it contains a bare word, a single quote, a trailing comma or the like';
 }
 
 function decode(body: Buffer): string {
@@ -178,26 +176,24 @@ function invalidJson(detail: string, hint?: string): AppError {
 
 const asFile = 'From a shell, write the body to a file and send it with --data-binary @file.';
 
-/** What is to be done, by what stands where the parser stopped. */
-function hintFor(error: unknown, text: string, { routeOptions }: FastifyRequest): string | undefined {
+/** What to do, by the character at which the parser stopped. */
+function hintFor(message: string, at: number | null, text: string, { routeOptions }: FastifyRequest): string {
   const takesMarkdown = routeOptions.config.operation?.markdown !== undefined;
   if (takesMarkdown && /^\s*(?:---\s|#)/.test(text))
     return "This looks like markdown: send it as it is with 'Content-Type: text/markdown'.";
-  const position = positionOf(error);
-  const at =
-    position === null ? (/^Unexpected token '(.)'/.exec(messageOf(error))?.[1] ?? '') : text[position];
-  if (!at) return `Is a quote or bracket not closed, or the body cut? ${asFile}`;
-  if (at === "'") return 'JSON takes double quotes around names and texts, not single ones.';
-  if (position !== null && /[}\]]/.test(at) && /,\s*$/.test(text.slice(0, position)))
-    return `A comma before ${at} does not belong there: remove it.`;
-  if (/[\n\r\t]/.test(at)) {
+  const found = at === null ? /^Unexpected token '(.)'/.exec(message)?.[1] : text[at];
+  if (!found) return `Is a quote or bracket not closed, or the body cut? ${asFile}`;
+  if (found === "'") return 'JSON takes double quotes around names and texts, not single ones.';
+  if (at !== null && /[}\]]/.test(found) && /,\s*$/.test(text.slice(0, at)))
+    return `A comma before ${found} does not belong there: remove it.`;
+  if (/[\n\r\t]/.test(found)) {
     const instead = takesMarkdown ? ", or publish markdown as it is with 'Content-Type: text/markdown'" : '';
     return `A line break inside a JSON string is written \\n${instead}. ${asFile}`;
   }
   return asFile;
 }
 
-/** Refuses by its brackets and commas outside of strings what is too deep or too much, without building anything. */
+/** Refuses what is nested too deep or has too many values, by counting brackets and commas before anything is built. */
 function refuseUnbounded(text: string): void {
   let depth = 0;
   let values = 1;
@@ -213,7 +209,7 @@ function refuseUnbounded(text: string): void {
   }
 }
 
-/** Where the string that begins at `start` has its closing quote; the end of the text where it has none. */
+/** Index of the closing quote of the string that begins at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let escapes = 0;
