@@ -2,8 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseSender } from '../config/mail-settings.ts';
 import { writePrivateFile } from '../platform/private-file.ts';
-import { composeEml } from './eml.ts';
 import { errorCode } from '../rules/failure.ts';
+import { composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
 /**
@@ -20,9 +20,7 @@ export function createFolderMailer(settings: { readonly dir: string; readonly fr
         await mkdir(settings.dir, { recursive: true, mode: 0o700 });
         await writePrivateFile(join(settings.dir, `${time}-${mail.id}.eml`), eml);
       } catch (error) {
-        const code = errorCode(error);
-        const reason = typeof code === 'string' ? code : 'unknown error';
-        throw new MailError(`cannot write to MAIL_DIR (${reason})`, false);
+        throw new MailError(`cannot write to MAIL_DIR (${errorCode(error) ?? 'unknown error'})`, false);
       }
     },
     async close() {},

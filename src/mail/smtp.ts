@@ -1,5 +1,7 @@
 import type { Options as PoolOptions } from 'nodemailer/lib/smtp-pool/index.js';
 import { parseSender, parseSmtpUrl } from '../config/mail-settings.ts';
+import type { Dkim } from '../config/values.ts';
+import { errorCode } from '../rules/failure.ts';
 import { checkedRecipient, composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
@@ -8,8 +10,8 @@ export type SmtpSettings = {
   readonly url: string;
   /** Sender as in `MAIL_FROM`. */
   readonly from: string;
-  /** Signs every message; the private key is PEM. */
-  readonly dkim?: { readonly domain: string; readonly selector: string; readonly privateKey: string } | null;
+  /** Signs every message. */
+  readonly dkim?: Dkim | null;
   /** Milliseconds; the defaults are for the world, tests take shorter ones. */
   readonly timeouts?: Timeouts;
 };
@@ -17,17 +19,13 @@ export type SmtpSettings = {
 /** Milliseconds: until connected, until greeted, without a byte, and for one message as a whole. */
 type Timeouts = { readonly [stage in 'connection' | 'greeting' | 'socket' | 'send']: number };
 
-const defaultTimeouts: Timeouts = {
-  connection: 10_000,
-  greeting: 10_000,
-  socket: 30_000,
-  send: 60_000,
-};
+const defaultTimeouts: Timeouts = { connection: 10_000, greeting: 10_000, socket: 30_000, send: 60_000 };
 
-/** Sends by SMTP over at most three kept connections. Throws an Error when the settings cannot work. */
+/** Sends by SMTP over a pool of at most three connections. Throws an Error when the settings cannot work. */
 export function createSmtpMailer(settings: SmtpSettings): Mailer {
   const { host, port, secure, requireTls, ignoreTls, verifyCertificate, auth } = parseSmtpUrl(settings.url);
   const sender = parseSender(settings.from);
+  const { dkim } = settings;
   const timeouts = settings.timeouts ?? defaultTimeouts;
   const transportOptions: PoolOptions = {
     pool: true,
@@ -38,7 +36,7 @@ export function createSmtpMailer(settings: SmtpSettings): Mailer {
     ignoreTLS: ignoreTls,
     tls: { rejectUnauthorized: verifyCertificate },
     maxConnections: 3,
-    // The outbox decides on retries; one at once serves a kept connection that the server had closed.
+    // The outbox decides on retries; one at once is for a pooled connection that the server had closed.
     maxRequeues: 1,
     connectionTimeout: timeouts.connection,
     greetingTimeout: timeouts.greeting,
@@ -47,7 +45,9 @@ export function createSmtpMailer(settings: SmtpSettings): Mailer {
     disableFileAccess: true,
     disableUrlAccess: true,
     ...(auth === null ? {} : { auth }),
-    ...(settings.dkim ? { dkim: dkimOptions(settings.dkim) } : {}),
+    ...(dkim
+      ? { dkim: { domainName: dkim.domain, keySelector: dkim.selector, privateKey: dkim.privateKey } }
+      : {}),
   };
   let transport: Promise<Transport> | null = null;
   return {
@@ -76,17 +76,13 @@ async function connect(options: PoolOptions) {
   return createTransport(options);
 }
 
-function dkimOptions(dkim: NonNullable<SmtpSettings['dkim']>) {
-  return { domainName: dkim.domain, keySelector: dkim.selector, privateKey: dkim.privateKey };
-}
-
 /**
  * Sorts a failure. Permanent is only what the server says of this recipient or this message with 5yz; a refused
  * login, sender or connection is the operator's to mend, and the message waits for it.
  */
 function mailError(error: unknown): MailError {
   if (!(error instanceof Error)) return new MailError('the message could not be sent', false);
-  const code: unknown = Reflect.get(error, 'code');
+  const code = errorCode(error);
   if (code === 'ETIMEDOUT' || code === 'EABORT') {
     return new MailError('the mail server did not answer in time', false);
   }
@@ -94,9 +90,7 @@ function mailError(error: unknown): MailError {
   if (typeof status !== 'number') {
     const words = connectionFailures.has(code)
       ? error.message.replaceAll(/\s+/g, ' ').slice(0, 200)
-      : typeof code === 'string'
-        ? code
-        : error.name;
+      : (code ?? error.name);
     return new MailError(`the message could not be sent: ${words}`, false);
   }
   // A server's words may repeat the address; its codes do not.
@@ -110,7 +104,7 @@ function mailError(error: unknown): MailError {
 }
 
 /** Errors of nodemailer without a reply, whose words speak of hosts and certificates only. */
-const connectionFailures = new Set<unknown>(['ECONNECTION', 'EDNS', 'ESOCKET', 'ETLS']);
+const connectionFailures = new Set<string | undefined>(['ECONNECTION', 'EDNS', 'ESOCKET', 'ETLS']);
 
 /** Bad sequence of commands, and authentication required (RFC 5321, RFC 4954). */
 const aboutTheSession = new Set([503, 530]);

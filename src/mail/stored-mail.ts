@@ -51,11 +51,8 @@ export async function awaitNewestMail(
 
 async function newestFirst(dir: string): Promise<string[]> {
   try {
-    const names = await readdir(dir);
-    return names
-      .filter((name) => /^\d{8}T\d{9}Z-[^/]+\.eml$/.test(name))
-      .toSorted()
-      .toReversed();
+    const names = (await readdir(dir)).filter((name) => /^\d{8}T\d{9}Z-[^/]+\.eml$/.test(name));
+    return names.toSorted().toReversed();
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return [];
     throw error;

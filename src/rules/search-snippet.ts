@@ -1,4 +1,4 @@
-import { fold, isAscii, unspaced, type Clause, type SearchQuery } from './search-terms.ts';
+import { fold, isAscii, isUnspaced, unspaced, type Clause, type SearchQuery } from './search-terms.ts';
 
 /** A piece of text, and whether it is what was looked for. */
 export type SnippetPart = { readonly text: string; readonly hit: boolean };
@@ -6,7 +6,7 @@ export type SnippetPart = { readonly text: string; readonly hit: boolean };
 /** Length of a snippet, and how much of it precedes the first hit, in UTF-16 units. */
 const snippetLength = 240;
 const leadLength = 60;
-/** How far a text is looked through, in UTF-16 units, and how often what was looked for is met and weighed. */
+/** How much of a text is searched, in UTF-16 units; how many occurrences are examined, and how many count. */
 export const longestLook = 20_000;
 const mostLooks = 1000;
 const mostHits = 200;
@@ -100,10 +100,9 @@ function endOfHit(folded: string, at: number, needle: string, prefix: boolean): 
 
 const longestHit = 100;
 
-const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');
 const ofWord = new RegExp(String.raw`^[[\p{L}\p{N}\p{M}]--${unspaced}]$`, 'v');
 
-/** Of each UTF-16 unit, once it was asked for: 1 if it is of a word, 2 if not. A pattern takes ten times as long. */
+/** Cache by UTF-16 unit: 1 if it belongs to a word, 2 if not, 0 if unknown. A pattern takes ten times as long. */
 const wordUnits = new Uint8Array(0x10000);
 
 /** Whether a word goes on at this unit. No character of two units is taken for a letter: most are emoji. */
@@ -124,7 +123,7 @@ function foldInPlace(text: string): string {
   return Buffer.from(units.buffer).toString('utf16le');
 }
 
-/** Of each UTF-16 unit, once it was asked for, what it is compared as; 0 until then. */
+/** Cache of folded UTF-16 units; 0 if unknown. */
 const foldedUnits = new Uint16Array(0x10000);
 
 function foldUnit(unit: number): number {

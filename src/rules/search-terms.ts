@@ -147,4 +147,5 @@ function readTerms(text: string): { terms: string[]; ending: Ending } {
   return { terms, ending: 'character' };
 }
 
-const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');
+/** A text of such scripts alone. */
+export const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');

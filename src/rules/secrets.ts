@@ -93,7 +93,7 @@ let counter = 0;
  * random bits.
  */
 export function uuidv7(now: number): string {
-  // Node keeps random bytes for these in store, which it does not for others.
+  // Node draws random bytes for UUIDs in batches.
   const random = randomUUID();
   if (now === lastTime) counter += 1;
   else counter = parseInt(random.slice(0, 7), 16) >>> 3;
@@ -112,23 +112,16 @@ export function keyedHash(secretKey: Buffer, purpose: 'mailbox' | 'client addres
   return createHmac('sha256', secretKey).update(`${purpose}:${text}`).digest('base64url');
 }
 
-/**
- * A UUID that the same text always gives, and that tells nothing of it to who has not the key: HMAC-SHA256 in
- * the form of version 7, like all ids.
- */
+/** A UUID that depends on the text alone and reveals nothing of it without the key: HMAC-SHA256 formed as version 7. */
 export function uuidOf(secretKey: Buffer, text: string): string {
   const bytes = createHmac('sha256', secretKey).update(text).digest().subarray(0, 16);
   bytes.writeUInt16BE(0x7000 | (bytes.readUInt16BE(6) & 0xfff), 6);
   bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
-  return hyphenated(bytes);
-}
-
-function hyphenated(uuid: Buffer): string {
-  const hex = uuid.toString('hex');
+  const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** What a key is known again by, and what tells nothing of it: 16 hex digits. */
+/** 16 hex digits that identify a key without revealing it. */
 export function fingerprintOf(secretKey: Buffer): string {
   return createHmac('sha256', secretKey).update('masthead secret fingerprint v1').digest('hex').slice(0, 16);
 }

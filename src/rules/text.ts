@@ -40,7 +40,7 @@ export function printable(text: string, longest: number): string {
   return shown.length < text.length ? `${escaped}…` : escaped;
 }
 
-/** A value for a message: on one line, and cut. */
+/** The value of a setting for a message to the operator: a JSON string, cut. Messages on the wire use {@link printable}. */
 export function quoted(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }

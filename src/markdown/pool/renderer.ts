@@ -35,9 +35,9 @@ const depth = 16;
 const longestQueued = 16 * 1024;
 /** Threads beside the most that are started while others are held up by documents that take long. */
 const spares = 1;
-/** How long such a thread is kept once it is not needed, ms. */
-const spareKept = 30_000;
-/** How long an owner is reckoned slow after a document that took long, ms; and most owners that are remembered. */
+/** How long a spare thread stays idle before it ends, ms. */
+const spareIdle = 30_000;
+/** How long an owner counts as slow after a slow document, ms; and how many owners are remembered. */
 const slowFor = 60_000;
 const mostSlow = 1_000;
 
@@ -68,7 +68,7 @@ class Pool {
   private readonly options: Required<RendererOptions>;
   private readonly threads = new Set<Thread>();
   private readonly waiting = new Turns();
-  /** Until when owners are reckoned slow, the latest last. */
+  /** When owners cease to count as slow, the latest last. */
   private readonly slow = new Map<string, number>();
   private isClosed = false;
   private retiring: NodeJS.Timeout | undefined;
@@ -81,15 +81,8 @@ class Pool {
     if (this.isClosed) return Promise.reject(closed());
     const { maxWaiting } = this.options;
     if (this.waiting.size >= maxWaiting || this.waiting.of(owner) >= maxWaiting / 2) {
-      return Promise.reject(
-        new AppError(
-          'unavailable',
-          'Too many documents are waiting to be rendered. Send the call again in a few seconds.',
-          {
-            retryAfter: 5,
-          },
-        ),
-      );
+      const detail = 'Too many documents are waiting to be rendered. Send the call again in a few seconds.';
+      return Promise.reject(new AppError('unavailable', detail, { retryAfter: 5 }));
     }
     return new Promise((resolve, reject) => {
       this.waiting.add({ job, owner, resolve, reject });
@@ -181,7 +174,7 @@ class Pool {
       this.retiring = undefined;
       const spare = [...this.threads].slice(this.options.threads).find(({ load }) => load === 0);
       void spare?.end(closed());
-    }, spareKept).unref();
+    }, spareIdle).unref();
   }
 
   /** Where it is missed, a new thread is started at once, so that the next document finds it warm. */
@@ -193,9 +186,8 @@ class Pool {
       this.dispatch();
     } else if (this.threads.size === 0) {
       // A thread that cannot even start would be started again for ever.
-      const error = new AppError('unavailable', 'Nothing can be rendered at this moment.', {
-        retryAfter: 60,
-      });
+      const detail = 'Nothing can be rendered at this moment.';
+      const error = new AppError('unavailable', detail, { retryAfter: 60 });
       for (const task of this.waiting.takeAll()) task.reject(error);
     }
   }
