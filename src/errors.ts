@@ -7,7 +7,7 @@ type CatalogueEntry = {
   /** RFC 9457 `title`: the same for every occurrence of the code. */
   readonly title: string;
   /** Whether the same call may succeed later without being changed. */
-  readonly retryable?: true;
+  readonly retryable: boolean;
   /** What the code means and what to do, for `/problems/{code}` and the API reference. */
   readonly explanation: string;
   /** The next call or step, where the failure itself does not name a better one. */
@@ -279,12 +279,14 @@ const entries = {
     hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
     example: { detail: 'The disk of the service is full: nothing was stored.' },
   },
-} as const satisfies Record<string, CatalogueEntry>;
+} as const satisfies Record<string, Omit<CatalogueEntry, 'retryable'> & { readonly retryable?: true }>;
 
 /** The `code` of a failure: what a client branches on. */
 export type ErrorCode = keyof typeof entries;
 
-export const catalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = entries;
+export const catalogue = Object.fromEntries(
+  Object.entries(entries).map(([code, entry]) => [code, { retryable: false, ...entry }]),
+) as Readonly<Record<ErrorCode, CatalogueEntry>>;
 
 /** All codes, in the order of the catalogue: by status. */
 export const errorCodes: readonly ErrorCode[] = Object.keys(catalogue).filter(isErrorCode);

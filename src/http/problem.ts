@@ -52,7 +52,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
     code: error.code,
     ...(errors ? { errors } : {}),
     hint,
-    retryable: entry.retryable ?? false,
+    retryable: entry.retryable,
     requestId,
   };
 }
