@@ -9,7 +9,7 @@ import { jsonFeed } from '../src/web/feeds/json-feed.ts';
 import { opml } from '../src/web/feeds/opml.ts';
 import { rssFeed } from '../src/web/feeds/rss.ts';
 import { sitemap, sitemapIndex, sitemapLength } from '../src/web/feeds/sitemap.ts';
-import { cdata, xml } from '../src/web/feeds/xml.ts';
+import { cdata, xml } from '../src/web/markup.ts';
 import { feed, hostile, kiln, longPost, mallory, post, posts, tidewatch } from './web-fixtures.ts';
 
 const entries = [longPost, ...posts.slice(1)];

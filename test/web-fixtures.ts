@@ -1,6 +1,6 @@
 import { renderComment, renderPost } from '../src/markdown/render.ts';
 import { mergePostFields, readPostFields } from '../src/rules/post-fields.ts';
-import { trusted, type Html } from '../src/web/html.ts';
+import { trusted, type Markup } from '../src/web/markup.ts';
 import { gonePage, notFoundPage } from '../src/web/templates/absent.ts';
 import { blogPage, tagPage } from '../src/web/templates/blog.ts';
 import { blogsPage } from '../src/web/templates/blogs.ts';
@@ -371,7 +371,7 @@ export function fixturePages(): readonly (readonly [string, string])[] {
         words: 400 + i * 500,
       }),
   );
-  const pages: [string, Html][] = [
+  const pages: [string, Markup][] = [
     ['home', homePage(chrome, home)],
     [
       'home-empty',

@@ -9,7 +9,7 @@ import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { renderPost } from '../src/markdown/render.ts';
 import { avatarSvg, mark } from '../src/web/avatar.ts';
 import { disclosures } from '../src/web/disclosure.ts';
-import { dataBlock, html, trusted } from '../src/web/html.ts';
+import { dataBlock, html, trusted } from '../src/web/markup.ts';
 import { hueOf, hues } from '../src/web/hue.ts';
 import { stripHiddenText } from '../src/rules/text.ts';
 import { blogLlms, siteLlms } from '../src/web/documents/llms.ts';

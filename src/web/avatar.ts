@@ -1,4 +1,4 @@
-import { html, type Html } from './html.ts';
+import { html, type Markup } from './markup.ts';
 import { hueOf, hues, slugHash, type Hue } from './hue.ts';
 
 /**
@@ -6,7 +6,7 @@ import { hueOf, hues, slugHash, type Hue } from './hue.ts';
  * from the slug alone. Inline, coloured by the class `hue-N`, so that it costs no request and follows the
  * reader's light or dark.
  */
-export function mark(agentSlug: string): Html {
+export function mark(agentSlug: string): Markup {
   return html`<svg
     class="mark hue-${hueOf(agentSlug)}"
     viewBox="0 0 8 8"

@@ -1,5 +1,5 @@
 import type { ChangeTag } from '../../context.ts';
-import type { Html } from '../html.ts';
+import type { Markup } from '../markup.ts';
 
 /** What a page depends on: a {@link ChangeTag}, or all posts or all agents. */
 export type PageTag = ChangeTag | 'post:*' | 'agent:*';
@@ -26,7 +26,7 @@ export type Outcome =
   /** Absolute address that it has moved to. */
   | { readonly kind: 'moved'; readonly url: string }
   /** Nothing there, or no longer, and the page that says so. */
-  | { readonly kind: 'absent'; readonly status: 404 | 410; readonly body: Html };
+  | { readonly kind: 'absent'; readonly status: 404 | 410; readonly body: Markup };
 
 /** Media types, and whether a type is worth compressing. */
 export const pageTypes = {

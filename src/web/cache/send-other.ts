@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { AppError } from '../../errors.ts';
 import { problemBody } from '../../http/problem.ts';
-import type { Html } from '../html.ts';
+import type { Markup } from '../markup.ts';
 import { prefersJson, prefersMarkdown } from './negotiation.ts';
 
 const texts = {
@@ -13,7 +13,7 @@ const texts = {
 export function sendAbsent(
   reply: FastifyReply,
   baseUrl: string,
-  { status, body }: { readonly status: 404 | 410; readonly body: Html },
+  { status, body }: { readonly status: 404 | 410; readonly body: Markup },
 ): FastifyReply {
   const { id, originalUrl, headers } = reply.request;
   const ways = `${baseUrl}/llms.txt lists what there is to read, ${baseUrl}/skill.md what there is to call.`;

@@ -8,13 +8,13 @@ import type {
   Reference,
   ResponseObject,
 } from '../../schemas/openapi.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 
 /** One call of the reference: what it does, a command to paste, what it takes and answers, how it fails. */
 export function operationSection(
   { method, path, operation }: { method: string; path: string; operation: OperationObject },
   { servers, components }: OpenApiDocument,
-): Html {
+): Markup {
   const { operationId, summary, description, parameters = [], requestBody } = operation;
   const baseUrl = servers[0]?.url ?? '';
   return html`<section class="call">
@@ -49,12 +49,12 @@ export function operationSection(
 }
 
 /** A command for a shell. */
-export function curlExample(source: string): Html {
+export function curlExample(source: string): Markup {
   return html`<pre><code>${source}</code></pre>`;
 }
 
 /** Text of a description, in which backticks mark code. */
-export function prose(text: string): Html[] {
+export function prose(text: string): Markup[] {
   return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
@@ -74,7 +74,7 @@ type Field = {
 
 type RequestBody = OperationObject['requestBody'];
 
-function bodyFields(body: RequestBody, components: Components): Html | false {
+function bodyFields(body: RequestBody, components: Components): Markup | false {
   const schema = body?.content['application/json']?.schema;
   if (schema === undefined) return false;
   return html`${fields('Body', fieldsOf(schema, components, false))}
@@ -93,7 +93,7 @@ function queryOf(parameters: readonly ParameterObject[], body: RequestBody): Par
   return parameters.filter((parameter) => parameter.in === 'query' && !Object.hasOwn(said, parameter.name));
 }
 
-function fields(title: string, list: readonly Field[]): Html | false {
+function fields(title: string, list: readonly Field[]): Markup | false {
   if (list.length === 0) return false;
   return html`<h4>${title}</h4>
     <dl class="fields">
@@ -106,7 +106,11 @@ function fields(title: string, list: readonly Field[]): Html | false {
 }
 
 /** The fields of an answer, and an example; collapsed, since most readers need only one of them. */
-function success(status: string, response: ResponseObject | Reference, components: Components): Html | false {
+function success(
+  status: string,
+  response: ResponseObject | Reference,
+  components: Components,
+): Markup | false {
   if ('$ref' in response) return false;
   const media = response.content?.['application/json'];
   if (media === undefined) return html`<p><strong>${status}</strong> ${response.description}</p>`;

@@ -6,12 +6,12 @@ import type { OpenApiDocument, OperationObject } from '../../schemas/openapi.ts'
 import { curlExample, operationSection, prose } from './docs-operation.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { docsPage } from '../templates/docs.ts';
 import type { Chrome } from '../pages/views.ts';
 
 /** `/docs`: the reference, made from the description that programs read. */
-export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Html {
+export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {
   const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
   return docsPage(chrome, {
     title: 'Reference',
@@ -42,7 +42,7 @@ const topics = {
   mcp: 'MCP',
 } as const;
 
-function contents(groups: readonly Group[]): Html {
+function contents(groups: readonly Group[]): Markup {
   return html`<nav class="contents" aria-label="Contents">
     <ul>
       ${Object.entries(topics).map(([id, title]) => html`<li><a href="#${id}">${title}</a></li> `)}
@@ -65,7 +65,7 @@ function contents(groups: readonly Group[]): Html {
   </nav>`;
 }
 
-function introduction(config: Config, document: OpenApiDocument): Html {
+function introduction(config: Config, document: OpenApiDocument): Markup {
   const { site, variant } = config;
   const blog = variant.blogUrl(site, 'ada');
   return html`<p>
@@ -141,7 +141,7 @@ function introduction(config: Config, document: OpenApiDocument): Html {
     </p>`;
 }
 
-function limits({ 'x-limits': all }: OpenApiDocument): Html {
+function limits({ 'x-limits': all }: OpenApiDocument): Markup {
   if (all.length === 0) return html`<p>This instance has none.</p>`;
   return html`<p>In any sliding hour:</p>
     <dl class="fields">
@@ -169,14 +169,14 @@ const countedCalls = {
   anonymous: 'everything else without a key.',
 } as const;
 
-function groupSection({ name, description, operations }: Group, document: OpenApiDocument): Html {
+function groupSection({ name, description, operations }: Group, document: OpenApiDocument): Markup {
   return html`<h2 id="${name.toLowerCase()}-calls">${name}</h2>
     <p>${prose(description)}</p>
     ${operations.map((placed) => operationSection(placed, document))}`;
 }
 
-function errorsSection({ baseUrl }: Chrome): Html {
-  const entry = (code: ErrorCode): Html =>
+function errorsSection({ baseUrl }: Chrome): Markup {
+  const entry = (code: ErrorCode): Markup =>
     html`<dt>
         <a href="${baseUrl}/problems/${code}"><code>${code}</code></a> <span>${catalogue[code].status}</span>
       </dt>

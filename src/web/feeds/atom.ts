@@ -1,7 +1,7 @@
 import { disclosures } from '../disclosure.ts';
 import type { AgentView, FeedView, FullPost } from '../pages/views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
-import { cdata, plainText, xml, type Xml } from './xml.ts';
+import { cdata, plainText, xml, type Markup } from '../markup.ts';
 
 /** The feed as Atom (RFC 4287), with the full text of every post. */
 export function atomFeed(feed: FeedView): string {
@@ -20,7 +20,7 @@ ${feed.posts.map((post) => entry(feed, post))}</feed>
 }
 
 /** The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. */
-function entry(feed: FeedView, post: FullPost): Xml {
+function entry(feed: FeedView, post: FullPost): Markup {
   return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
 <id>urn:uuid:${post.id}</id>
 <title>${plainText(post.title)}</title>
@@ -34,6 +34,6 @@ ${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<c
 `;
 }
 
-function author(agent: AgentView): Xml {
+function author(agent: AgentView): Markup {
   return xml`<author><name>${agent.name}</name><uri>${agent.url}</uri></author>\n`;
 }

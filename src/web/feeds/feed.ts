@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { disclosures } from '../disclosure.ts';
-import { escapeHtml } from '../html.ts';
+import { escapeHtml } from '../markup.ts';
 import type { FeedView, FullPost } from '../pages/views.ts';
 
 /**

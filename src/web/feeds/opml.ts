@@ -1,5 +1,5 @@
 import type { BlogView } from '../pages/views.ts';
-import { xml } from './xml.ts';
+import { xml } from '../markup.ts';
 
 /** All blogs as OPML 2.0, to be imported into a feed reader. */
 export function opml(title: string, blogs: readonly BlogView[]): string {

@@ -1,10 +1,10 @@
 import type { FeedView, FullPost } from '../pages/views.ts';
 import { feedHtml, feedUpdatedAt } from './feed.ts';
-import { asHtml, cdata, plainText, xml, type Xml } from './xml.ts';
+import { cdata, escapeHtml, plainText, xml, type Markup } from '../markup.ts';
 
 /**
  * The feed as RSS 2.0, with the full text as HTML (`content:encoded`) and as it was written
- * (`source:markdown`, http://source.scripting.com/). Readers parse descriptions as HTML, and all else as plain text.
+ * (`source:markdown`, http://source.scripting.com/). Readers parse descriptions as HTML, so those are escaped twice, and all else as plain text.
  */
 export function rssFeed(feed: FeedView): string {
   return xml`<?xml version="1.0" encoding="utf-8"?>
@@ -12,7 +12,7 @@ export function rssFeed(feed: FeedView): string {
 <channel>
 <title>${plainText(feed.title)}</title>
 <link>${feed.pageUrl}</link>
-<description>${asHtml(feed.description ?? feed.title)}</description>
+<description>${escapeHtml(feed.description ?? feed.title)}</description>
 <atom:link rel="self" type="application/rss+xml" href="${feed.feedUrl}"/>
 <lastBuildDate>${rssDate(feedUpdatedAt(feed))}</lastBuildDate>
 <generator>Masthead</generator>
@@ -21,7 +21,7 @@ ${feed.posts.map((post) => item(feed, post))}</channel>
 `.toString();
 }
 
-function item(feed: FeedView, post: FullPost): Xml {
+function item(feed: FeedView, post: FullPost): Markup {
   return xml`<item>
 <title>${plainText(post.title)}</title>
 <link>${post.url}</link>
@@ -30,7 +30,7 @@ function item(feed: FeedView, post: FullPost): Xml {
 <atom:updated>${post.updatedAt}</atom:updated>
 <dc:creator>${plainText(post.agent.name)}</dc:creator>
 ${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${plainText(tag)}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
-${post.excerpt !== '' && xml`<description>${asHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
+${post.excerpt !== '' && xml`<description>${escapeHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
 <source:markdown>${cdata(post.content)}</source:markdown>
 </item>
 `;

@@ -1,4 +1,4 @@
-import { xml, type Xml } from './xml.ts';
+import { xml, type Markup } from '../markup.ts';
 
 /** An address for search engines; `changedAt` in ISO 8601, null where it is not known. */
 type SitemapEntry = { readonly url: string; readonly changedAt: string | null };
@@ -16,7 +16,7 @@ export function sitemapIndex(sitemaps: readonly SitemapEntry[]): string {
   return list(xml`sitemapindex`, xml`sitemap`, sitemaps);
 }
 
-function list(root: Xml, element: Xml, entries: readonly SitemapEntry[]): string {
+function list(root: Markup, element: Markup, entries: readonly SitemapEntry[]): string {
   if (entries.length > sitemapLength) throw new RangeError(`a sitemap holds ${sitemapLength} addresses`);
   return xml`<?xml version="1.0" encoding="utf-8"?>
 <${root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">

@@ -4,7 +4,7 @@ import { AppError, invalidField } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page-headers.ts';
-import type { Html } from '../html.ts';
+import type { Markup } from '../markup.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
 import type { AgentView, Chrome } from './views.ts';
 
@@ -53,7 +53,7 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
     return { name, slug, url: config.variant.blogUrl(config.site, slug), avatarUrl: null };
   }
 
-  function answer(reply: FastifyReply, status: number, body: Html): FastifyReply {
+  function answer(reply: FastifyReply, status: number, body: Markup): FastifyReply {
     return reply
       .code(status)
       .headers(guard)

@@ -1,11 +1,11 @@
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { BlogView, Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogNameplate, pageHead } from './parts.ts';
 
 /** 404: nothing has this address. On a blog that exists, under the blog's own nameplate. */
-export function notFoundPage(chrome: Chrome, blog: BlogView | null = null): Html {
+export function notFoundPage(chrome: Chrome, blog: BlogView | null = null): Markup {
   return absent(chrome, blog, {
     status: 404,
     title: 'No such page',
@@ -18,7 +18,7 @@ export function gonePage(
   chrome: Chrome,
   what: 'post' | 'suspended' | 'blog',
   blog: BlogView | null = null,
-): Html {
+): Markup {
   return absent(chrome, blog, { status: 410, ...gone[what] });
 }
 
@@ -41,7 +41,7 @@ function absent(
   chrome: Chrome,
   blog: BlogView | null,
   { status, title, text }: { status: number; title: string; text: string },
-): Html {
+): Markup {
   return layout(chrome, {
     title: `${title} · ${blog?.name ?? chrome.siteName}`,
     description: text,
@@ -63,7 +63,7 @@ function absent(
   });
 }
 
-function ways({ baseUrl, discovery }: Chrome): Html {
+function ways({ baseUrl, discovery }: Chrome): Markup {
   const frontPage = html`<a href="${baseUrl}/">the front page</a>`;
   return discovery ? html`${frontPage} or <a href="${baseUrl}/search">search</a>` : frontPage;
 }

@@ -1,12 +1,12 @@
 import { feedsAt, markPath, tagUrl, twinOf } from '../routes/addresses.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { BlogPage, BlogView, Chrome, TagCount, TagPage } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { bioInNameplate, blogNameplate, clip, counted, pagination, postList } from './parts.ts';
 
 /** The front page of a blog: its nameplate, and its posts, newest first. */
-export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage): Html {
+export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage): Markup {
   return layout(chrome, {
     title: blog.name,
     description: describe(blog),
@@ -28,7 +28,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage
 }
 
 /** The posts of a blog that have one tag. */
-export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): Html {
+export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): Markup {
   const url = tagUrl(blog.url, tag);
   return layout(chrome, {
     title: `${tag} · ${blog.name}`,
@@ -47,7 +47,7 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): 
   });
 }
 
-function tagIndex(blog: BlogView, tags: readonly TagCount[]): Html | false {
+function tagIndex(blog: BlogView, tags: readonly TagCount[]): Markup | false {
   if (tags.length === 0) return false;
   return html`<section class="tags">
     <h2 class="section">Filed under</h2>
@@ -63,7 +63,7 @@ function tagIndex(blog: BlogView, tags: readonly TagCount[]): Html | false {
   </section>`;
 }
 
-function about(blog: BlogView): Html | false {
+function about(blog: BlogView): Markup | false {
   if (blog.bio === null || clip(blog.bio, bioInNameplate) === blog.bio) return false;
   return html`<section class="about">
     <h2 class="section">About</h2>

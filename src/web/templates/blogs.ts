@@ -1,4 +1,4 @@
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import type { BlogsPage, Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogCard, counted, pageHead, pagination } from './parts.ts';
@@ -10,7 +10,7 @@ const orders = [
 ] as const;
 
 /** All blogs, in one of three orders. */
-export function blogsPage(chrome: Chrome, { blogs, total, sort, paging }: BlogsPage): Html {
+export function blogsPage(chrome: Chrome, { blogs, total, sort, paging }: BlogsPage): Markup {
   const order = orders.map((each) => {
     const query = each.sort === 'newest' ? '' : `?sort=${each.sort}`;
     const current = each.sort === sort && html`aria-current="true"`;

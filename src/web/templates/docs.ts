@@ -1,4 +1,4 @@
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
@@ -6,8 +6,8 @@ import { pageHead } from './parts.ts';
 /** A document of the service itself. `body` begins below the heading, with `h2`; `contents` stands beside it. */
 export function docsPage(
   chrome: Chrome,
-  doc: { title: string; description: string; body: Html; contents?: Html; twin?: string },
-): Html {
+  doc: { title: string; description: string; body: Markup; contents?: Markup; twin?: string },
+): Markup {
   const article = html`<article class="text docs">${doc.body}</article>`;
   return layout(chrome, {
     title: `${doc.title} · ${chrome.siteName}`,

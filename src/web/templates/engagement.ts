@@ -1,6 +1,6 @@
 import { longDateTime } from '../dates.ts';
 import { commentCall, voteCall } from '../documents/first-calls.ts';
-import { html, trusted, type Html } from '../html.ts';
+import { html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { CommentView, Tally } from '../pages/views.ts';
 import { counted, portrait, signature, time } from './parts.ts';
@@ -11,7 +11,7 @@ export function engagement(
   postId: string,
   tally: Tally,
   comments: readonly CommentView[],
-): Html {
+): Markup {
   const call = `${baseUrl}/api/posts/${postId}`;
   const unseen = tally.comments - comments.length;
   return html`<section class="responses" aria-labelledby="comments">
@@ -40,7 +40,7 @@ export function engagement(
   </section>`;
 }
 
-function comment(view: CommentView): Html {
+function comment(view: CommentView): Markup {
   return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
     ${portrait(view.author)}
     <div>

@@ -1,13 +1,13 @@
 import { catalogue } from '../../errors.ts';
 import type { AppError } from '../../errors.ts';
 import { publicFields } from '../../http/problem.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** A request for a page that failed. The hints of the catalogue are left out: they are for programs. */
-export function failurePage(chrome: Chrome, error: AppError, requestId: string): Html {
+export function failurePage(chrome: Chrome, error: AppError, requestId: string): Markup {
   const { status, title } = catalogue[error.code];
   const { detail, hint } = publicFields(error);
   return layout(chrome, {

@@ -1,12 +1,12 @@
 import { feedsAt, twinOf } from '../routes/addresses.ts';
 import { publishCall, registerCall, verifyCall } from '../documents/first-calls.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import type { Chrome, HomePage } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { blogCard, postList } from './parts.ts';
 
 /** The front page of the service: what it is, how an agent begins, and what the agents write. */
-export function homePage(chrome: Chrome, view: HomePage): Html {
+export function homePage(chrome: Chrome, view: HomePage): Markup {
   return layout(chrome, {
     title: `${chrome.siteName}: blogs by automated agents`,
     description: `${chrome.siteName} publishes the blogs of automated agents: an agent registers by e-mail, gets a key, and publishes markdown with one HTTP call.`,
@@ -27,7 +27,7 @@ export function homePage(chrome: Chrome, view: HomePage): Html {
   });
 }
 
-function news({ newest, featured }: HomePage): Html | false {
+function news({ newest, featured }: HomePage): Markup | false {
   if (newest.length === 0 && featured.length === 0) return false;
   return html`<div class="news">
     ${
@@ -47,7 +47,7 @@ function news({ newest, featured }: HomePage): Html | false {
 }
 
 /** The three calls from nothing to a published post; they work when pasted. */
-function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): Html {
+function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): Markup {
   return html`<section class="begin">
     <h2 class="section">How an agent begins</h2>
     <ol class="steps">
@@ -74,7 +74,7 @@ function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): H
   </section> `;
 }
 
-function blogs(chrome: Chrome, view: HomePage): Html | false {
+function blogs(chrome: Chrome, view: HomePage): Markup | false {
   if (view.blogs.length === 0) return false;
   return html`<section class="directory">
     <h2 class="section">Blogs</h2>

@@ -1,5 +1,5 @@
 import type { FeedLink } from '../routes/addresses.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { siteHue } from '../hue.ts';
 import type { Chrome } from '../pages/views.ts';
 
@@ -13,10 +13,10 @@ type Page = {
   /** Root-relative address of an icon other than the service's. */
   readonly icon?: string;
   /** Above `main`: the nameplate of a blog or of the service. */
-  readonly nameplate?: Html;
-  readonly main: Html;
+  readonly nameplate?: Markup;
+  readonly main: Markup;
   /** Further elements of `<head>`. */
-  readonly head?: Html;
+  readonly head?: Markup;
   /** `article` for a post. */
   readonly type?: 'website' | 'article' | 'profile';
   readonly feeds?: readonly FeedLink[];
@@ -31,7 +31,7 @@ type Page = {
 };
 
 /** The whole document: head, strip, nameplate, main, colophon. No script, no inline style. */
-export function layout(chrome: Chrome, page: Page): Html {
+export function layout(chrome: Chrome, page: Page): Markup {
   return html`<!doctype html>
     <html lang="en" class="hue-${page.hue ?? siteHue}">
       <head>
@@ -71,7 +71,7 @@ export function layout(chrome: Chrome, page: Page): Html {
     </html> `;
 }
 
-function previews(chrome: Chrome, page: Page): Html | false {
+function previews(chrome: Chrome, page: Page): Markup | false {
   if (chrome.canonicalUrl === null) return false;
   const picture = chrome.assets.previews[page.hue ?? siteHue];
   return html`<link rel="canonical" href="${chrome.canonicalUrl}" />
@@ -90,7 +90,7 @@ function previews(chrome: Chrome, page: Page): Html | false {
     }`;
 }
 
-function alternates(page: Page): readonly (Html | false)[] {
+function alternates(page: Page): readonly (Markup | false)[] {
   const feeds = (page.feeds ?? []).map(
     (feed) =>
       html`<link
@@ -107,7 +107,7 @@ function alternates(page: Page): readonly (Html | false)[] {
 }
 
 /** The same page in the forms that programs read, listed for people too. */
-function machineForms(page: Page): Html | false {
+function machineForms(page: Page): Markup | false {
   const feeds = (page.feeds ?? []).map(
     (feed) => html`<li><a rel="alternate" type="${feed.type}" href="${feed.url}">${feed.name}</a></li> `,
   );

@@ -1,12 +1,12 @@
 import { tagUrl } from '../routes/addresses.ts';
 import { mark } from '../avatar.ts';
 import { monthAndYear, shortDate } from '../dates.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { AgentView, BlogView, Paging, PostSummary } from '../pages/views.ts';
 
 /** The picture of an agent, or the mark drawn from its slug. Decoration: the name stands beside it. */
-export function portrait(agent: AgentView): Html {
+export function portrait(agent: AgentView): Markup {
   if (agent.avatarUrl === null) return mark(agent.slug);
   return html`<img
     class="mark u-photo"
@@ -24,7 +24,7 @@ export function portrait(agent: AgentView): Html {
 export const bioInNameplate = 280;
 
 /** A blog's nameplate. On the blog itself it is the heading; above a post it links back. */
-export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Html {
+export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Markup {
   if (place === 'post') {
     return html`<header class="nameplate small">
       <p class="title" dir="auto"><a href="${blog.url}">${blog.name}</a></p>
@@ -42,7 +42,7 @@ export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Html {
 }
 
 /** The head of a page of the service: its title between the rules, and a line of facts. */
-export function pageHead(title: Html | string, facts?: Html | string): Html {
+export function pageHead(title: Markup | string, facts?: Markup | string): Markup {
   return html`<header class="page-head">
     <h1 dir="auto">${title}</h1>
     ${facts !== undefined && html`<p class="folio">${facts}</p> `}
@@ -50,11 +50,11 @@ export function pageHead(title: Html | string, facts?: Html | string): Html {
 }
 
 /** Posts in a list, newest first. `signed` names the blog of each, for lists of several blogs. */
-export function postList(posts: readonly PostSummary[], options: { signed: boolean; level: 2 | 3 }): Html {
+export function postList(posts: readonly PostSummary[], options: { signed: boolean; level: 2 | 3 }): Markup {
   return html`<div class="entries">${posts.map((post) => entry(post, options.signed, options.level))}</div>`;
 }
 
-function entry(post: PostSummary, signed: boolean, level: 2 | 3): Html {
+function entry(post: PostSummary, signed: boolean, level: 2 | 3): Markup {
   const link = html`<a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a>`;
   return html`<article class="entry h-entry${signed && html` hue-${hueOf(post.agent.slug)}`}">
     <p class="fact">${time(post.publishedAt, shortDate)} ${signed && signature(post.agent)}</p>
@@ -71,16 +71,16 @@ function entry(post: PostSummary, signed: boolean, level: 2 | 3): Html {
 }
 
 /** The name of an agent, linked to its blog. */
-export function signature(agent: AgentView): Html {
+export function signature(agent: AgentView): Markup {
   return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a>`;
 }
 
-export function tagLink(blogUrl: string, tag: string): Html {
+export function tagLink(blogUrl: string, tag: string): Markup {
   return html`<a class="tag p-category" rel="tag" href="${tagUrl(blogUrl, tag)}"><bdi>${tag}</bdi></a>`;
 }
 
 /** Links to the first and the next page; nothing if there is only one page. */
-export function pagination(paging: Paging): Html | false {
+export function pagination(paging: Paging): Markup | false {
   if (paging.newest === null && paging.older === null) return false;
   return html`<nav class="pages" aria-label="Pages">
     ${paging.newest !== null && html`<a class="first" href="${paging.newest}">Newest</a> `}${paging.older !== null && html`<a class="next" rel="next" href="${paging.older}">Older</a> `}
@@ -88,7 +88,7 @@ export function pagination(paging: Paging): Html | false {
 }
 
 /** A blog in a list of blogs. */
-export function blogCard(blog: BlogView): Html {
+export function blogCard(blog: BlogView): Markup {
   return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
     ${portrait(blog)}
     <div>
@@ -104,12 +104,12 @@ export function blogCard(blog: BlogView): Html {
 }
 
 /** A time for people and for machines. Within an `h-entry` it is when the entry was published. */
-export function time(iso: string, show: (iso: string) => string, name = 'dt-published'): Html {
+export function time(iso: string, show: (iso: string) => string, name = 'dt-published'): Markup {
   return html`<time class="${name}" datetime="${iso}">${show(iso)}</time>`;
 }
 
 /** `lang="…"` if the author named the language, else nothing: it is never guessed. */
-export function lang(post: { readonly lang: string | null }): Html | false {
+export function lang(post: { readonly lang: string | null }): Markup | false {
   return post.lang !== null && html`lang="${post.lang}"`;
 }
 

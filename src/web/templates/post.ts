@@ -1,7 +1,7 @@
 import { feedsAt, markPath, twinOf } from '../routes/addresses.ts';
 import { longDateTime, shortDate } from '../dates.ts';
 import { disclosures } from '../disclosure.ts';
-import { dataBlock, html, trusted, type Html } from '../html.ts';
+import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import { blogPosting } from '../structured-data.ts';
 import type { Chrome, Heading, Neighbour, PostPage } from '../pages/views.ts';
@@ -10,7 +10,7 @@ import { layout } from './layout.ts';
 import { blogNameplate, lang, portrait, readingTime, tagLink, time } from './parts.ts';
 
 /** The page of one published post. */
-export function postPage(chrome: Chrome, view: PostPage): Html {
+export function postPage(chrome: Chrome, view: PostPage): Markup {
   const { post, blog } = view;
   const hue = hueOf(blog.slug);
   return layout(chrome, {
@@ -47,7 +47,7 @@ export function postPage(chrome: Chrome, view: PostPage): Html {
   });
 }
 
-function byline({ post, blog }: PostPage): Html {
+function byline({ post, blog }: PostPage): Markup {
   const changed = post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
   return html`<div class="byline">
     ${portrait(blog)}
@@ -64,7 +64,7 @@ function byline({ post, blog }: PostPage): Html {
   </div>`;
 }
 
-function head(chrome: Chrome, view: PostPage, hue: number): Html {
+function head(chrome: Chrome, view: PostPage, hue: number): Markup {
   const { post } = view;
   return html`<meta name="author" content="${view.blog.name}" />
     <meta name="ai-disclosure" content="${post.disclosure}" />
@@ -79,11 +79,11 @@ function head(chrome: Chrome, view: PostPage, hue: number): Html {
 }
 
 /** A table of contents for posts long enough to need one: at least four headings and a thousand words. */
-function contents({ headings, post }: PostPage): Html | false {
+function contents({ headings, post }: PostPage): Markup | false {
   if (headings.length < 4 || post.words < 1000) return false;
   const top = Math.min(...headings.map((heading) => heading.level));
   const shown = headings.filter((heading) => heading.level <= top + 1);
-  const item = (heading: Heading): Html =>
+  const item = (heading: Heading): Markup =>
     html`<li${heading.level > top && html` class="sub"`}><a href="#${heading.id}" dir="auto">${heading.text}</a></li>\n`;
   return html`<details class="toc">
     <summary>Contents</summary>
@@ -93,14 +93,14 @@ function contents({ headings, post }: PostPage): Html | false {
   </details> `;
 }
 
-function neighbours(older: Neighbour | null, newer: Neighbour | null): Html | false {
+function neighbours(older: Neighbour | null, newer: Neighbour | null): Markup | false {
   if (older === null && newer === null) return false;
   return html`<nav class="neighbours" aria-label="Neighbouring posts">
     ${older !== null && neighbour(older, 'Before this', 'prev')}${newer !== null && neighbour(newer, 'After this', 'next')}
   </nav> `;
 }
 
-function neighbour({ title, url }: Neighbour, name: string, rel: 'prev' | 'next'): Html {
+function neighbour({ title, url }: Neighbour, name: string, rel: 'prev' | 'next'): Markup {
   return html`<a class="${rel}" rel="${rel}" href="${url}"><span>${name}</span> <bdi>${title}</bdi></a> `;
 }
 

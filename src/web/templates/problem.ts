@@ -1,12 +1,12 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import type { Chrome } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** The page that the `type` of a failure links to. */
-export function problemPage(chrome: Chrome, code: ErrorCode): Html {
+export function problemPage(chrome: Chrome, code: ErrorCode): Markup {
   const { status, title, retryable, explanation, hint } = catalogue[code];
   return layout(chrome, {
     title: `${title} (${code}) · ${chrome.siteName}`,

@@ -1,13 +1,13 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
 import { publishCall } from '../documents/first-calls.ts';
-import { html, type Html } from '../html.ts';
+import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Chrome, VerifyForm, VerifyResult } from '../pages/views.ts';
 import { layout } from './layout.ts';
 import { pageHead, portrait } from './parts.ts';
 
 /** Names what would be confirmed; only the button confirms it, so that a scanner's GET changes nothing. */
-export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyForm): Html {
+export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyForm): Markup {
   return secretPage(chrome, 'Confirm an agent', hueOf(agent.slug), [
     html`<div class="byline">
         ${portrait(agent)}
@@ -37,7 +37,7 @@ export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyFo
 }
 
 /** Shows the key, with a first call that works when pasted. */
-export function verifyResultPage(chrome: Chrome, { agent, apiKey }: VerifyResult): Html {
+export function verifyResultPage(chrome: Chrome, { agent, apiKey }: VerifyResult): Markup {
   return secretPage(chrome, 'The agent is confirmed', hueOf(agent.slug), [
     html`<p>
         This is the API key of <bdi>${agent.name}</bdi>. Whoever holds it publishes in that name. It was also
@@ -55,7 +55,7 @@ ${publishCall(chrome.baseUrl)}</code></pre>
 }
 
 /** Why a token cannot be used. `detail` is the sentence of the failure, as in the API. */
-export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string): Html {
+export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string): Markup {
   return secretPage(chrome, catalogue[code].title, undefined, [
     html`<p>${detail}</p>
       <p class="fact">
@@ -65,7 +65,7 @@ export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string)
 }
 
 /** The address of these pages holds a token: it is neither indexed nor told to any other site. */
-function secretPage(chrome: Chrome, title: string, hue: number | undefined, main: Html[]): Html {
+function secretPage(chrome: Chrome, title: string, hue: number | undefined, main: Markup[]): Markup {
   return layout(
     { ...chrome, canonicalUrl: null },
     {
