@@ -3,12 +3,8 @@ import { test } from 'node:test';
 import { extractFromJson, extractFromXml } from '@extractus/feed-extractor';
 import { parseAtomFeed, parseJsonFeed, parseOpml, parseRssFeed } from 'feedsmith';
 import { renderPost } from '../src/markdown/render.ts';
-import { atomFeed } from '../src/web/feeds/atom.ts';
-import { feedHtml, tagFeedId } from '../src/web/feeds/feed.ts';
-import { jsonFeed } from '../src/web/feeds/json-feed.ts';
-import { opml } from '../src/web/feeds/opml.ts';
-import { rssFeed } from '../src/web/feeds/rss.ts';
-import { sitemap, sitemapIndex, sitemapLength } from '../src/web/feeds/sitemap.ts';
+import { atomFeed, feedHtml, jsonFeed, rssFeed, tagFeedId } from '../src/web/feeds/feed.ts';
+import { opml, sitemap, sitemapIndex, sitemapLength } from '../src/web/feeds/site-files.ts';
 import { cdata, xml } from '../src/web/markup.ts';
 import { feed, hostile, kiln, longPost, mallory, post, posts, tidewatch } from './web-fixtures.ts';
 
@@ -215,7 +211,7 @@ test('a sitemap lists addresses and when they changed, and refuses more than it 
 </urlset>
 `,
   );
-  assert.match(sitemapIndex([page]), /<sitemapindex [^>]*>\n<sitemap><loc>/);
+  assert.match(sitemapIndex([page.url]), /<sitemapindex [^>]*>\n<sitemap><loc>/);
   assert.throws(() => sitemap(Array.from({ length: sitemapLength + 1 }, () => page)), RangeError);
 });
 

@@ -4,7 +4,7 @@ import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { matchesEtag } from '../src/rules/etag.ts';
 import { chooseEncoding, prefersMarkdown } from '../src/web/cache/negotiation.ts';
-import { blogPath, parseBlogPath } from '../src/web/routes/blog-path.ts';
+import { blogPath, parseBlogPath } from '../src/web/addresses.ts';
 import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
 import { open } from './support/pages.ts';
 

@@ -1,25 +1,19 @@
 import { renderComment, renderPost } from '../src/markdown/render.ts';
 import { mergePostFields, readPostFields } from '../src/rules/post-fields.ts';
+import type { Blog } from '../src/services/lists/discovery.ts';
+import type { PageComment, PagePostWithText } from '../src/services/lists/pages.ts';
+import type { FeedView } from '../src/web/feeds/feed.ts';
 import { trusted, type Markup } from '../src/web/markup.ts';
 import { gonePage, notFoundPage } from '../src/web/templates/absent.ts';
 import { blogPage, tagPage } from '../src/web/templates/blog.ts';
 import { blogsPage } from '../src/web/templates/blogs.ts';
 import { docsPage } from '../src/web/templates/docs.ts';
 import { homePage } from '../src/web/templates/home.ts';
-import { postPage } from '../src/web/templates/post.ts';
+import type { Assets, Chrome } from '../src/web/templates/layout.ts';
+import { postPage, type PostView } from '../src/web/templates/post.ts';
 import { problemPage } from '../src/web/templates/problem.ts';
 import { searchPage } from '../src/web/templates/search.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../src/web/templates/verify.ts';
-import type {
-  AgentView,
-  Assets,
-  BlogView,
-  Chrome,
-  CommentView,
-  FeedView,
-  FullPost,
-  PostPage,
-} from '../src/web/pages/views.ts';
 
 /** What templates and feeds are shown with: plausible texts, and hostile ones. */
 const assets: Assets = {
@@ -44,7 +38,7 @@ export function at(canonicalUrl: string): Chrome {
 /** Breaks out of text, attributes, comments, CDATA, JSON-LD, markdown and XML, if anything lets it. */
 export const hostile = `"><script>alert(1)</script>'</title></script>]]>-->](javascript:alert(1)) **&amp;** \u202a${'x'.repeat(3)}`;
 
-function blog(slug: string, name: string, bio: string | null, postCount: number): BlogView {
+function blog(slug: string, name: string, bio: string | null, postCount: number): Blog {
   return {
     id: uuid(slug.length + postCount),
     name,
@@ -90,9 +84,9 @@ export const essayist = blog(
   3,
 );
 
-type PostFields = Partial<FullPost> & { title: string; slug: string };
+type PostFields = Partial<PagePostWithText> & { title: string; slug: string };
 
-export function post(agent: AgentView, fields: PostFields): FullPost {
+export function post(agent: Blog, fields: PostFields): PagePostWithText {
   return {
     ...readPostFields(mergePostFields({}, null)),
     id: uuid(fields.slug.length * 7919),
@@ -112,7 +106,7 @@ export function post(agent: AgentView, fields: PostFields): FullPost {
   };
 }
 
-export const posts: readonly FullPost[] = [
+export const posts: readonly PagePostWithText[] = [
   post(tidewatch, {
     title: 'The night the sea stood still',
     slug: 'the-night-the-sea-stood-still',
@@ -232,14 +226,14 @@ From tonight a gauge that stands still while its neighbours move is ~~an error~~
 [^1]: Forty of forty-one; Delfzijl was under repair.
 `;
 
-export const longPost: FullPost = {
+export const longPost: PagePostWithText = {
   ...post(tidewatch, { title: 'The night the sea stood still', slug: 'the-night-the-sea-stood-still' }),
   ...posts[0],
   content: article,
   html: renderPost(article).html,
 };
 
-const comments: readonly CommentView[] = [
+const comments: readonly PageComment[] = [
   {
     id: uuid(71),
     html: renderComment(
@@ -256,7 +250,7 @@ const comments: readonly CommentView[] = [
   },
 ];
 
-export const longPage: PostPage = {
+export const longPage: PostView = {
   post: longPost,
   blog: tidewatch,
   headings: renderPost(article).headings,
@@ -265,7 +259,7 @@ export const longPage: PostPage = {
   comments,
 };
 
-export const arabicPage: PostPage = {
+export const arabicPage: PostView = {
   post: post(warraq, {
     ...posts[3],
     title: 'هامش في مخطوطة من القيروان',
@@ -281,7 +275,7 @@ export const arabicPage: PostPage = {
   comments: [],
 };
 
-export const japanesePage: PostPage = {
+export const japanesePage: PostView = {
   post: post(shiori, {
     ...posts[2],
     title: '今朝の一冊——『灯台守の記録』について',
@@ -297,7 +291,7 @@ export const japanesePage: PostPage = {
   comments: [],
 };
 
-export const hostilePage: PostPage = {
+export const hostilePage: PostView = {
   post: {
     ...post(mallory, {
       title: hostile,
@@ -316,7 +310,7 @@ export const hostilePage: PostPage = {
 };
 
 /** A feed of one blog, or of all. */
-export function feed(agent: AgentView | null, entries: readonly FullPost[]): FeedView {
+export function feed(agent: Blog | null, entries: readonly PagePostWithText[]): FeedView {
   const pageUrl = agent?.url ?? chrome.baseUrl;
   return {
     id: `urn:uuid:${uuid(1)}`,

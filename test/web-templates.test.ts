@@ -237,7 +237,7 @@ test('text of others is only text in our markdown', () => {
 
 test('twins of lists and llms.txt lead to the markdown of every post', () => {
   const paging = { newest: null, older: `${tidewatch.url}/index.md?cursor=x` };
-  const blog = blogTwin({ blog: mallory, posts, paging, tags: [] });
+  const blog = blogTwin({ blog: mallory, posts, paging });
   const tag = tagTwin({ blog: tidewatch, tag: 'seiches', posts, paging });
   const home = homeTwin(chrome, {
     slugSource: 'name',

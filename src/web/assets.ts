@@ -4,7 +4,7 @@ import { packageRoot } from '../platform/package-root.ts';
 import { avatarSvg } from './avatar.ts';
 import { hues } from './hue.ts';
 import type { Page, PageType } from './cache/page.ts';
-import type { Assets } from './pages/views.ts';
+import type { Assets } from './templates/layout.ts';
 
 /** The folder is beside `src/`, and beside `dist/` in the published package. */
 const folder = new URL('assets/', packageRoot);
@@ -26,7 +26,7 @@ export function loadAssets(): AssetFiles {
     const body = readFileSync(new URL(`${name}.${extension}`, folder));
     const hash = createHash('sha256').update(body).digest('hex').slice(0, 8);
     const address = `/-/${name}.${hash}.${extension}`;
-    const page: Page = { type, body, tags: [], immutable: true };
+    const page: Page = { type, body, immutable: true };
     files.set(address, page);
     return { address, page };
   }
@@ -44,5 +44,5 @@ export function loadAssets(): AssetFiles {
 /** The mark of an agent, which is drawn from its slug alone. */
 function markAt(path: string): Page | null {
   const slug = /^\/-\/marks\/([a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9]))\.svg$/.exec(path)?.[1];
-  return slug === undefined ? null : { type: 'svg', body: avatarSvg(slug), tags: [] };
+  return slug === undefined ? null : { type: 'svg', body: avatarSvg(slug) };
 }

@@ -14,8 +14,13 @@ const commentsShown = 200;
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<ReturnType<typeof pagePost>>;
 
-/** The same with its text, as markdown and as our renderer's HTML. */
+/** An agent as pages name it. */
+export type PageAuthor = PagePost['agent'];
+
+/** The same post with its text, as markdown and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
+
+export type PageComment = Awaited<ReturnType<typeof commentsOnPage>>[number];
 
 /** The blog at a slug, why it is gone, or null if there never was one. */
 export async function findBlog(
@@ -75,7 +80,7 @@ export type AtAddress =
   | 'deleted'
   | null;
 
-type PageHeading = Readonly<{ id: string; level: number; text: string }>;
+export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 
 /** The published post that has, or had, this slug in a blog. */
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string): Promise<AtAddress> {

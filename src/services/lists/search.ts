@@ -21,7 +21,7 @@ const snippetsAtOnce = 10;
 export type SearchCall = { readonly q: string; readonly limit: number; readonly cursor: string | null };
 
 /** A matching post, with the passage that shows why. */
-type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
+export type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
 
 export type SearchPage<Post> = Page<Found<Post>> & {
   /** How many match; null if there are more than are ranked. */

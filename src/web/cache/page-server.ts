@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
+import { AppError } from '../../errors.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { newRequestId } from '../../http/request-id.ts';
 import { chooseEncoding, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
 import { htmlGuard } from './page-headers.ts';
-import type { Outcome } from './page.ts';
+import type { Outcome, Page } from './page.ts';
 import { sendAbsent, sendMoved } from './send-other.ts';
 import {
   representationOf,
@@ -21,7 +22,8 @@ import {
 export type Address = {
   /** From {@link keyOf}; null for pages that must be made for each request. */
   readonly key: string | null;
-  readonly read: () => Promise<Outcome>;
+  /** Null for nothing: 404. */
+  readonly read: () => Promise<Outcome | null> | Outcome | null;
   /** The same in markdown, for clients that prefer it; `url` is the twin's own address. */
   readonly twin?: Omit<Address, 'twin'> & { readonly url: string };
 };
@@ -39,7 +41,7 @@ export function keyOf(host: string, path: string): string {
   return `${host} ${path}`;
 }
 
-type Found = StoredPage | Exclude<Outcome, { kind: 'page' }>;
+type Found = StoredPage | Exclude<Outcome, Page>;
 
 /** Makes pages, keeps them in the cache, and sends them. */
 export function createPageServer(ctx: Context, cache: PageCache): PageServer {
@@ -102,13 +104,14 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
 
   async function make(key: string | null, read: Address['read'], since: number): Promise<Found> {
     const outcome = await read();
-    if (outcome.kind !== 'page') return outcome;
-    const stored = storePage(outcome.page, config, ctx.now());
+    if (outcome === null) throw new AppError('not_found', 'There is nothing at this address.');
+    if ('kind' in outcome) return outcome;
+    const stored = storePage(outcome, config, ctx.now());
     if (key !== null) cache.put(key, stored, since);
     return stored;
   }
 
-  function sendOther(reply: FastifyReply, found: Exclude<Outcome, { kind: 'page' }>): FastifyReply {
+  function sendOther(reply: FastifyReply, found: Exclude<Outcome, Page>): FastifyReply {
     reply.headers(guard);
     return found.kind === 'absent'
       ? sendAbsent(reply, config.site.baseUrl, found)

@@ -7,9 +7,9 @@ export type PageTag = ChangeTag | 'post:*' | 'agent:*';
 /** What readers and programs are sent, before compression. */
 export type Page = {
   readonly type: PageType;
-  readonly body: string | Buffer;
-  /** It is made again when one of these changes. */
-  readonly tags: readonly PageTag[];
+  readonly body: string | Markup | Buffer;
+  /** It is made again when one of these changes; never, if there are none. */
+  readonly tags?: readonly PageTag[];
   /** Absolute address of the markdown twin. A client that prefers markdown is sent that. */
   readonly twin?: string;
   /** Further members of the `Link` header. */
@@ -22,7 +22,7 @@ export type Page = {
 
 /** What there is at an address. */
 export type Outcome =
-  | { readonly kind: 'page'; readonly page: Page }
+  | Page
   /** Absolute address that it has moved to. */
   | { readonly kind: 'moved'; readonly url: string }
   /** Nothing there, or no longer, and the page that says so. */

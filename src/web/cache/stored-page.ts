@@ -5,7 +5,7 @@ import * as zlib from 'node:zlib';
 import type { Config } from '../../config/config.ts';
 import type { Context } from '../../context.ts';
 import { matchesEtag } from '../../rules/etag.ts';
-import { feedTypes } from '../routes/blog-path.ts';
+import { feedTypes } from '../addresses.ts';
 import type { Encoding } from './negotiation.ts';
 import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
 import { pageTypes, type Page, type PageTag } from './page.ts';
@@ -53,10 +53,10 @@ const settlingTime = 2_000;
 
 /** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
 export function storePage(page: Page, config: Config, now: number): StoredPage {
-  const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
+  const body = Buffer.isBuffer(page.body) ? page.body : Buffer.from(page.body.toString());
   const isFeed = feedTypes.some((type) => type === page.type);
   const stored: StoredPage = {
-    tags: page.tags,
+    tags: page.tags ?? [],
     twin: page.twin ?? null,
     representations: { br: null, zstd: null, gzip: null, identity: null },
     compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,

@@ -8,7 +8,7 @@ import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 import { html, type Markup } from '../markup.ts';
 import { docsPage } from '../templates/docs.ts';
-import type { Chrome } from '../pages/views.ts';
+import type { Chrome } from '../templates/layout.ts';
 
 /** `/docs`: the reference, made from the description that programs read. */
 export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {

@@ -1,10 +1,12 @@
 import { disclosures } from '../disclosure.ts';
-import { feedsAt, twinOf } from '../routes/addresses.ts';
+import { feedsAt, twinOf } from '../addresses.ts';
 import { markdownLink, markdownText } from './markdown-text.ts';
-import type { BlogView, Chrome, PostSummary } from '../pages/views.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PagePost } from '../../services/lists/pages.ts';
+import type { Chrome } from '../templates/layout.ts';
 
 /** `/llms.txt` of the service (https://llmstxt.org): where a language model finds what. */
-export function siteLlms({ siteName, baseUrl, discovery }: Chrome, blogs: readonly BlogView[]): string {
+export function siteLlms({ siteName, baseUrl, discovery }: Chrome, blogs: readonly Blog[]): string {
   const lines = [
     `# ${siteName}`,
     '',
@@ -39,8 +41,8 @@ export function siteLlms({ siteName, baseUrl, discovery }: Chrome, blogs: readon
 /** `/llms.txt` of a blog: its newest posts, each by its twin. */
 export function blogLlms(
   { baseUrl, discovery, siteName }: Chrome,
-  blog: BlogView,
-  posts: readonly PostSummary[],
+  blog: Blog,
+  posts: readonly PagePost[],
 ): string {
   const answers = discovery ? ', and to comment and vote: the front matter of a post has its id' : '';
   const lines = [
@@ -68,6 +70,6 @@ export function blogLlms(
   return `${lines.join('\n')}\n`;
 }
 
-function about(blog: BlogView): string {
+function about(blog: Blog): string {
   return blog.bio === null ? '' : `: ${markdownText(blog.bio)}`;
 }

@@ -1,15 +1,19 @@
 import { postDocument } from '../../rules/front-matter.ts';
-import { twinOf } from '../routes/addresses.ts';
+import { twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 import { markdownLink, markdownText } from './markdown-text.ts';
-import type { BlogPage, Chrome, FullPost, HomePage, Paging, PostSummary, TagPage } from '../pages/views.ts';
+import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
+import type { BlogView, TagView } from '../templates/blog.ts';
+import type { HomeView } from '../templates/home.ts';
+import type { Chrome } from '../templates/layout.ts';
+import type { Paging } from '../templates/parts.ts';
 
 /**
  * The markdown twin of a post: what its agent sent, below front matter under the names that publishing takes,
  * so that a twin can be published again.
  */
-export function postTwin(post: FullPost, baseUrl: string): string {
+export function postTwin(post: PagePostWithText, baseUrl: string): string {
   const { id, url, publishedAt, updatedAt, agent, tally, content } = post;
   return postDocument({ ...post, excerpt: null }, content, {
     id,
@@ -24,7 +28,7 @@ export function postTwin(post: FullPost, baseUrl: string): string {
 }
 
 /** The markdown twin of a blog: what it is, and links to the twins of its posts. */
-export function blogTwin({ blog, posts, paging }: BlogPage): string {
+export function blogTwin({ blog, posts, paging }: Omit<BlogView, 'tags'>): string {
   return document([
     `# ${markdownText(blog.name)}`,
     blog.bio !== null && markdownText(blog.bio),
@@ -36,7 +40,7 @@ export function blogTwin({ blog, posts, paging }: BlogPage): string {
 }
 
 /** The markdown twin of the page of a tag. */
-export function tagTwin({ blog, tag, posts, paging }: TagPage): string {
+export function tagTwin({ blog, tag, posts, paging }: TagView): string {
   return document([
     `# ${markdownText(tag)}`,
     `Posts filed under this tag by ${markdownLink(blog.name, twinOf(blog.url, 'index'))}.`,
@@ -46,7 +50,7 @@ export function tagTwin({ blog, tag, posts, paging }: TagPage): string {
 }
 
 /** The markdown twin of the front page. */
-export function homeTwin({ siteName, baseUrl }: Chrome, view: HomePage): string {
+export function homeTwin({ siteName, baseUrl }: Chrome, view: HomeView): string {
   return document([
     `# ${siteName}`,
     'Blogs by automated agents. An agent registers with an e-mail address, is given a key, and publishes markdown with one HTTP call.',
@@ -68,7 +72,7 @@ export function homeTwin({ siteName, baseUrl }: Chrome, view: HomePage): string 
 }
 
 /** One line for each post: date, title with a link to the twin, excerpt. */
-function postLines(posts: readonly PostSummary[]): string {
+function postLines(posts: readonly PagePost[]): string {
   return posts
     .map((post) => {
       const excerpt = post.excerpt === '' ? '' : `: ${markdownText(post.excerpt)}`;

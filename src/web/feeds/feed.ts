@@ -1,7 +1,28 @@
 import { createHash } from 'node:crypto';
+import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
+import { feeds, type FeedType } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
-import { escapeHtml } from '../markup.ts';
-import type { FeedView, FullPost } from '../pages/views.ts';
+import { cdata, escapeHtml, plainText, xml, type Markup } from '../markup.ts';
+
+/** A feed of one blog, one tag of it, or all blogs. */
+export type FeedView = {
+  /** Permanent and the same in every variant: `urn:uuid:…`. */
+  readonly id: string;
+  readonly title: string;
+  readonly description: string | null;
+  /** Absolute address of the page that the feed belongs to. */
+  readonly pageUrl: string;
+  /** Absolute address of the feed itself. */
+  readonly feedUrl: string;
+  /** Null for a feed of all blogs. */
+  readonly agent: PageAuthor | null;
+  /** When the feed began: its `updated` while it is empty. */
+  readonly createdAt: string;
+  /** Newest first. */
+  readonly posts: readonly PagePostWithText[];
+  /** Address of the page that explains `disclosure`. */
+  readonly disclosureUrl: string;
+};
 
 /**
  * Permanent id of the feed of one tag: a name-based UUID (RFC 9562, version 5) in the name space of the blog's
@@ -18,8 +39,130 @@ export function tagFeedId(agentId: string, tag: string): string {
   return `urn:uuid:${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
+/** A feed in one of its formats. `baseUrl` is the service's. */
+export function writeFeed(
+  type: FeedType,
+  feed: Omit<FeedView, 'feedUrl' | 'disclosureUrl'>,
+  baseUrl: string,
+): string {
+  const write = { atom: atomFeed, rss: rssFeed, jsonFeed }[type];
+  const feedUrl = `${feed.pageUrl}/${feeds[type].file}`;
+  return write({ ...feed, feedUrl, disclosureUrl: `${baseUrl}/docs#disclosure` });
+}
+
+/** The feed as Atom (RFC 4287), with the full text of every post. */
+export function atomFeed(feed: FeedView): string {
+  return xml`<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom">
+<id>${feed.id}</id>
+<title>${plainText(feed.title)}</title>
+${feed.description !== null && xml`<subtitle>${plainText(feed.description)}</subtitle>\n`}<updated>${feedUpdatedAt(feed)}</updated>
+<link rel="self" type="application/atom+xml" href="${feed.feedUrl}"/>
+<link rel="alternate" type="text/html" href="${feed.pageUrl}"/>
+${feed.agent !== null && atomAuthor(feed.agent)}${
+    feed.agent?.avatarUrl ? xml`<logo>${feed.agent.avatarUrl}</logo>\n` : null
+  }<generator>Masthead</generator>
+${feed.posts.map((post) => atomEntry(feed, post))}</feed>
+`.toString();
+}
+
+/** The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. */
+function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
+  return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
+<id>urn:uuid:${post.id}</id>
+<title>${plainText(post.title)}</title>
+<published>${post.publishedAt}</published>
+<updated>${post.updatedAt}</updated>
+<link rel="alternate" type="text/html" href="${post.url}"/>
+<link rel="related" type="text/markdown" href="${post.url}.md"/>
+${atomAuthor(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
+${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
+</entry>
+`;
+}
+
+function atomAuthor(agent: PageAuthor): Markup {
+  return xml`<author><name>${agent.name}</name><uri>${agent.url}</uri></author>\n`;
+}
+
+/**
+ * The feed as RSS 2.0, with the full text as HTML (`content:encoded`) and as it was written
+ * (`source:markdown`, http://source.scripting.com/). Readers parse descriptions as HTML, so those are escaped twice, and all else as plain text.
+ */
+export function rssFeed(feed: FeedView): string {
+  return xml`<?xml version="1.0" encoding="utf-8"?>
+<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:source="http://source.scripting.com/">
+<channel>
+<title>${plainText(feed.title)}</title>
+<link>${feed.pageUrl}</link>
+<description>${escapeHtml(feed.description ?? feed.title)}</description>
+<atom:link rel="self" type="application/rss+xml" href="${feed.feedUrl}"/>
+<lastBuildDate>${rssDate(feedUpdatedAt(feed))}</lastBuildDate>
+<generator>Masthead</generator>
+${feed.posts.map((post) => rssItem(feed, post))}</channel>
+</rss>
+`.toString();
+}
+
+function rssItem(feed: FeedView, post: PagePostWithText): Markup {
+  return xml`<item>
+<title>${plainText(post.title)}</title>
+<link>${post.url}</link>
+<guid isPermaLink="false">urn:uuid:${post.id}</guid>
+<pubDate>${rssDate(post.publishedAt)}</pubDate>
+<atom:updated>${post.updatedAt}</atom:updated>
+<dc:creator>${plainText(post.agent.name)}</dc:creator>
+${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${plainText(tag)}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
+${post.excerpt !== '' && xml`<description>${escapeHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
+<source:markdown>${cdata(post.content)}</source:markdown>
+</item>
+`;
+}
+
+/** RFC 822 with four digits of the year, as RSS wants it. */
+function rssDate(iso: string): string {
+  return new Date(iso).toUTCString();
+}
+
+/** The feed as JSON Feed 1.1 (https://www.jsonfeed.org/version/1.1/). `_disclosure` is our extension. */
+export function jsonFeed(feed: FeedView): string {
+  return JSON.stringify({
+    version: 'https://jsonfeed.org/version/1.1',
+    title: feed.title,
+    home_page_url: feed.pageUrl,
+    feed_url: feed.feedUrl,
+    ...(feed.description === null ? {} : { description: feed.description }),
+    ...(feed.agent === null ? {} : { authors: [jsonAuthor(feed.agent)] }),
+    items: feed.posts.map((post) => jsonItem(feed, post)),
+  });
+}
+
+function jsonItem(feed: FeedView, post: PagePostWithText): Record<string, unknown> {
+  return {
+    id: `urn:uuid:${post.id}`,
+    url: post.url,
+    title: post.title,
+    content_html: feedHtml(post),
+    summary: post.excerpt,
+    date_published: post.publishedAt,
+    date_modified: post.updatedAt,
+    authors: [jsonAuthor(post.agent)],
+    ...(post.tags.length === 0 ? {} : { tags: post.tags }),
+    ...(post.lang === null ? {} : { language: post.lang }),
+    _disclosure: { about: feed.disclosureUrl, value: post.disclosure, ...disclosures[post.disclosure] },
+  };
+}
+
+function jsonAuthor(agent: PageAuthor): Record<string, unknown> {
+  return {
+    name: agent.name,
+    url: agent.url,
+    ...(agent.avatarUrl === null ? {} : { avatar: agent.avatarUrl }),
+  };
+}
+
 /** When something in the feed last changed. */
-export function feedUpdatedAt(feed: FeedView): string {
+function feedUpdatedAt(feed: FeedView): string {
   return feed.posts.reduce(
     (latest, post) => (post.updatedAt > latest ? post.updatedAt : latest),
     feed.createdAt,
@@ -30,7 +173,7 @@ export function feedUpdatedAt(feed: FeedView): string {
  * The text of a post for a feed: preceded by the disclosure, as on its page, and with absolute links, since feed
  * readers resolve relative ones differently.
  */
-export function feedHtml(post: FullPost): string {
+export function feedHtml(post: PagePostWithText): string {
   const sentence = escapeHtml(disclosures[post.disclosure].sentence);
   return `<p><small>${sentence}</small></p>\n${absoluteLinks(post.html.replace(anchor, ''), post.url)}`;
 }

@@ -1,17 +1,14 @@
 import type { FastifyInstance } from 'fastify';
-import type { Context } from '../../context.ts';
 import { AppError } from '../../errors.ts';
-import { findBlog } from '../../services/lists/pages.ts';
 import { blogRoute, type BlogTarget } from '../../http/target.ts';
-import { blogPath, parseBlogPath, type BlogPath } from './blog-path.ts';
-import { createBlogPages, type BlogQuery } from '../pages/blog-pages.ts';
-import type { AssetFiles } from '../assets.ts';
+import { findBlog } from '../../services/lists/pages.ts';
+import { blogPath, parseBlogPath, readCursorText, readPart, type BlogPath } from '../addresses.ts';
 import type { Outcome } from '../cache/page.ts';
-import { keyOf, type Address, type PageServer } from '../cache/page-server.ts';
-import { readCursorText, readPart } from './query.ts';
-import { robotsText } from '../pages/site-pages.ts';
+import { keyOf, type Address } from '../cache/page-server.ts';
+import { robotsText } from '../feeds/site-files.ts';
 import { gonePage, notFoundPage } from '../templates/absent.ts';
-import type { Chrome } from '../pages/views.ts';
+import { readBlogPage, type BlogQuery } from './blog-pages.ts';
+import type { Web } from './routes.ts';
 
 /** Addresses of the service that agents ask a blog's host for. */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -22,109 +19,85 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** All addresses of all blogs, on the one route that they are rewritten to. */
-export function blogRoutes(
-  app: FastifyInstance,
-  ctx: Context,
-  pages: PageServer,
-  chromeAt: (url: string | null) => Chrome,
-  assets: AssetFiles,
-): void {
-  const { site, variant } = ctx.config;
-  const readPage = createBlogPages(ctx, chromeAt);
-  const schemeLength = new URL(site.baseUrl).protocol.length + '//'.length;
-
+export function blogRoutes(app: FastifyInstance, web: Web): void {
   app.get(blogRoute, async (request, reply) => {
     const target = request.raw.blog;
     if (!target) throw new AppError('not_found', 'There is nothing at this address.');
-    const [path = '', ...more] = target.rest.split('?');
-    const to = address(target, path, more.join('?'));
+    const [path = '', ...query] = target.rest.split('?');
+    const address = addressAt(web, target, path, query.join('?'));
     const ofService = target.place === 'host' ? elsewhere[path] : undefined;
-    return pages.send(
-      request,
-      reply,
-      ofService === undefined ? to : { ...to, read: () => orService(to.read, ofService) },
-    );
+    if (ofService === undefined) return web.pages.send(request, reply, address);
+    const read = async (): Promise<Outcome | null> => {
+      const found = await address.read();
+      const isNone = found !== null && 'kind' in found && found.kind === 'absent' && found.status === 404;
+      return isNone ? { kind: 'moved', url: web.chrome.baseUrl + ofService } : found;
+    };
+    return web.pages.send(request, reply, { ...address, read });
   });
+}
 
-  /** What the service has at an address where the blog has nothing. */
-  async function orService(readOwn: Address['read'], ofService: string): Promise<Outcome> {
-    const found = await readOwn();
-    const isNone = found.kind === 'absent' && found.status === 404;
-    return isNone ? { kind: 'moved', url: site.baseUrl + ofService } : found;
-  }
+function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string): Address {
+  const { slug } = target;
+  const parsed = parseBlogPath(path);
+  if (parsed === null) return { key: null, read: () => notFound(web, slug) };
+  if (!isCanonical(web, target, path, parsed))
+    return { key: null, read: () => redirect(web, slug, blogPath(parsed), rawQuery) };
+  const query = readQuery(parsed, rawQuery);
+  const address = canonicalAddress(web, slug, parsed, query);
+  if (!('form' in parsed) || parsed.form !== 'page') return address;
+  const twin = { ...parsed, form: 'twin' } as const;
+  const url = blogUrl(web, slug) + blogPath(twin) + queryOf(query);
+  return { ...address, twin: { ...canonicalAddress(web, slug, twin, query), url } };
+}
 
-  function address(target: BlogTarget, path: string, rawQuery: string): Address {
-    const parsed = parseBlogPath(path);
-    if (parsed === null) return { key: null, read: () => absent(target.slug) };
-    if (!isCanonical(target, path, parsed)) {
-      return { key: null, read: () => redirect(target.slug, parsed, rawQuery) };
-    }
-    const query = readQuery(parsed, rawQuery);
-    const to = addressOf(target.slug, parsed, query);
-    if (!('form' in parsed) || parsed.form !== 'page') return to;
-    const twin = { ...parsed, form: 'twin' } as const;
-    const url = blogUrl(target.slug) + blogPath(twin) + queryOf(query);
-    return { ...to, twin: { ...addressOf(target.slug, twin, query), url } };
-  }
+function isCanonical({ ctx }: Web, { place }: BlogTarget, path: string, parsed: BlogPath): boolean {
+  const { blogHosts } = ctx.config.variant;
+  if (place !== (blogHosts ? 'host' : 'path')) return false;
+  const canonical = blogPath(parsed);
+  // Percent escapes are compared by what they mean: some proxies decode them on the way.
+  return decodeURIComponent(path) === (decodeURIComponent(canonical) || (blogHosts ? '/' : ''));
+}
 
-  function addressOf(slug: string, path: BlogPath, query: BlogQuery): Omit<Address, 'twin'> {
-    const key = isFavicon(path)
-      ? keyOf('', '/favicon.ico')
-      : keyAt(blogUrl(slug), blogPath(path) + queryOf(query));
-    return { key, read: () => read(slug, path, query) };
-  }
+function canonicalAddress(web: Web, slug: string, path: BlogPath, query: BlogQuery): Omit<Address, 'twin'> {
+  const { blogHosts } = web.ctx.config.variant;
+  if (blogHosts && path.kind === 'file' && path.name === 'favicon.ico')
+    // The same on every host, so it is cached once however many hosts are tried.
+    return { key: keyOf('', '/favicon.ico'), read: () => web.assets.favicon };
+  const url = blogUrl(web, slug);
+  const rest = blogPath(path) + queryOf(query);
+  const key = blogHosts
+    ? keyOf(url.slice(url.indexOf('//') + 2), rest.startsWith('/') ? rest : `/${rest}`)
+    : keyOf('', url.slice(web.chrome.baseUrl.length) + rest);
+  return { key, read: () => read(web, slug, path, query) };
+}
 
-  /** The same on every host, so it is cached once however many hosts are tried. */
-  function isFavicon(path: BlogPath): boolean {
-    return variant.blogHosts && path.kind === 'file' && path.name === 'favicon.ico';
-  }
+async function read(web: Web, slug: string, path: BlogPath, query: BlogQuery): Promise<Outcome> {
+  const blog = await findBlog(web.ctx, slug);
+  if (blog === null || typeof blog === 'string') return absence(web, blog);
+  if (path.kind === 'file' && path.name === 'robots.txt' && web.ctx.config.variant.blogHosts)
+    return { type: 'text', body: robotsText([`${blog.url}/sitemap.xml`]), tags: [`agent:${blog.id}`] };
+  return readBlogPage(web, blog, path, query);
+}
 
-  async function read(slug: string, path: BlogPath, query: BlogQuery): Promise<Outcome> {
-    if (isFavicon(path)) return { kind: 'page', page: assets.favicon };
-    const blog = await findBlog(ctx, slug);
-    if (blog === null || typeof blog === 'string') return absence(blog);
-    if (path.kind === 'file' && path.name === 'robots.txt' && variant.blogHosts) {
-      const body = robotsText([`${blog.url}/sitemap.xml`]);
-      return { kind: 'page', page: { type: 'text', body, tags: [`agent:${blog.id}`] } };
-    }
-    return readPage(blog, path, query);
-  }
+async function notFound(web: Web, slug: string): Promise<Outcome> {
+  const blog = await findBlog(web.ctx, slug);
+  if (blog === null || typeof blog === 'string') return absence(web, blog);
+  return { kind: 'absent', status: 404, body: notFoundPage(web.chrome, blog) };
+}
 
-  async function absent(slug: string): Promise<Outcome> {
-    const blog = await findBlog(ctx, slug);
-    if (blog === null || typeof blog === 'string') return absence(blog);
-    return { kind: 'absent', status: 404, body: notFoundPage(chromeAt(null), blog) };
-  }
+function absence({ chrome }: Web, why: 'suspended' | 'deleted' | null): Outcome {
+  if (why === null) return { kind: 'absent', status: 404, body: notFoundPage(chrome) };
+  return { kind: 'absent', status: 410, body: gonePage(chrome, why === 'deleted' ? 'blog' : why) };
+}
 
-  function absence(why: 'suspended' | 'deleted' | null): Outcome {
-    if (why === null) return { kind: 'absent', status: 404, body: notFoundPage(chromeAt(null)) };
-    const body = gonePage(chromeAt(null), why === 'deleted' ? 'blog' : why);
-    return { kind: 'absent', status: 410, body };
-  }
+/** Another form of an address redirects to the canonical one, unless there is no blog. */
+async function redirect(web: Web, slug: string, path: string, rawQuery: string): Promise<Outcome> {
+  if ((await findBlog(web.ctx, slug)) === null) return absence(web, null);
+  return { kind: 'moved', url: blogUrl(web, slug) + path + (rawQuery === '' ? '' : `?${rawQuery}`) };
+}
 
-  /** Another form of an address redirects to the canonical one, unless there is no blog. */
-  async function redirect(slug: string, path: BlogPath, rawQuery: string): Promise<Outcome> {
-    const blog = await findBlog(ctx, slug);
-    if (blog === null) return absence(blog);
-    const query = rawQuery === '' ? '' : `?${rawQuery}`;
-    return { kind: 'moved', url: blogUrl(slug) + blogPath(path) + query };
-  }
-
-  function isCanonical({ place }: BlogTarget, path: string, parsed: BlogPath): boolean {
-    if (place !== (variant.blogHosts ? 'host' : 'path')) return false;
-    const canonical = blogPath(parsed);
-    // Percent escapes are compared by what they mean: some proxies decode them on the way.
-    return decodeURIComponent(path) === (decodeURIComponent(canonical) || (variant.blogHosts ? '/' : ''));
-  }
-
-  function blogUrl(slug: string): string {
-    return variant.blogUrl(site, slug);
-  }
-
-  function keyAt(url: string, path: string): string {
-    if (!variant.blogHosts) return keyOf('', url.slice(site.baseUrl.length) + path);
-    return keyOf(url.slice(schemeLength), path.startsWith('/') ? path : `/${path}`);
-  }
+function blogUrl({ ctx: { config } }: Web, slug: string): string {
+  return config.variant.blogUrl(config.site, slug);
 }
 
 /** The parameters that this path understands; others are ignored. Throws invalid_input. */

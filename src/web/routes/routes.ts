@@ -5,20 +5,29 @@ import type { AppError } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
-import { loadAssets } from '../assets.ts';
+import { loadAssets, type AssetFiles } from '../assets.ts';
 import { blogRoutes } from './blog-routes.ts';
 import { followChanges } from '../cache/change-feed.ts';
 import { createPageCache } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page-headers.ts';
-import { createPageServer } from '../cache/page-server.ts';
-import { referenceRoutes } from './reference-routes.ts';
+import { createPageServer, type PageServer } from '../cache/page-server.ts';
 import { searchRoutes } from './search-routes.ts';
 import { siteRoutes } from './site-routes.ts';
 import { failurePage } from '../templates/failure.ts';
 import { notFoundPage } from '../templates/absent.ts';
-import { verifyPages } from '../pages/verify-pages.ts';
+import { verifyRoutes } from './verify-routes.ts';
 import { sendAbsent, sendMoved } from '../cache/send-other.ts';
-import type { Chrome } from '../pages/views.ts';
+import type { Chrome } from '../templates/layout.ts';
+
+/** What the routes of all pages work with. */
+export type Web = {
+  /** For what everyone may see. */
+  readonly ctx: Context;
+  readonly pages: PageServer;
+  /** Of a page without an address of its own: pages that have one add it. */
+  readonly chrome: Chrome;
+  readonly assets: AssetFiles;
+};
 
 /** The interface for readers: pages, feeds, markdown and files. */
 export type WebRoutes = {
@@ -46,21 +55,22 @@ export function createWebRoutes(
   const pages = createPageServer(ctx, cache);
   const guard = htmlGuard(config);
 
-  const chromeAt = (canonicalUrl: string | null): Chrome => ({
+  const { discovery } = config.variant;
+  const chrome: Chrome = {
     siteName: 'Masthead',
     baseUrl,
-    canonicalUrl,
+    canonicalUrl: null,
     assets: assets.addresses,
-    discovery: config.variant.discovery,
-  });
+    discovery,
+  };
+  const web: Web = { ctx: publicly(ctx), pages, chrome, assets };
 
   return {
     async routes(app: FastifyInstance) {
-      siteRoutes(app, publicly(ctx), pages, chromeAt, assets);
-      if (config.variant.discovery) searchRoutes(app, publicly(ctx), limiter, pages, chromeAt);
-      blogRoutes(app, publicly(ctx), pages, chromeAt, assets);
-      referenceRoutes(app, config, pages, chromeAt, document);
-      await app.register(verifyPages(ctx, chromeAt(null)));
+      siteRoutes(app, web, document);
+      if (discovery) searchRoutes(app, web, limiter);
+      blogRoutes(app, web);
+      await app.register(verifyRoutes(ctx, chrome));
     },
     answerCached: (request, response) => pages.answerCached(request, response),
     redirect(request, reply) {
@@ -71,8 +81,8 @@ export function createWebRoutes(
     sendFailure(request, reply, error) {
       reply.headers(failureHeaders(error));
       if (error.code === 'not_found')
-        return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chromeAt(null)) });
-      const page = failurePage(chromeAt(null), error, request.id);
+        return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chrome) });
+      const page = failurePage(chrome, error, request.id);
       return reply
         .code(error.status)
         .headers(guard)

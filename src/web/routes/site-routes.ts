@@ -1,15 +1,51 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Context } from '../../context.ts';
-import { AppError } from '../../errors.ts';
-import type { BlogsQuery } from '../../services/lists/discovery.ts';
-import { twinOf } from './addresses.ts';
-import type { AssetFiles } from '../assets.ts';
-import { feedFile, feedTypes } from './blog-path.ts';
-import type { Page } from '../cache/page.ts';
-import { keyOf, type Address, type PageServer } from '../cache/page-server.ts';
-import { readCursorText, readPart } from './query.ts';
-import { createSitePages } from '../pages/site-pages.ts';
-import type { Chrome } from '../pages/views.ts';
+import { timestamp } from '../../context.ts';
+import { isErrorCode } from '../../errors.ts';
+import type { OpenApiDocument } from '../../schemas/openapi.ts';
+import { readTotal } from '../../services/counts.ts';
+import { listBlogs, type BlogsQuery } from '../../services/lists/discovery.ts';
+import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
+import { featuredOnPage, newestPosts } from '../../services/lists/pages.ts';
+import {
+  feeds,
+  feedTypes,
+  readCursorText,
+  readPart,
+  twinOf,
+  withCursor,
+  type FeedType,
+} from '../addresses.ts';
+import { link } from '../cache/page-headers.ts';
+import type { Page, PageTag } from '../cache/page.ts';
+import { keyOf, type Address } from '../cache/page-server.ts';
+import { referencePage } from '../documents/docs.ts';
+import { siteLlms } from '../documents/llms.ts';
+import { skillDocument } from '../documents/skill.ts';
+import { homeTwin } from '../documents/twin.ts';
+import { agentSkillsIndex, apiCatalog } from '../documents/well-known.ts';
+import { writeFeed } from '../feeds/feed.ts';
+import { opml, robotsText, sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
+import { blogsPage } from '../templates/blogs.ts';
+import { homePage, type HomeView } from '../templates/home.ts';
+import { problemPage } from '../templates/problem.ts';
+import type { Web } from './routes.ts';
+
+/** How much the front page shows. */
+const newestShown = 10;
+const featuredShown = 6;
+const blogsShown = 8;
+
+/** Blogs on one page of `/blogs`, in llms.txt (those with the most posts) and in the OPML file. */
+const blogsPageLength = 50;
+const llmsLength = 100;
+const opmlLength = 10_000;
+
+/** When the first feed of all blogs can have begun: `updated` while there is no post. */
+const epoch = '2025-01-01T00:00:00.000Z';
+
+/** How long a security.txt is valid, in whole days; RFC 9116 wants less than a year. */
+const day = 24 * 3_600_000;
+const securityTextValid = 180 * day;
 
 /** What a request for a page says besides its path. */
 type Asked = {
@@ -18,75 +54,194 @@ type Asked = {
 };
 
 /** Pages and files of the service itself, on the base host; assets on every host. */
-export function siteRoutes(
-  app: FastifyInstance,
-  ctx: Context,
-  pages: PageServer,
-  chromeAt: (url: string | null) => Chrome,
-  assets: AssetFiles,
-): void {
-  const { discovery } = ctx.config.variant;
-  const { baseUrl } = ctx.config.site;
-  const site = createSitePages(ctx, chromeAt);
+export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenApiDocument): void {
+  const { ctx, chrome, assets } = web;
+  const { baseUrl, discovery } = chrome;
+
+  function addAt(path: string, find: (asked: Asked) => Address): void {
+    type Request = FastifyRequest<{ Params: Asked['params']; Querystring: Asked['query'] }>;
+    app.get(path, async (request: Request, reply) => web.pages.send(request, reply, find(request)));
+  }
 
   /** Adds a page whose address takes no parameters. */
-  function add(url: string, read: () => Promise<Page> | Page): void {
-    addAt(url, () => at(url, read));
+  function add(path: string, read: Address['read']): void {
+    addAt(path, () => ({ key: keyOf('', path), read }));
   }
 
-  function addAt(url: string, find: (asked: Asked) => Address): void {
-    app.get(
-      url,
-      async (request: FastifyRequest<{ Params: Asked['params']; Querystring: Asked['query'] }>, reply) =>
-        pages.send(request, reply, find(request)),
-    );
-  }
-
+  const readTwin = async () => homeMarkdown(web);
+  add('/index.md', readTwin);
   addAt('/', () => ({
-    ...at('/', site.home),
-    twin: { ...at('/index.md', site.homeMarkdown), url: twinOf(baseUrl, 'index') },
+    key: keyOf('', '/'),
+    read: async () => home(web),
+    twin: { key: keyOf('', '/index.md'), read: readTwin, url: twinOf(baseUrl, 'index') },
   }));
-  add('/index.md', site.homeMarkdown);
-  add('/llms.txt', site.llms);
-  add('/robots.txt', site.robots);
+  add('/llms.txt', async () => llms(web));
+  add('/robots.txt', async () => robots(web));
   add('/favicon.ico', () => assets.favicon);
-  add('/-/sitemap.xml', site.ownSitemap);
-  addAt('/.well-known/security.txt', () => uncached(site.securityText));
-  addAt('/problems/:code', ({ params: { code = '' } }) => at(`/problems/${code}`, () => site.problem(code)));
+  add('/-/sitemap.xml', () => ownSitemap(web));
   addAt('/sitemap.xml', ({ query }) => {
     const part = readPart(query['part']);
-    return at(part === null ? '/sitemap.xml' : `/sitemap.xml?part=${part}`, () => site.siteSitemap(part));
+    const path = part === null ? '/sitemap.xml' : `/sitemap.xml?part=${part}`;
+    return { key: keyOf('', path), read: async () => siteSitemap(web, part ?? 1) };
   });
+  // Made for each request, since it must not outlive its expiry date.
+  addAt('/.well-known/security.txt', () => ({ key: null, read: () => securityText(web) }));
+  add('/.well-known/agent-skills/index.json', () => ({ type: 'json', body: agentSkillsIndex(ctx.config) }));
+  add('/.well-known/api-catalog', () => ({
+    type: 'linkSet',
+    body: apiCatalog(ctx.config),
+    links: [link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog')],
+  }));
+  add('/skill.md', () => ({ type: 'markdown', body: skillDocument(ctx.config) }));
+  add('/docs', () => ({
+    type: 'html',
+    body: referencePage({ ...chrome, canonicalUrl: `${baseUrl}/docs` }, ctx.config, document()),
+    links: [link(`${baseUrl}/api/openapi.json`, 'describedby', 'application/json')],
+  }));
+  addAt('/problems/:code', ({ params: { code = '' } }) => ({
+    key: keyOf('', `/problems/${code}`),
+    read: () => problem(web, code),
+  }));
   addAt('/-/*', ({ params: { '*': name = '' } }) => {
-    const path = `/-/${name}`;
-    const page = assets.find(path);
+    const page = assets.find(`/-/${name}`);
     // There is a mark for every possible slug: only files are worth caching.
-    return page?.immutable ? at(path, () => page) : uncached(() => page);
+    return { key: page?.immutable ? keyOf('', `/-/${name}`) : null, read: () => page };
   });
   if (!discovery) return;
 
-  for (const type of feedTypes) add(`/${feedFile(type)}`, () => site.feed(type));
-  add('/blogs.opml', site.blogsOpml);
+  for (const type of feedTypes) add(`/${feeds[type].file}`, async () => feed(web, type));
+  add('/blogs.opml', async () => blogsOpml(web));
   addAt('/blogs', ({ query }) => {
     const sort = readSort(query['sort']);
     const cursor = readCursorText(query['cursor']);
-    return at(site.blogsPath(sort, cursor), () => site.blogs(sort, cursor));
+    return { key: keyOf('', blogsPath(sort, cursor)), read: async () => blogs(web, sort, cursor) };
   });
 }
 
-function at(path: string, read: () => Promise<Page | null> | Page | null): Address {
-  return { ...uncached(read), key: keyOf('', path) };
+async function home(web: Web): Promise<Page> {
+  const { baseUrl, discovery } = web.chrome;
+  const { view, tags } = await readHome(web);
+  return {
+    type: 'html',
+    body: homePage({ ...web.chrome, canonicalUrl: `${baseUrl}/` }, view),
+    tags,
+    twin: twinOf(baseUrl, 'index'),
+    links: [
+      ...(discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
+      link(`${baseUrl}/llms.txt`, 'describedby', 'text/plain'),
+      link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog'),
+      link(`${baseUrl}/api/openapi.json`, 'service-desc', 'application/json'),
+      link(`${baseUrl}/docs`, 'service-doc', 'text/html'),
+    ],
+  };
 }
 
-function uncached(read: () => Promise<Page | null> | Page | null): Address {
-  return {
-    key: null,
-    async read() {
-      const page = await read();
-      if (page === null) throw new AppError('not_found', 'There is nothing at this address.');
-      return { kind: 'page', page };
-    },
+async function homeMarkdown(web: Web): Promise<Page> {
+  const { view, tags } = await readHome(web);
+  const links = [link(`${web.chrome.baseUrl}/`, 'canonical')];
+  return { type: 'markdown', body: homeTwin(web.chrome, view), tags, links };
+}
+
+async function readHome({ ctx, chrome }: Web): Promise<{ view: HomeView; tags: PageTag[] }> {
+  const { site, variant } = ctx.config;
+  const example = { slugSource: variant.slugSource, exampleBlogUrl: variant.blogUrl(site, 'ada') };
+  if (!chrome.discovery) return { view: { ...example, newest: [], featured: [], blogs: [] }, tags: [] };
+  const newest = await newestPosts(ctx, newestShown);
+  const featured = await featuredOnPage(ctx, featuredShown);
+  const { items } = await listBlogs(ctx, { sort: 'newest', limit: blogsShown, offset: 0, cursor: null });
+  // Any vote may change which posts are featured.
+  return { view: { ...example, newest, featured, blogs: items }, tags: ['site', 'post:*', 'agent:*'] };
+}
+
+async function llms({ ctx, chrome }: Web): Promise<Page> {
+  const query = { sort: 'posts', limit: llmsLength, offset: 0, cursor: null } as const;
+  const { items } = chrome.discovery ? await listBlogs(ctx, query) : { items: [] };
+  const tags: PageTag[] = chrome.discovery ? ['site', 'agent:*'] : [];
+  return { type: 'text', body: siteLlms(chrome, items), tags };
+}
+
+async function robots(web: Web): Promise<Page> {
+  const { baseUrl } = web.chrome;
+  const parts = await sitemapParts(web);
+  const more = Array.from({ length: parts - 1 }, (_, index) => `${baseUrl}/sitemap.xml?part=${index + 2}`);
+  return { type: 'text', body: robotsText([`${baseUrl}/sitemap.xml`, ...more]), tags: ['site'] };
+}
+
+/** Parts of the index of sitemaps: of all blogs, and our own. */
+async function sitemapParts({ ctx }: Web): Promise<number> {
+  return Math.ceil(((await readTotal(ctx, 'blogs')) + 1) / sitemapLength);
+}
+
+/** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
+async function siteSitemap(web: Web, part: number): Promise<Page | null> {
+  if (part > 1 && part > (await sitemapParts(web))) return null;
+  const own = part === 1 ? [`${web.chrome.baseUrl}/-/sitemap.xml`] : [];
+  const listed = await blogsForSitemap(web.ctx, {
+    limit: sitemapLength - own.length,
+    offset: Math.max(0, (part - 1) * sitemapLength - 1),
+  });
+  if (part > 1 && listed.length === 0) return null;
+  const body = sitemapIndex([...own, ...listed.map(({ url }) => `${url}/sitemap.xml`)]);
+  return { type: 'xml', body, tags: ['site'] };
+}
+
+function ownSitemap({ chrome: { baseUrl, discovery } }: Web): Page {
+  const paths = ['/', '/docs', ...(discovery ? ['/blogs'] : [])];
+  return { type: 'xml', body: sitemap(paths.map((path) => ({ url: baseUrl + path, changedAt: null }))) };
+}
+
+/** RFC 9116. */
+function securityText({ ctx, chrome }: Web): Page {
+  const contact = /([^\s<>]+)>?$/.exec(ctx.config.mail.from)?.[1] ?? '';
+  const now = ctx.now();
+  const lines = [
+    `Contact: mailto:${contact}`,
+    `Expires: ${timestamp(now - (now % day) + securityTextValid)}`,
+    'Preferred-Languages: en',
+    `Canonical: ${chrome.baseUrl}/.well-known/security.txt`,
+  ];
+  return { type: 'text', body: `${lines.join('\n')}\n` };
+}
+
+/** The page of an error code; null if there is no such code. */
+function problem({ chrome }: Web, code: string): Page | null {
+  if (!isErrorCode(code)) return null;
+  const canonicalUrl = `${chrome.baseUrl}/problems/${code}`;
+  return { type: 'html', body: problemPage({ ...chrome, canonicalUrl }, code) };
+}
+
+async function feed({ ctx, chrome }: Web, type: FeedType): Promise<Page> {
+  const view = {
+    id: `urn:uuid:${await instanceId(ctx)}`,
+    title: chrome.siteName,
+    description: 'Newest posts of all blogs.',
+    pageUrl: chrome.baseUrl,
+    agent: null,
+    createdAt: epoch,
+    posts: await postsForFeed(ctx, null),
   };
+  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: ['site', 'agent:*'] };
+}
+
+async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
+  const { items } = await listBlogs(ctx, { sort: 'newest', limit: opmlLength, offset: 0, cursor: null });
+  return { type: 'opml', body: opml(`Blogs on ${chrome.siteName}`, items), tags: ['site', 'agent:*'] };
+}
+
+async function blogs({ ctx, chrome }: Web, sort: BlogsQuery['sort'], cursor: string | null): Promise<Page> {
+  const query = { sort, limit: blogsPageLength, offset: 0, cursor };
+  const { items, nextCursor, total } = await listBlogs(ctx, query);
+  const url = (at: string | null) => chrome.baseUrl + blogsPath(sort, at);
+  const paging = {
+    newest: cursor === null ? null : url(null),
+    older: nextCursor === null ? null : url(nextCursor),
+  };
+  const body = blogsPage({ ...chrome, canonicalUrl: url(cursor) }, { blogs: items, total, sort, paging });
+  return { type: 'html', body, tags: ['site', 'agent:*'] };
+}
+
+function blogsPath(sort: BlogsQuery['sort'], cursor: string | null): string {
+  return withCursor(sort === 'newest' ? '/blogs' : `/blogs?sort=${sort}`, cursor);
 }
 
 /** An unknown order is read as the default: pages are for people, who mistype. */

@@ -1,11 +1,11 @@
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import type { BlogView, Chrome } from '../pages/views.ts';
-import { layout } from './layout.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import { layout, type Chrome } from './layout.ts';
 import { blogNameplate, pageHead } from './parts.ts';
 
 /** 404: nothing has this address. On a blog that exists, under the blog's own nameplate. */
-export function notFoundPage(chrome: Chrome, blog: BlogView | null = null): Markup {
+export function notFoundPage(chrome: Chrome, blog: Blog | null = null): Markup {
   return absent(chrome, blog, {
     status: 404,
     title: 'No such page',
@@ -17,7 +17,7 @@ export function notFoundPage(chrome: Chrome, blog: BlogView | null = null): Mark
 export function gonePage(
   chrome: Chrome,
   what: 'post' | 'suspended' | 'blog',
-  blog: BlogView | null = null,
+  blog: Blog | null = null,
 ): Markup {
   return absent(chrome, blog, { status: 410, ...gone[what] });
 }
@@ -39,7 +39,7 @@ const gone = {
 
 function absent(
   chrome: Chrome,
-  blog: BlogView | null,
+  blog: Blog | null,
   { status, title, text }: { status: number; title: string; text: string },
 ): Markup {
   return layout(chrome, {

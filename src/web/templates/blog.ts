@@ -1,12 +1,22 @@
-import { feedsAt, markPath, tagUrl, twinOf } from '../routes/addresses.ts';
+import { markPath, tagUrl, twinOf } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import type { BlogPage, BlogView, Chrome, TagCount, TagPage } from '../pages/views.ts';
-import { layout } from './layout.ts';
-import { bioInNameplate, blogNameplate, clip, counted, pagination, postList } from './parts.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PagePost } from '../../services/lists/pages.ts';
+import { layout, type Chrome } from './layout.ts';
+import { bioInNameplate, blogNameplate, clip, counted, pagination, postList, type Paging } from './parts.ts';
+
+type Posts = { readonly blog: Blog; readonly posts: readonly PagePost[]; readonly paging: Paging };
+type TagCount = { readonly tag: string; readonly posts: number };
+
+/** A blog with a page of its posts and, on the first page, its commonest tags. */
+export type BlogView = Posts & { readonly tags: readonly TagCount[] };
+
+/** A page of the posts that have one tag. */
+export type TagView = Posts & { readonly tag: string };
 
 /** The front page of a blog: its nameplate, and its posts, newest first. */
-export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage): Markup {
+export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogView): Markup {
   return layout(chrome, {
     title: blog.name,
     description: describe(blog),
@@ -14,8 +24,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage
     icon: markPath(blog.slug),
     type: 'profile',
     nameplate: blogNameplate(blog, 'blog'),
-    feeds: feedsAt(blog.url),
-    feedTitle: blog.name,
+    feeds: { of: blog.url, title: blog.name },
     twin: twinOf(blog.url, 'index'),
     indexed: paging.newest === null,
     main: html`<section class="h-feed" aria-label="Posts">
@@ -28,7 +37,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogPage
 }
 
 /** The posts of a blog that have one tag. */
-export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): Markup {
+export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagView): Markup {
   const url = tagUrl(blog.url, tag);
   return layout(chrome, {
     title: `${tag} · ${blog.name}`,
@@ -36,8 +45,7 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): 
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
     nameplate: blogNameplate(blog, 'post'),
-    feeds: feedsAt(url),
-    feedTitle: `${blog.name}: ${tag}`,
+    feeds: { of: url, title: `${blog.name}: ${tag}` },
     twin: twinOf(url, 'page'),
     indexed: paging.newest === null,
     main: html`<section class="h-feed">
@@ -47,7 +55,7 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagPage): 
   });
 }
 
-function tagIndex(blog: BlogView, tags: readonly TagCount[]): Markup | false {
+function tagIndex(blog: Blog, tags: readonly TagCount[]): Markup | false {
   if (tags.length === 0) return false;
   return html`<section class="tags">
     <h2 class="section">Filed under</h2>
@@ -63,7 +71,7 @@ function tagIndex(blog: BlogView, tags: readonly TagCount[]): Markup | false {
   </section>`;
 }
 
-function about(blog: BlogView): Markup | false {
+function about(blog: Blog): Markup | false {
   if (blog.bio === null || clip(blog.bio, bioInNameplate) === blog.bio) return false;
   return html`<section class="about">
     <h2 class="section">About</h2>
@@ -71,7 +79,7 @@ function about(blog: BlogView): Markup | false {
   </section>`;
 }
 
-function describe(blog: BlogView): string {
+function describe(blog: Blog): string {
   if (blog.bio !== null) return clip(blog.bio, 200);
   return `${blog.name}, a blog by an automated agent: ${counted(blog.postCount, 'post')}.`;
 }

@@ -1,7 +1,7 @@
 import { html, type Markup } from '../markup.ts';
-import type { BlogsPage, Chrome } from '../pages/views.ts';
-import { layout } from './layout.ts';
-import { blogCard, counted, pageHead, pagination } from './parts.ts';
+import type { Blog, BlogsQuery } from '../../services/lists/discovery.ts';
+import { layout, type Chrome } from './layout.ts';
+import { blogCard, counted, pageHead, pagination, type Paging } from './parts.ts';
 
 const orders = [
   { sort: 'newest', name: 'newest first' },
@@ -9,8 +9,15 @@ const orders = [
   { sort: 'name', name: 'by name' },
 ] as const;
 
+type BlogsView = {
+  readonly blogs: readonly Blog[];
+  readonly total: number | null;
+  readonly sort: BlogsQuery['sort'];
+  readonly paging: Paging;
+};
+
 /** All blogs, in one of three orders. */
-export function blogsPage(chrome: Chrome, { blogs, total, sort, paging }: BlogsPage): Markup {
+export function blogsPage(chrome: Chrome, { blogs, total, sort, paging }: BlogsView): Markup {
   const order = orders.map((each) => {
     const query = each.sort === 'newest' ? '' : `?sort=${each.sort}`;
     const current = each.sort === sort && html`aria-current="true"`;

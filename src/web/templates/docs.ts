@@ -1,6 +1,5 @@
 import { html, type Markup } from '../markup.ts';
-import type { Chrome } from '../pages/views.ts';
-import { layout } from './layout.ts';
+import { layout, type Chrome } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** A document of the service itself. `body` begins below the heading, with `h2`; `contents` stands beside it. */

@@ -2,15 +2,15 @@ import { longDateTime } from '../dates.ts';
 import { commentCall, voteCall } from '../documents/first-calls.ts';
 import { html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import type { CommentView, Tally } from '../pages/views.ts';
+import type { PageComment, PagePost } from '../../services/lists/pages.ts';
 import { counted, portrait, signature, time } from './parts.ts';
 
 /** Votes, comments, and the calls by which an agent adds its own. */
 export function engagement(
   baseUrl: string,
   postId: string,
-  tally: Tally,
-  comments: readonly CommentView[],
+  tally: NonNullable<PagePost['tally']>,
+  comments: readonly PageComment[],
 ): Markup {
   const call = `${baseUrl}/api/posts/${postId}`;
   const unseen = tally.comments - comments.length;
@@ -40,7 +40,7 @@ export function engagement(
   </section>`;
 }
 
-function comment(view: CommentView): Markup {
+function comment(view: PageComment): Markup {
   return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
     ${portrait(view.author)}
     <div>

@@ -2,8 +2,7 @@ import { catalogue } from '../../errors.ts';
 import type { AppError } from '../../errors.ts';
 import { publicFields } from '../../http/problem.ts';
 import { html, type Markup } from '../markup.ts';
-import type { Chrome } from '../pages/views.ts';
-import { layout } from './layout.ts';
+import { layout, type Chrome } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** A request for a page that failed. The hints of the catalogue are left out: they are for programs. */

@@ -1,16 +1,28 @@
-import { feedsAt, twinOf } from '../routes/addresses.ts';
+import { twinOf } from '../addresses.ts';
 import { publishCall, registerCall, verifyCall } from '../documents/first-calls.ts';
 import { html, type Markup } from '../markup.ts';
-import type { Chrome, HomePage } from '../pages/views.ts';
-import { layout } from './layout.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PagePost } from '../../services/lists/pages.ts';
+import { layout, type Chrome } from './layout.ts';
 import { blogCard, postList } from './parts.ts';
 
+export type HomeView = {
+  /** Whether `POST /api/register` wants a slug, for the example. */
+  readonly slugSource: 'client' | 'name';
+  /** Address of the agent `ada`, for the example. */
+  readonly exampleBlogUrl: string;
+  /** Empty where the variant has no discovery, and at first. */
+  readonly newest: readonly PagePost[];
+  readonly featured: readonly PagePost[];
+  readonly blogs: readonly Blog[];
+};
+
 /** The front page of the service: what it is, how an agent begins, and what the agents write. */
-export function homePage(chrome: Chrome, view: HomePage): Markup {
+export function homePage(chrome: Chrome, view: HomeView): Markup {
   return layout(chrome, {
     title: `${chrome.siteName}: blogs by automated agents`,
     description: `${chrome.siteName} publishes the blogs of automated agents: an agent registers by e-mail, gets a key, and publishes markdown with one HTTP call.`,
-    ...(chrome.discovery ? { feeds: feedsAt(chrome.baseUrl), feedTitle: chrome.siteName } : {}),
+    ...(chrome.discovery ? { feeds: { of: chrome.baseUrl, title: chrome.siteName } } : {}),
     twin: twinOf(chrome.baseUrl, 'index'),
     nameplate: html`<header class="nameplate">
       <h1 class="title">${chrome.siteName}</h1>
@@ -27,7 +39,7 @@ export function homePage(chrome: Chrome, view: HomePage): Markup {
   });
 }
 
-function news({ newest, featured }: HomePage): Markup | false {
+function news({ newest, featured }: HomeView): Markup | false {
   if (newest.length === 0 && featured.length === 0) return false;
   return html`<div class="news">
     ${
@@ -47,7 +59,7 @@ function news({ newest, featured }: HomePage): Markup | false {
 }
 
 /** The three calls from nothing to a published post; they work when pasted. */
-function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): Markup {
+function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomeView): Markup {
   return html`<section class="begin">
     <h2 class="section">How an agent begins</h2>
     <ol class="steps">
@@ -74,7 +86,7 @@ function steps({ baseUrl }: Chrome, { slugSource, exampleBlogUrl }: HomePage): M
   </section> `;
 }
 
-function blogs(chrome: Chrome, view: HomePage): Markup | false {
+function blogs(chrome: Chrome, view: HomeView): Markup | false {
   if (view.blogs.length === 0) return false;
   return html`<section class="directory">
     <h2 class="section">Blogs</h2>

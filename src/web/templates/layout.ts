@@ -1,7 +1,26 @@
-import type { FeedLink } from '../routes/addresses.ts';
+import { feedsAt } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
 import { siteHue } from '../hue.ts';
-import type { Chrome } from '../pages/views.ts';
+
+/** What every page of one installation shares, and where the page itself is. */
+export type Chrome = {
+  readonly siteName: string;
+  /** Origin of the service, without a trailing slash. */
+  readonly baseUrl: string;
+  /** Absolute address of this page; null where it has none (404, the verify pages). */
+  readonly canonicalUrl: string | null;
+  readonly assets: Assets;
+  /** Whether there are lists of all blogs, search, and feeds of all blogs. */
+  readonly discovery: boolean;
+};
+
+/** Root-relative addresses of the assets, each with its content hash. */
+export type Assets = {
+  readonly style: string;
+  readonly favicon: string;
+  /** The 1200 × 630 pictures, by hue. */
+  readonly previews: readonly string[];
+};
 
 /** One page, without what all pages share. */
 type Page = {
@@ -19,9 +38,8 @@ type Page = {
   readonly head?: Markup;
   /** `article` for a post. */
   readonly type?: 'website' | 'article' | 'profile';
-  readonly feeds?: readonly FeedLink[];
-  /** Name that the feeds go by in a reader's list. */
-  readonly feedTitle?: string;
+  /** The page or service whose feeds are named, and what a reader's list calls them. */
+  readonly feeds?: { readonly of: string; readonly title: string };
   /** Absolute address of the markdown twin. */
   readonly twin?: string;
   /** False keeps the page out of search engines. */
@@ -91,12 +109,12 @@ function previews(chrome: Chrome, page: Page): Markup | false {
 }
 
 function alternates(page: Page): readonly (Markup | false)[] {
-  const feeds = (page.feeds ?? []).map(
+  const feeds = feedsOf(page).map(
     (feed) =>
       html`<link
         rel="alternate"
         type="${feed.type}"
-        title="${page.feedTitle} (${feed.name})"
+        title="${page.feeds?.title} (${feed.name})"
         href="${feed.url}"
       /> `,
   );
@@ -106,9 +124,13 @@ function alternates(page: Page): readonly (Markup | false)[] {
   ];
 }
 
+function feedsOf({ feeds }: Page) {
+  return feeds === undefined ? [] : feedsAt(feeds.of);
+}
+
 /** The same page in the forms that programs read, listed for people too. */
 function machineForms(page: Page): Markup | false {
-  const feeds = (page.feeds ?? []).map(
+  const feeds = feedsOf(page).map(
     (feed) => html`<li><a rel="alternate" type="${feed.type}" href="${feed.url}">${feed.name}</a></li> `,
   );
   const twin =

@@ -1,12 +1,13 @@
-import { tagUrl } from '../routes/addresses.ts';
+import { tagUrl } from '../addresses.ts';
 import { mark } from '../avatar.ts';
 import { monthAndYear, shortDate } from '../dates.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import type { AgentView, BlogView, Paging, PostSummary } from '../pages/views.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PageAuthor, PagePost } from '../../services/lists/pages.ts';
 
 /** The picture of an agent, or the mark drawn from its slug. Decoration: the name stands beside it. */
-export function portrait(agent: AgentView): Markup {
+export function portrait(agent: Pick<PageAuthor, 'slug' | 'avatarUrl'>): Markup {
   if (agent.avatarUrl === null) return mark(agent.slug);
   return html`<img
     class="mark u-photo"
@@ -24,7 +25,7 @@ export function portrait(agent: AgentView): Markup {
 export const bioInNameplate = 280;
 
 /** A blog's nameplate. On the blog itself it is the heading; above a post it links back. */
-export function blogNameplate(blog: BlogView, place: 'blog' | 'post'): Markup {
+export function blogNameplate(blog: Blog, place: 'blog' | 'post'): Markup {
   if (place === 'post') {
     return html`<header class="nameplate small">
       <p class="title" dir="auto"><a href="${blog.url}">${blog.name}</a></p>
@@ -50,11 +51,11 @@ export function pageHead(title: Markup | string, facts?: Markup | string): Marku
 }
 
 /** Posts in a list, newest first. `signed` names the blog of each, for lists of several blogs. */
-export function postList(posts: readonly PostSummary[], options: { signed: boolean; level: 2 | 3 }): Markup {
+export function postList(posts: readonly PagePost[], options: { signed: boolean; level: 2 | 3 }): Markup {
   return html`<div class="entries">${posts.map((post) => entry(post, options.signed, options.level))}</div>`;
 }
 
-function entry(post: PostSummary, signed: boolean, level: 2 | 3): Markup {
+function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
   const link = html`<a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a>`;
   return html`<article class="entry h-entry${signed && html` hue-${hueOf(post.agent.slug)}`}">
     <p class="fact">${time(post.publishedAt, shortDate)} ${signed && signature(post.agent)}</p>
@@ -71,13 +72,16 @@ function entry(post: PostSummary, signed: boolean, level: 2 | 3): Markup {
 }
 
 /** The name of an agent, linked to its blog. */
-export function signature(agent: AgentView): Markup {
+export function signature(agent: PageAuthor): Markup {
   return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a>`;
 }
 
 export function tagLink(blogUrl: string, tag: string): Markup {
   return html`<a class="tag p-category" rel="tag" href="${tagUrl(blogUrl, tag)}"><bdi>${tag}</bdi></a>`;
 }
+
+/** Absolute addresses of the pages beside this one; null where there is none. */
+export type Paging = { readonly newest: string | null; readonly older: string | null };
 
 /** Links to the first and the next page; nothing if there is only one page. */
 export function pagination(paging: Paging): Markup | false {
@@ -88,7 +92,7 @@ export function pagination(paging: Paging): Markup | false {
 }
 
 /** A blog in a list of blogs. */
-export function blogCard(blog: BlogView): Markup {
+export function blogCard(blog: Blog): Markup {
   return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
     ${portrait(blog)}
     <div>

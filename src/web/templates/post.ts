@@ -1,16 +1,29 @@
-import { feedsAt, markPath, twinOf } from '../routes/addresses.ts';
+import { markPath, twinOf } from '../addresses.ts';
 import { longDateTime, shortDate } from '../dates.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import { blogPosting } from '../structured-data.ts';
-import type { Chrome, Heading, Neighbour, PostPage } from '../pages/views.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PageAuthor, PageComment, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
 import { engagement } from './engagement.ts';
-import { layout } from './layout.ts';
+import { layout, type Chrome } from './layout.ts';
 import { blogNameplate, lang, portrait, readingTime, tagLink, time } from './parts.ts';
 
+export type PostView = {
+  readonly post: Omit<PagePostWithText, 'content'>;
+  readonly blog: Blog;
+  readonly headings: readonly PageHeading[];
+  /** Published next before this one, and next after. */
+  readonly older: Neighbour | null;
+  readonly newer: Neighbour | null;
+  /** Oldest first; possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
+  readonly comments: readonly PageComment[];
+};
+
+type Neighbour = { readonly title: string; readonly url: string };
+
 /** The page of one published post. */
-export function postPage(chrome: Chrome, view: PostPage): Markup {
+export function postPage(chrome: Chrome, view: PostView): Markup {
   const { post, blog } = view;
   const hue = hueOf(blog.slug);
   return layout(chrome, {
@@ -20,8 +33,7 @@ export function postPage(chrome: Chrome, view: PostPage): Markup {
     icon: markPath(blog.slug),
     type: 'article',
     nameplate: blogNameplate(blog, 'post'),
-    feeds: feedsAt(blog.url),
-    feedTitle: blog.name,
+    feeds: { of: blog.url, title: blog.name },
     twin: twinOf(post.url, 'page'),
     head: head(chrome, view, hue),
     main: html`<article class="post h-entry">
@@ -47,7 +59,7 @@ export function postPage(chrome: Chrome, view: PostPage): Markup {
   });
 }
 
-function byline({ post, blog }: PostPage): Markup {
+function byline({ post, blog }: PostView): Markup {
   const changed = post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
   return html`<div class="byline">
     ${portrait(blog)}
@@ -64,7 +76,7 @@ function byline({ post, blog }: PostPage): Markup {
   </div>`;
 }
 
-function head(chrome: Chrome, view: PostPage, hue: number): Markup {
+function head(chrome: Chrome, view: PostView, hue: number): Markup {
   const { post } = view;
   return html`<meta name="author" content="${view.blog.name}" />
     <meta name="ai-disclosure" content="${post.disclosure}" />
@@ -78,12 +90,50 @@ function head(chrome: Chrome, view: PostPage, hue: number): Markup {
     )} `;
 }
 
+/**
+ * JSON-LD of a post (https://schema.org/BlogPosting), with `digitalSourceType` where AI had a part in it.
+ * In schema.org an author is a person or an organization, and an agent is certainly not a person.
+ */
+function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Record<string, unknown> {
+  const picture = chrome.assets.previews[hue];
+  const { digitalSourceType } = disclosures[post.disclosure];
+  return {
+    '@context': 'https://schema.org',
+    '@type': 'BlogPosting',
+    '@id': `urn:uuid:${post.id}`,
+    url: post.url,
+    mainEntityOfPage: post.url,
+    headline: post.title,
+    description: post.excerpt,
+    datePublished: post.publishedAt,
+    dateModified: post.updatedAt,
+    author: author(blog),
+    isPartOf: { '@type': 'Blog', name: blog.name, url: blog.url },
+    wordCount: post.words,
+    ...(post.lang === null ? {} : { inLanguage: post.lang }),
+    ...(post.tags.length === 0 ? {} : { keywords: post.tags }),
+    ...(picture === undefined ? {} : { image: chrome.baseUrl + picture }),
+    ...(post.tally === null ? {} : { commentCount: post.tally.comments }),
+    ...(digitalSourceType === null ? {} : { digitalSourceType }),
+  };
+}
+
+function author(agent: PageAuthor): Record<string, unknown> {
+  return {
+    '@type': 'Organization',
+    additionalType: 'https://schema.org/SoftwareApplication',
+    name: agent.name,
+    url: agent.url,
+    ...(agent.avatarUrl === null ? {} : { image: agent.avatarUrl }),
+  };
+}
+
 /** A table of contents for posts long enough to need one: at least four headings and a thousand words. */
-function contents({ headings, post }: PostPage): Markup | false {
+function contents({ headings, post }: PostView): Markup | false {
   if (headings.length < 4 || post.words < 1000) return false;
   const top = Math.min(...headings.map((heading) => heading.level));
   const shown = headings.filter((heading) => heading.level <= top + 1);
-  const item = (heading: Heading): Markup =>
+  const item = (heading: PageHeading): Markup =>
     html`<li${heading.level > top && html` class="sub"`}><a href="#${heading.id}" dir="auto">${heading.text}</a></li>\n`;
   return html`<details class="toc">
     <summary>Contents</summary>

@@ -1,8 +1,7 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
 import { html, type Markup } from '../markup.ts';
-import type { Chrome } from '../pages/views.ts';
-import { layout } from './layout.ts';
+import { layout, type Chrome } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** The page that the `type` of a failure links to. */

@@ -1,12 +1,20 @@
 import { shortDate } from '../dates.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
-import type { Chrome, SearchPage, SearchResult } from '../pages/views.ts';
-import { layout } from './layout.ts';
-import { lang, pageHead, pagination, signature, time } from './parts.ts';
+import type { PagePost } from '../../services/lists/pages.ts';
+import type { Found } from '../../services/lists/search.ts';
+import { layout, type Chrome } from './layout.ts';
+import { lang, pageHead, pagination, signature, time, type Paging } from './parts.ts';
+
+export type SearchView = {
+  /** What was asked for; empty before anything was. */
+  readonly query: string;
+  readonly results: readonly Found<PagePost>[];
+  readonly paging: Paging;
+};
 
 /** The search form, and what was found. */
-export function searchPage(chrome: Chrome, { query, results, paging }: SearchPage): Markup {
+export function searchPage(chrome: Chrome, { query, results, paging }: SearchView): Markup {
   return layout(chrome, {
     title: query === '' ? `Search · ${chrome.siteName}` : `${query} · Search · ${chrome.siteName}`,
     description: `Search the posts on ${chrome.siteName}.`,
@@ -23,7 +31,7 @@ export function searchPage(chrome: Chrome, { query, results, paging }: SearchPag
   });
 }
 
-function found(query: string, results: readonly SearchResult[]): Markup {
+function found(query: string, results: readonly Found<PagePost>[]): Markup {
   if (results.length === 0) return html`<p class="empty">No post contains <q dir="auto">${query}</q>.</p>`;
   return html`<section aria-labelledby="found">
     <h2 class="unseen" id="found">Posts found</h2>
@@ -31,7 +39,7 @@ function found(query: string, results: readonly SearchResult[]): Markup {
   </section> `;
 }
 
-function result(post: SearchResult): Markup {
+function result(post: Found<PagePost>): Markup {
   return html`<article class="entry h-entry hue-${hueOf(post.agent.slug)}">
     <p class="fact">${time(post.publishedAt, shortDate)} ${signature(post.agent)}</p>
     <h3 dir="auto"><a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a></h3>

@@ -1,16 +1,21 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
 import { publishCall } from '../documents/first-calls.ts';
 import { html, type Markup } from '../markup.ts';
+import { mark } from '../avatar.ts';
 import { hueOf } from '../hue.ts';
-import type { Chrome, VerifyForm, VerifyResult } from '../pages/views.ts';
-import { layout } from './layout.ts';
-import { pageHead, portrait } from './parts.ts';
+import { layout, type Chrome } from './layout.ts';
+import { pageHead } from './parts.ts';
+
+type VerifiedAgent = { readonly name: string; readonly slug: string; readonly url: string };
 
 /** Names what would be confirmed; only the button confirms it, so that a scanner's GET changes nothing. */
-export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyForm): Markup {
+export function verifyFormPage(
+  chrome: Chrome,
+  { token, agent, email }: { token: string; agent: VerifiedAgent; email: string },
+): Markup {
   return secretPage(chrome, 'Confirm an agent', hueOf(agent.slug), [
     html`<div class="byline">
-        ${portrait(agent)}
+        ${mark(agent.slug)}
         <p>
           <strong><bdi>${agent.name}</bdi></strong>
         </p>
@@ -37,7 +42,10 @@ export function verifyFormPage(chrome: Chrome, { token, agent, email }: VerifyFo
 }
 
 /** Shows the key, with a first call that works when pasted. */
-export function verifyResultPage(chrome: Chrome, { agent, apiKey }: VerifyResult): Markup {
+export function verifyResultPage(
+  chrome: Chrome,
+  { agent, apiKey }: { agent: VerifiedAgent; apiKey: string },
+): Markup {
   return secretPage(chrome, 'The agent is confirmed', hueOf(agent.slug), [
     html`<p>
         This is the API key of <bdi>${agent.name}</bdi>. Whoever holds it publishes in that name. It was also

@@ -6,7 +6,7 @@ import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page-headers.ts';
 import type { Markup } from '../markup.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
-import type { AgentView, Chrome } from './views.ts';
+import type { Web } from './routes.ts';
 
 /** Longest body of the form, bytes. */
 const bodyLimit = 4_096;
@@ -15,7 +15,7 @@ const bodyLimit = 4_096;
  * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since scanners
  * follow links; the button POSTs it. The pages are never cached, and no other site learns the address.
  */
-export function verifyPages(ctx: Context, chrome: Chrome) {
+export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
   const { config } = ctx;
   const guard = htmlGuard(config, { formTarget: "'self'", referrer: 'no-referrer' });
 
@@ -37,7 +37,7 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
     app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {
       const token = requireToken(request.query.token);
       const { name, slug, email } = await describeToken(ctx, token);
-      return answer(reply, 200, verifyFormPage(chrome, { token, agent: agentView(name, slug), email }));
+      return answer(reply, 200, verifyFormPage(chrome, { token, agent: named(name, slug), email }));
     });
 
     app.post('/verify', { bodyLimit }, async (request, reply) => {
@@ -45,12 +45,12 @@ export function verifyPages(ctx: Context, chrome: Chrome) {
       // Read first: once verified, the token no longer says whose it was.
       const { name } = await describeToken(ctx, token);
       const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
-      return answer(reply, 200, verifyResultPage(chrome, { agent: agentView(name, slug), apiKey }));
+      return answer(reply, 200, verifyResultPage(chrome, { agent: named(name, slug), apiKey }));
     });
   };
 
-  function agentView(name: string, slug: string): AgentView {
-    return { name, slug, url: config.variant.blogUrl(config.site, slug), avatarUrl: null };
+  function named(name: string, slug: string) {
+    return { name, slug, url: config.variant.blogUrl(config.site, slug) };
   }
 
   function answer(reply: FastifyReply, status: number, body: Markup): FastifyReply {

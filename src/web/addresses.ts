@@ -1,0 +1,119 @@
+import { AppError, invalidField } from '../errors.ts';
+import { normalizeTag, tagFault } from '../rules/text.ts';
+
+/** The feeds that a blog, a tag and the service each have: their files below the address of the page. */
+export const feeds = {
+  atom: { file: 'feed.xml', name: 'Atom', mediaType: 'application/atom+xml' },
+  rss: { file: 'rss.xml', name: 'RSS', mediaType: 'application/rss+xml' },
+  jsonFeed: { file: 'feed.json', name: 'JSON Feed', mediaType: 'application/feed+json' },
+} as const;
+
+export type FeedType = keyof typeof feeds;
+
+export const feedTypes = Object.keys(feeds) as readonly FeedType[];
+
+/** The feeds of the page at an absolute address. */
+export function feedsAt(url: string): { type: string; name: string; url: string }[] {
+  return Object.values(feeds).map(({ file, name, mediaType }) => ({
+    type: mediaType,
+    name,
+    url: `${url}/${file}`,
+  }));
+}
+
+/** Address of a tag below that of its blog. */
+export function tagUrl(blogUrl: string, tag: string): string {
+  return `${blogUrl}/tags/${encodeURIComponent(tag)}`;
+}
+
+/** The markdown twin of a page; a blog and the service have theirs at `/index.md`. */
+export function twinOf(pageUrl: string, kind: 'page' | 'index'): string {
+  return kind === 'page' ? `${pageUrl}.md` : `${pageUrl}/index.md`;
+}
+
+/** Root-relative address of the mark of an agent as a file; see `avatarSvg`. Served on every host. */
+export function markPath(agentSlug: string): string {
+  return `/-/marks/${agentSlug}.svg`;
+}
+
+/** Files of a blog that are not pages. */
+const files = ['sitemap.xml', 'llms.txt', 'robots.txt', 'favicon.ico'] as const;
+
+/** The meaning of a path below a blog's address. */
+export type BlogPath =
+  | { readonly kind: 'index'; readonly form: 'page' | 'twin' | FeedType }
+  | { readonly kind: 'post'; readonly slug: string; readonly form: 'page' | 'twin' }
+  | { readonly kind: 'tag'; readonly tag: string; readonly form: 'page' | 'twin' | FeedType }
+  | { readonly kind: 'file'; readonly name: (typeof files)[number] };
+
+/**
+ * Reads the path below a blog's address (`/hello`, `/tags/news/feed.xml`), in any spelling of it: {@link
+ * blogPath} has the canonical one. Null for what can be no address of a blog.
+ */
+export function parseBlogPath(path: string): BlogPath | null {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const [first = '', ...rest] = segments;
+  if (segments.length > 1) return first.toLowerCase() === 'tags' ? parseTag(rest) : null;
+  const name = decoded(first)?.toLowerCase();
+  if (name === undefined) return null;
+  const page = name.replace(/\.html$/, '');
+  if (page === '' || page === 'index') return { kind: 'index', form: 'page' };
+  if (name === 'index.md') return { kind: 'index', form: 'twin' };
+  const feed = feedOf(name);
+  if (feed !== null) return { kind: 'index', form: feed };
+  const file = files.find((each) => each === name);
+  if (file !== undefined) return { kind: 'file', name: file };
+  const slug = page.replace(/\.md$/, '');
+  if (!/^(?!tags$)[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?$/.test(slug)) return null;
+  return { kind: 'post', slug, form: slug === page ? 'page' : 'twin' };
+}
+
+/** A tag may hold a slash, which some proxies decode on the way. */
+function parseTag(segments: readonly string[]): BlogPath | null {
+  const feed = segments.length > 1 ? feedOf(segments.at(-1)?.toLowerCase() ?? '') : null;
+  const text = decoded((feed === null ? segments : segments.slice(0, -1)).join('/'));
+  if (text === null) return null;
+  const isTwin = feed === null && /\.md$/i.test(text);
+  const tag = normalizeTag(isTwin ? text.slice(0, -3) : text);
+  return tagFault(tag) === null ? { kind: 'tag', tag, form: feed ?? (isTwin ? 'twin' : 'page') } : null;
+}
+
+function feedOf(file: string): FeedType | null {
+  return feedTypes.find((type) => feeds[type].file === file) ?? null;
+}
+
+function decoded(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return null;
+  }
+}
+
+/** The path in its canonical spelling, percent-encoded; empty for the front page of the blog. */
+export function blogPath(path: BlogPath): string {
+  if (path.kind === 'file') return `/${path.name}`;
+  const page = path.kind === 'index' ? '' : path.kind === 'post' ? `/${path.slug}` : tagUrl('', path.tag);
+  if (path.form === 'page') return page;
+  if (path.form === 'twin') return twinOf(page, path.kind === 'index' ? 'index' : 'page');
+  return `${page}/${feeds[path.form].file}`;
+}
+
+/** A cursor as it may appear in an address: base64url only. Throws invalid_input. */
+export function readCursorText(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string' && /^[\w-]{1,500}$/.test(value)) return value;
+  throw invalidField('cursor', "must be taken from the link to the next page, which 'Older' is");
+}
+
+/** An address with a cursor, which is base64url: nothing in it needs escaping. */
+export function withCursor(url: string, cursor: string | null): string {
+  return cursor === null ? url : `${url}${url.includes('?') ? '&' : '?'}cursor=${cursor}`;
+}
+
+/** The number of a part of a sitemap. Throws not_found, since no other part has an address. */
+export function readPart(value: unknown): number | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string' && /^[1-9]\d{0,4}$/.test(value)) return Number(value);
+  throw new AppError('not_found', 'There is no such part of the sitemap.');
+}

@@ -1,0 +1,59 @@
+import type { Blog } from '../../services/lists/discovery.ts';
+import { xml, type Markup } from '../markup.ts';
+
+/** An address for search engines; `changedAt` in ISO 8601, null where it is not known. */
+type SitemapEntry = { readonly url: string; readonly changedAt: string | null };
+
+/** The most that one sitemap or index may list (https://www.sitemaps.org/protocol.html). */
+export const sitemapLength = 50_000;
+
+/** Pages. The caller splits them by {@link sitemapLength}. */
+export function sitemap(pages: readonly SitemapEntry[]): string {
+  return list(xml`urlset`, xml`url`, pages);
+}
+
+/** The addresses of sitemaps, where one does not hold all. */
+export function sitemapIndex(sitemaps: readonly string[]): string {
+  const entries = sitemaps.map((url) => ({ url, changedAt: null }));
+  return list(xml`sitemapindex`, xml`sitemap`, entries);
+}
+
+function list(root: Markup, element: Markup, entries: readonly SitemapEntry[]): string {
+  if (entries.length > sitemapLength) throw new RangeError(`a sitemap holds ${sitemapLength} addresses`);
+  return xml`<?xml version="1.0" encoding="utf-8"?>
+<${root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+${entries.map(
+  ({ url, changedAt }) =>
+    xml`<${element}><loc>${url}</loc>${changedAt !== null && xml`<lastmod>${changedAt}</lastmod>`}</${element}>\n`,
+)}</${root}>
+`.toString();
+}
+
+/** robots.txt: everything may be read, searched, and used as input by AI (contentsignals.org). */
+export function robotsText(sitemaps: readonly string[]): string {
+  const lines = [
+    'User-agent: *',
+    'Content-Signal: search=yes, ai-input=yes',
+    'Allow: /',
+    'Disallow: /verify',
+    '',
+    ...sitemaps.map((url) => `Sitemap: ${url}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Blogs as OPML 2.0, to be imported into a feed reader. */
+export function opml(title: string, blogs: readonly Blog[]): string {
+  return xml`<?xml version="1.0" encoding="utf-8"?>
+<opml version="2.0">
+<head>
+<title>${title}</title>
+</head>
+<body>
+${blogs.map(
+  (blog) =>
+    xml`<outline type="rss" text="${blog.name}" title="${blog.name}"${blog.bio !== null && xml` description="${blog.bio}"`} xmlUrl="${blog.url}/feed.xml" htmlUrl="${blog.url}"/>\n`,
+)}</body>
+</opml>
+`.toString();
+}
