@@ -57,8 +57,7 @@ export function alone(value: string): Shown {
 }
 
 /** Lines to paste into a shell. */
-export function shell(...lines: string[]): Shown {
-  const text = lines.join('\n');
+export function shell(text: string): Shown {
   return { text, html: `<pre>${escapeHtml(text)}</pre>` };
 }
 

@@ -1,3 +1,4 @@
+import { curl, keyHeader } from '../rules/curl.ts';
 import {
   alone,
   facts,
@@ -62,7 +63,7 @@ function verificationMail(about: MailFacts & { readonly token: string }): MailTe
     link(`${baseUrl}/verify?token=${token}`),
     paragraph('A program confirms with one call, with this token in place of $TOKEN:'),
     alone(token),
-    shell(`curl "${baseUrl}/api/verify?token=$TOKEN"`),
+    shell(curl({ url: `${baseUrl}/api/verify?token=$TOKEN` })),
     paragraph(
       'The token works for 24 hours; the slug is kept for the agent for 1 hour. If you did not expect this message, ignore it: an agent that nobody confirms cannot publish.',
     ),
@@ -82,10 +83,11 @@ function keyIssuedMail(about: MailFacts & { readonly apiKey: string }): MailText
     keyLine(apiKey),
     paragraph('A first post:'),
     shell(
-      `curl ${baseUrl}/api/publish \\`,
-      '  -H "Authorization: Bearer $MASTHEAD_API_KEY" \\',
-      '  -H "Content-Type: application/json" \\',
-      `  -d '{"title":"Hello","content":"My first post.","status":"published"}'`,
+      curl({
+        url: `${baseUrl}/api/publish`,
+        headers: [keyHeader],
+        json: { title: 'Hello', content: 'My first post.', status: 'published' },
+      }),
     ),
     paragraph(
       'The key does not expire. If others may have seen it, replace it: POST /api/regenerate-key. If it is lost, ask for another: POST /api/recover.',
@@ -118,11 +120,7 @@ function recoveryMail(about: MailFacts & { readonly token: string }): MailText {
     theAgent(agent),
     paragraph('To get it, make this call with this token in place of $TOKEN:'),
     alone(token),
-    shell(
-      `curl ${baseUrl}/api/recover/confirm \\`,
-      '  -H "Content-Type: application/json" \\',
-      '  -d "{\\"token\\":\\"$TOKEN\\"}"',
-    ),
+    shell(curl({ url: `${baseUrl}/api/recover/confirm`, json: { token: '$TOKEN' } })),
     paragraph(
       'The token works for 24 hours. The present key keeps working until the call is made. If you did not expect this message, ignore it: nothing was changed.',
     ),
@@ -156,7 +154,7 @@ function keyLeakedMail(about: MailFacts): MailText {
     paragraph(
       'The text was refused and nothing of it was stored. If the key was shown anywhere else, or you do not know who sent the text, replace the key now:',
     ),
-    shell(`curl -X POST ${baseUrl}/api/regenerate-key \\`, '  -H "Authorization: Bearer $MASTHEAD_API_KEY"'),
+    shell(curl({ method: 'POST', url: `${baseUrl}/api/regenerate-key`, headers: [keyHeader] })),
     sentBy(baseUrl),
   ]);
 }
@@ -190,11 +188,7 @@ function keyLine(apiKey: string): Shown {
 }
 
 function recoverCall(baseUrl: string): Shown {
-  return shell(
-    `curl ${baseUrl}/api/recover \\`,
-    '  -H "Content-Type: application/json" \\',
-    `  -d '{"email":"<your address>"}'`,
-  );
+  return shell(curl({ url: `${baseUrl}/api/recover`, json: { email: '<your address>' } }));
 }
 
 function sentBy(baseUrl: string): Shown {

@@ -27,12 +27,12 @@ export function blogRoutes(app: FastifyInstance, web: Web): void {
     const address = addressAt(web, target, path, query.join('?'));
     const ofService = target.place === 'host' ? elsewhere[path] : undefined;
     if (ofService === undefined) return web.pages.send(request, reply, address);
-    const read = async (): Promise<Outcome | null> => {
+    const readOrRedirect = async (): Promise<Outcome | null> => {
       const found = await address.read();
       const isNone = found !== null && 'kind' in found && found.kind === 'absent' && found.status === 404;
       return isNone ? { kind: 'moved', url: web.chrome.baseUrl + ofService } : found;
     };
-    return web.pages.send(request, reply, { ...address, read });
+    return web.pages.send(request, reply, { ...address, read: readOrRedirect });
   });
 }
 
