@@ -5,19 +5,22 @@ import { errorCodes as clientCodes } from '../client/src/errors.ts';
 import { createClient, type MastheadClient } from '../client/src/index.ts';
 import type * as client from '../client/src/types.ts';
 import { errorCodes } from '../src/errors.ts';
+import type { BlogOrder, PostOrder } from '../src/rules/orders.ts';
 import type * as api from '../src/schemas/answers.ts';
 import { postProperties } from '../src/schemas/bodies.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances } from './support/instance.ts';
 import { wholePost as fieldsOfPost } from './support/whole-post.ts';
 
-// The compiler holds the client's types against the schemas of the answers.
+// The compiler holds the client's types against the schemas of the answers and the orders of lists.
 same<client.RegisterAnswer, Static<typeof api.registerAnswer>>();
 same<client.VerifyAnswer, Static<typeof api.verifyAnswer>>();
 same<client.KeyAnswer, Static<typeof api.keyAnswer>>();
 same<client.Done, Static<typeof api.doneAnswer>>();
 same<client.AgentAnswer, Static<typeof api.meAnswer>>();
 same<client.PublishAnswer, Static<typeof api.publishAnswer>>();
+same<NonNullable<client.BlogsQuery['sort']>, BlogOrder>();
+same<NonNullable<client.DiscoverQuery['sort']>, PostOrder>();
 same<keyof client.DryRunAnswer | 'next', keyof Static<typeof api.updateOrDryRunAnswer>>();
 same<client.OwnPostsAnswer, Static<typeof api.ownPostsAnswer>>();
 same<client.PostAnswer, Static<typeof api.postAnswer>>();

@@ -12,6 +12,7 @@ import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { writes } from '../src/services/writes.ts';
 import { countCall } from '../src/services/limits/rate-limits.ts';
+import { blogOrderNames } from '../src/rules/orders.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 /** Small whatever the service holds: a row for each process, fact, or shard of a counter. */
@@ -217,7 +218,7 @@ async function ofLists(instance: Instance, key: string): Promise<void> {
   await instance.call('GET', '/api/posts?limit=1&offset=1');
   for (const query of ['', 'status=draft', 'status=published', `status=published&since=${since}`])
     await pagesOf(instance, `/api/posts?limit=1&${query}`, key);
-  for (const sort of ['newest', 'posts', 'name']) await pagesOf(instance, `/api/blogs?limit=1&sort=${sort}`);
+  for (const sort of blogOrderNames) await pagesOf(instance, `/api/blogs?limit=1&sort=${sort}`);
   for (const path of ['/api/posts/featured', '/api/search?q=post', '/api/search?q=%22post%201%22+-none'])
     assert.equal((await instance.call('GET', path)).status, 200);
   for (const path of ['/api/me', '/api/limits', '/api/me/export'])
@@ -241,7 +242,8 @@ async function ofReaders(instance: Instance, id: string): Promise<void> {
   const files = ['feed.xml', 'rss.xml', 'feed.json', 'sitemap.xml', 'llms.txt', 'index.md', 'post-1.md'];
   for (const path of ['', 'post-1', 'post-0', 'post-2', 'none', 'tags/a', 'tags/a.md', ...files])
     await instance.call('GET', `/${path}`, { host });
-  for (const path of ['/', '/blogs', '/blogs?sort=posts', '/blogs?sort=name', '/search?q=post', '/feed.xml'])
+  const lists = blogOrderNames.map((sort) => `/blogs?sort=${sort}`);
+  for (const path of ['/', '/blogs', ...lists, '/search?q=post', '/feed.xml'])
     assert.equal((await instance.call('GET', path)).status, 200, path);
   for (const path of ['/sitemap.xml', '/-/sitemap.xml', '/llms.txt', '/blogs.opml', '/readyz'])
     assert.equal((await instance.call('GET', path)).status, 200, path);

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { publicly, timestamp, type Context } from '../context.ts';
+import { postOrders, type PostOrder } from '../rules/orders.ts';
 import {
   doneAnswer,
   listPostsAnswer,
@@ -122,13 +123,13 @@ type PostsInput = {
   status?: 'draft' | 'published';
   since?: string;
   agent?: string;
-  sort?: 'newest' | 'oldest';
+  sort?: PostOrder;
   limit?: number;
   cursor?: string;
 };
 
 function order() {
-  return Type.Enum(['newest', 'oldest'], {
+  return Type.Enum([...postOrders], {
     type: 'string',
     description: "Order of everyone's posts by publication.",
     examples: ['oldest'],

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { blogOrderNames, blogOrders, postOrders } from '../rules/orders.ts';
 import type { Variant } from '../variant.ts';
 import { postProperties } from './bodies.ts';
 import { agentSlug, dryRun, searchWords, since, postField, token } from './fields.ts';
@@ -46,9 +47,9 @@ function postsQuery(variant: Variant, size: ReturnType<typeof limit>) {
 /** `GET /api/blogs`. */
 export const blogsQuery = Type.Object({
   sort: Type.Optional(
-    Type.Enum(['newest', 'posts', 'name'], {
+    Type.Enum(blogOrderNames, {
       type: 'string',
-      description: 'Order: newest blog first, most posts first, or by name.',
+      description: `Order: ${anyOf(Object.values(blogOrders).map(({ description }) => description))}.`,
       examples: ['posts'],
       default: 'newest',
     }),
@@ -82,12 +83,16 @@ export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
 
 function order() {
-  return Type.Enum(['newest', 'oldest'], {
+  return Type.Enum([...postOrders], {
     type: 'string',
     description: 'Order by publication.',
     examples: ['oldest'],
     default: 'newest',
   });
+}
+
+function anyOf(choices: readonly string[]): string {
+  return `${choices.slice(0, -1).join(', ')}, or ${choices.at(-1)}`;
 }
 
 function paging(size: ReturnType<typeof limit>) {

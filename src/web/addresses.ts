@@ -1,4 +1,5 @@
 import { AppError, invalidField } from '../errors.ts';
+import { blogOrderNames, type BlogOrder } from '../rules/orders.ts';
 import { normalizeTag, tagFault } from '../rules/text.ts';
 
 /** The feeds that a blog, a tag and the service each have: their files below the address of the page. */
@@ -24,6 +25,11 @@ export function feedsAt(url: string): { type: string; name: string; url: string 
 /** Address of a tag below that of its blog. */
 export function tagUrl(blogUrl: string, tag: string): string {
   return `${blogUrl}/tags/${encodeURIComponent(tag)}`;
+}
+
+/** The list of all blogs in an order. */
+export function blogsPath(order: BlogOrder): string {
+  return order === blogOrderNames[0] ? '/blogs' : `/blogs?sort=${order}`;
 }
 
 /** The markdown twin of a page; a blog and the service have theirs at `/index.md`. */

@@ -1,6 +1,7 @@
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
+import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
 import { readTotal } from '../counts.ts';
@@ -41,7 +42,7 @@ export type OwnPostsQuery = PageQuery & {
   readonly status: 'draft' | 'published' | null;
   readonly since: string | null;
   /** Applies to everyone's posts only: the order of one's own is fixed. */
-  readonly sort: 'newest' | 'oldest';
+  readonly sort: PostOrder;
 };
 
 /**
@@ -98,7 +99,7 @@ export type PostsQuery = PageQuery & {
   readonly since: string | null;
   /** Slug of one agent. */
   readonly agent: string | null;
-  readonly sort: 'newest' | 'oldest';
+  readonly sort: PostOrder;
 };
 
 /** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
@@ -114,7 +115,7 @@ export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Li
   return { ...page, total };
 }
 
-const directions = { newest: 'desc', oldest: 'asc' } as const;
+const directions = { newest: 'desc', oldest: 'asc' } as const satisfies Record<PostOrder, string>;
 
 /** Public posts by publication. */
 export const newestFirst = {
@@ -148,7 +149,7 @@ export async function featuredRows(ctx: ReadContext, limit: number): Promise<Lis
 /** A blog in the public list. */
 export type Blog = Readonly<ReturnType<typeof blogView>>;
 
-export type BlogsQuery = PageQuery & { readonly sort: 'newest' | 'posts' | 'name' };
+export type BlogsQuery = PageQuery & { readonly sort: BlogOrder };
 
 const blogColumns = [
   'id',
@@ -163,15 +164,15 @@ const blogColumns = [
 ] as const;
 
 /** How each order of blogs is read from its index. */
-const blogOrders = {
+const blogSorts = {
   newest: { column: 'listed_at', direction: 'desc', like: ['', ''] },
   posts: { column: 'published_count', direction: 'desc', like: [0, ''] },
   name: { column: 'name', direction: 'asc', like: ['', ''] },
-} as const;
+} as const satisfies Record<BlogOrder, object>;
 
 /** Verified, unsuspended agents. */
 export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Listing<Blog>> {
-  const { column, direction, like } = blogOrders[query.sort];
+  const { column, direction, like } = blogSorts[query.sort];
   const order: Order<BlogRow> = {
     list: `blogs-${query.sort}`,
     columns: [column, 'id'],

@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { timestamp } from '../../context.ts';
 import { isErrorCode } from '../../errors.ts';
+import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { readTotal } from '../../services/counts.ts';
-import { listBlogs, type BlogsQuery } from '../../services/lists/discovery.ts';
+import { listBlogs } from '../../services/lists/discovery.ts';
 import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
 import { featuredOnPage, newestPosts } from '../../services/lists/pages.ts';
 import {
+  blogsPath,
   feeds,
   feedTypes,
   readCursorText,
@@ -112,9 +114,12 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   for (const type of feedTypes) add(`/${feeds[type].file}`, async () => feed(web, type));
   add('/blogs.opml', async () => blogsOpml(web));
   addAt('/blogs', ({ query }) => {
-    const sort = readSort(query['sort']);
+    const sort = readOrder(query['sort']);
     const cursor = readCursorText(query['cursor']);
-    return { key: keyOf('', blogsPath(sort, cursor)), read: async () => blogs(web, sort, cursor) };
+    return {
+      key: keyOf('', withCursor(blogsPath(sort), cursor)),
+      read: async () => blogs(web, sort, cursor),
+    };
   });
 }
 
@@ -228,10 +233,10 @@ async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
   return { type: 'opml', body: opml(`Blogs on ${chrome.siteName}`, items), tags: ['site', 'agent:*'] };
 }
 
-async function blogs({ ctx, chrome }: Web, sort: BlogsQuery['sort'], cursor: string | null): Promise<Page> {
+async function blogs({ ctx, chrome }: Web, sort: BlogOrder, cursor: string | null): Promise<Page> {
   const query = { sort, limit: blogsPageLength, offset: 0, cursor };
   const { items, nextCursor, total } = await listBlogs(ctx, query);
-  const url = (at: string | null) => chrome.baseUrl + blogsPath(sort, at);
+  const url = (at: string | null) => withCursor(chrome.baseUrl + blogsPath(sort), at);
   const paging = {
     newest: cursor === null ? null : url(null),
     older: nextCursor === null ? null : url(nextCursor),
@@ -240,11 +245,7 @@ async function blogs({ ctx, chrome }: Web, sort: BlogsQuery['sort'], cursor: str
   return { type: 'html', body, tags: ['site', 'agent:*'] };
 }
 
-function blogsPath(sort: BlogsQuery['sort'], cursor: string | null): string {
-  return withCursor(sort === 'newest' ? '/blogs' : `/blogs?sort=${sort}`, cursor);
-}
-
 /** An unknown order is read as the default: pages are for people, who mistype. */
-function readSort(value: unknown): BlogsQuery['sort'] {
-  return value === 'posts' || value === 'name' ? value : 'newest';
+function readOrder(value: unknown): BlogOrder {
+  return blogOrderNames.find((name) => name === value) ?? 'newest';
 }

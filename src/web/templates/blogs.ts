@@ -1,27 +1,23 @@
+import { blogsPath } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
-import type { Blog, BlogsQuery } from '../../services/lists/discovery.ts';
+import { blogOrderNames, blogOrders, type BlogOrder } from '../../rules/orders.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
 import { layout, type Chrome } from './layout.ts';
 import { blogCard, counted, pageHead, pagination, type Paging } from './parts.ts';
-
-const orders = [
-  { sort: 'newest', name: 'newest first' },
-  { sort: 'posts', name: 'by posts' },
-  { sort: 'name', name: 'by name' },
-] as const;
 
 type BlogsView = {
   readonly blogs: readonly Blog[];
   readonly total: number | null;
-  readonly sort: BlogsQuery['sort'];
+  readonly sort: BlogOrder;
   readonly paging: Paging;
 };
 
-/** All blogs, in one of three orders. */
+/** All blogs, in one of their orders. */
 export function blogsPage(chrome: Chrome, { blogs, total, sort, paging }: BlogsView): Markup {
-  const order = orders.map((each) => {
-    const query = each.sort === 'newest' ? '' : `?sort=${each.sort}`;
-    const current = each.sort === sort && html`aria-current="true"`;
-    return html`<li><a href="${chrome.baseUrl}/blogs${query}" ${current}>${each.name}</a></li> `;
+  const order = blogOrderNames.map((each) => {
+    const current = each === sort && html`aria-current="true"`;
+    const url = chrome.baseUrl + blogsPath(each);
+    return html`<li><a href="${url}" ${current}>${blogOrders[each].label}</a></li> `;
   });
   return layout(chrome, {
     title: `Blogs · ${chrome.siteName}`,
