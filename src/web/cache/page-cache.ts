@@ -2,12 +2,12 @@ import { everything } from '../../db/write.ts';
 import type { PageTag } from './page.ts';
 import type { StoredPage } from './stored-page.ts';
 
-/** Pages ready to be sent, by address, kept until something they show changes. */
+/** Pages ready to be sent, by address, cached until something they show changes. */
 export type PageCache = {
   get(key: string): StoredPage | undefined;
-  /** Taken before a page is read, and passed to {@link PageCache.put} with it. */
+  /** Cache generation: note it before reading a page and pass it to put(), so that a stale page is not cached. */
   generation(): number;
-  /** Keeps a page, unless something it shows has changed since that generation. */
+  /** Caches a page, unless something it shows has changed since that generation. */
   put(key: string, page: StoredPage, since: number): void;
   /** Measures a page again after it was compressed. */
   resized(key: string, page: StoredPage): void;

@@ -43,7 +43,7 @@ export function keyOf(host: string, path: string): string {
 
 type Found = StoredPage | Exclude<Outcome, Page>;
 
-/** Makes pages, keeps them in the cache, and sends them. */
+/** Makes pages, caches them, and sends them. */
 export function createPageServer(ctx: Context, cache: PageCache): PageServer {
   const { config } = ctx;
   const bases = baseHosts(config);
@@ -87,8 +87,8 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
 
   async function find({ key, read }: Omit<Address, 'twin'>): Promise<Found> {
     if (key === null) return make(key, read, 0);
-    const kept = cache.get(key);
-    if (kept !== undefined) return kept;
+    const cached = cache.get(key);
+    if (cached !== undefined) return cached;
     const since = cache.generation();
     const joined = underWay.get(key);
     // Nothing has changed since that read began, so it is as good as our own.

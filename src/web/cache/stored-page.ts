@@ -43,7 +43,7 @@ export type StoredPage = {
 const leastCompressed = 400;
 
 /** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
-const mostCompressedAtOnce = 32 * 1024;
+const mostCompressedSync = 32 * 1024;
 
 /**
  * An HTTP date has a resolution of one second, and a change elsewhere is noticed within one. So the date of a feed
@@ -77,9 +77,9 @@ export async function representationOf(stored: StoredPage, encoding: Encoding): 
   if (identity === null) throw new Error('A stored page has lost its body');
   const known = stored.compressible ? stored.representations[encoding] : identity;
   if (known !== null || encoding === 'identity') return known ?? identity;
-  const { atOnce, aside } = compressors[encoding];
+  const { sync, inThread } = compressors[encoding];
   const body =
-    identity.body.length <= mostCompressedAtOnce ? atOnce(identity.body) : await aside(identity.body);
+    identity.body.length <= mostCompressedSync ? sync(identity.body) : await inThread(identity.body);
   return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
 }
 
@@ -93,25 +93,22 @@ const brotli = (body: Buffer) => ({
   },
 });
 const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
-const [gzipAside, brotliAside, zstdAside] = [
-  promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip),
-  promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress),
-  promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress),
-];
+const gzip = { level: 6 };
 
 /** How each encoding is made: small bodies synchronously, large ones in one of Node's threads. */
 const compressors = {
   gzip: {
-    atOnce: (body: Buffer) => zlib.gzipSync(body, { level: 6 }),
-    aside: (body: Buffer) => gzipAside(body, { level: 6 }),
+    sync: (body: Buffer) => zlib.gzipSync(body, gzip),
+    inThread: (body: Buffer) => promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(body, gzip),
   },
   br: {
-    atOnce: (body: Buffer) => zlib.brotliCompressSync(body, brotli(body)),
-    aside: (body: Buffer) => brotliAside(body, brotli(body)),
+    sync: (body: Buffer) => zlib.brotliCompressSync(body, brotli(body)),
+    inThread: (body: Buffer) =>
+      promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(body, brotli(body)),
   },
   zstd: {
-    atOnce: (body: Buffer) => zlib.zstdCompressSync(body, zstd),
-    aside: (body: Buffer) => zstdAside(body, zstd),
+    sync: (body: Buffer) => zlib.zstdCompressSync(body, zstd),
+    inThread: (body: Buffer) => promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)(body, zstd),
   },
 };
 
@@ -132,7 +129,7 @@ function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer
     ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
     notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
   };
-  if (stored.settlesAt === Infinity) tellLastModified(stored, representation);
+  if (stored.settlesAt === Infinity) addLastModified(stored, representation);
   return representation;
 }
 
@@ -143,7 +140,7 @@ function alone(body: Buffer): Buffer {
   return copy;
 }
 
-function tellLastModified({ lastModified }: StoredPage, representation: Representation): void {
+function addLastModified({ lastModified }: StoredPage, representation: Representation): void {
   if (lastModified === null) return;
   representation.ok.push('Last-Modified', lastModified);
   representation.notModified.push('Last-Modified', lastModified);
@@ -185,5 +182,5 @@ export function sendRepresentation(
 function settle(stored: StoredPage): void {
   stored.settlesAt = Infinity;
   for (const representation of Object.values(stored.representations))
-    if (representation !== null) tellLastModified(stored, representation);
+    if (representation !== null) addLastModified(stored, representation);
 }
