@@ -33,6 +33,7 @@ export function listenError(error: unknown, { host, port }: Config): unknown {
       return new StartError(
         `HOST ${host} is not an address of this machine: set it to one that is, e.g. 127.0.0.1 or 0.0.0.0.`,
       );
+    case undefined:
     default:
       return error;
   }
