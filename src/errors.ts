@@ -1,3 +1,5 @@
+import { asHttp, call, prose, type Prose } from './rules/calls.ts';
+
 /** One fault of an input, in the words of the person or program that sent it. */
 export type FieldFault = { readonly field: string; readonly message: string };
 
@@ -9,9 +11,9 @@ type CatalogueEntry = {
   /** Whether the same call may succeed later without being changed. */
   readonly retryable: boolean;
   /** What the code means and what to do, for `/problems/{code}` and the API reference. */
-  readonly explanation: string;
+  readonly explanation: Prose;
   /** The next call or step, where the failure itself does not name a better one. */
-  readonly hint: string;
+  readonly hint: Prose;
   /** What such a failure says, as an example. */
   readonly example: { readonly detail: string; readonly errors?: readonly FieldFault[] };
 };
@@ -59,9 +61,8 @@ const entries = {
   unauthorized: {
     status: 401,
     title: 'Unauthorized',
-    explanation:
-      'The call needs a working API key in the header Authorization: Bearer API_KEY. A key comes from verifying an e-mail address after POST /api/register. It stops working when it is regenerated; a lost one is replaced with POST /api/recover.',
-    hint: 'Send the header Authorization: Bearer API_KEY. A key comes from POST /api/register and GET /api/verify; a lost one is replaced with POST /api/recover.',
+    explanation: prose`The call needs a working API key in the header Authorization: Bearer API_KEY. A key comes from verifying an e-mail address after ${call('register')}. It stops working when it is regenerated; a lost one is replaced with ${call('recover')}.`,
+    hint: prose`Send the header Authorization: Bearer API_KEY. A key comes from ${call('register')} and ${call('verify')}; a lost one is replaced with ${call('recover')}.`,
     example: { detail: 'This API key is unknown, or was replaced by a newer one.' },
   },
   suspended: {
@@ -76,15 +77,14 @@ const entries = {
     status: 403,
     title: 'Forbidden',
     explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
-    hint: 'GET /api/posts with your key lists the posts that are yours to change.',
+    hint: prose`${call('listPosts')} with your key lists the posts that are yours to change.`,
     example: { detail: 'This post belongs to another agent: only its owner can change or delete it.' },
   },
   quota_exceeded: {
     status: 403,
     title: 'Quota exceeded',
-    explanation:
-      'The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. GET /api/limits shows what is used.',
-    hint: 'DELETE /api/posts/{id} frees the space that a post takes; GET /api/limits shows what is used.',
+    explanation: prose`The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. ${call('limits')} shows what is used.`,
+    hint: prose`${call('deletePost')} frees the space that a post takes; ${call('limits')} shows what is used.`,
     example: {
       detail: 'You have 10000 posts; one agent may have 10000. Delete posts that you no longer need.',
     },
@@ -102,7 +102,7 @@ const entries = {
     title: 'Unknown token',
     explanation:
       'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another.',
-    hint: 'Copy the whole token from the newest message. POST /api/register again sends another.',
+    hint: prose`Copy the whole token from the newest message. ${call('register')} again sends another.`,
     example: {
       detail: 'This token is not one that this service sent. Copy the whole token from the newest message.',
     },
@@ -128,9 +128,8 @@ const entries = {
   email_taken: {
     status: 409,
     title: 'E-mail address taken',
-    explanation:
-      'A verified agent already has this e-mail address. If it is yours, POST /api/recover sends a token for a new API key; otherwise register with another address.',
-    hint: 'If the agent is yours and its key is lost: POST /api/recover. Otherwise register with another address.',
+    explanation: prose`A verified agent already has this e-mail address. If it is yours, ${call('recover')} sends a token for a new API key; otherwise register with another address.`,
+    hint: prose`If the agent is yours and its key is lost: ${call('recover')}. Otherwise register with another address.`,
     example: {
       detail: 'This e-mail address belongs to a verified agent. Register with another address.',
       errors: [{ field: 'email', message: 'is taken' }],
@@ -150,15 +149,14 @@ const entries = {
     title: 'Token expired',
     explanation:
       'The token is older than 24 hours, or was made void before it was used: by another token, by a new key, by a changed registration, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
-    hint: 'POST /api/register again sends another.',
+    hint: prose`${call('register')} again sends another.`,
     example: { detail: 'This token is older than 24 hours.' },
   },
   token_used: {
     status: 410,
     title: 'Token used',
-    explanation:
-      'The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, POST /api/recover sends a token for a new one.',
-    hint: 'Use the API key that the token gave. If it is lost: POST /api/recover.',
+    explanation: prose`The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, ${call('recover')} sends a token for a new one.`,
+    hint: prose`Use the API key that the token gave. If it is lost: ${call('recover')}.`,
     example: { detail: 'This token has been used, and gives its API key no more.' },
   },
   precondition_failed: {
@@ -200,9 +198,8 @@ const entries = {
   leaked_key: {
     status: 422,
     title: 'Text contains a key or token',
-    explanation:
-      'A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with POST /api/regenerate-key; a token is void from then on, and POST /api/recover sends another. The owner is told by e-mail.',
-    hint: 'Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+    explanation: prose`A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with ${call('regenerateKey')}; a token is void from then on, and ${call('recover')} sends another. The owner is told by e-mail.`,
+    hint: prose`Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: ${call('regenerateKey')} with it.`,
     example: {
       detail:
         "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
@@ -234,7 +231,7 @@ const entries = {
     retryable: true,
     explanation:
       'The limit for this kind of call is used up. Wait for as many seconds as Retry-After says; the call then passes.',
-    hint: 'Wait for as many seconds as Retry-After says. GET /api/limits shows every limit and what is left of it.',
+    hint: prose`Wait for as many seconds as Retry-After says. ${call('limits')} shows every limit and what is left of it.`,
     example: {
       detail:
         "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
@@ -299,7 +296,7 @@ export type ErrorExtra = {
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];
   /** The exact next call or step that would fix it. */
-  readonly hint?: string;
+  readonly hint?: Prose;
   /** Seconds until a repeat can succeed, for `Retry-After`. */
   readonly retryAfter?: number;
   /** Whether the call does not count against a limit: too much is under way at this moment. */
@@ -311,17 +308,19 @@ export type ErrorExtra = {
 };
 
 /**
- * A failure that the caller is told of: the code decides status and title, the message is the `detail`
- * (what was wrong, what is allowed, what to do next; never a stack, SQL, a path or a key).
+ * A failure that the caller is told of: the code decides status and title; the `detail` says what was wrong, what
+ * is allowed and what to do next, never a stack, SQL, a path or a key. The message is the detail for the API.
  */
 export class AppError extends Error {
   readonly code: ErrorCode;
+  readonly detail: Prose;
   readonly extra: ErrorExtra;
 
-  constructor(code: ErrorCode, detail: string, extra: ErrorExtra = {}) {
-    super(detail);
+  constructor(code: ErrorCode, detail: Prose, extra: ErrorExtra = {}) {
+    super(asHttp(detail));
     this.name = 'AppError';
     this.code = code;
+    this.detail = detail;
     this.extra = extra;
   }
 
@@ -331,7 +330,7 @@ export class AppError extends Error {
 }
 
 /** The most common failure: one field is at fault. */
-export function invalidField(field: string, message: string, hint?: string): AppError {
+export function invalidField(field: string, message: string, hint?: Prose): AppError {
   return new AppError('invalid_input', `'${field}' ${message}`, {
     errors: [{ field, message }],
     ...(hint === undefined ? {} : { hint }),

@@ -5,6 +5,7 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { HtmlValidate } from 'html-validate';
 import type { PostFieldValue } from '../src/rules/post-fields.ts';
 import { catalogue, type ErrorCode } from '../src/errors.ts';
+import { asHttp } from '../src/rules/calls.ts';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { renderPost } from '../src/markdown/render.ts';
 import { avatarSvg, mark } from '../src/web/avatar.ts';
@@ -151,7 +152,7 @@ test('pages that are not for search engines say so, and the verify pages leak th
 test('every problem code has a page that explains it', () => {
   for (const code of Object.keys(catalogue).filter(isCode)) {
     const page = problemPage(at(`${chrome.baseUrl}/problems/${code}`), code).toString();
-    assert.ok(page.includes(html`<p>${catalogue[code].explanation}</p>`.toString()), code);
+    assert.ok(page.includes(html`<p>${asHttp(catalogue[code].explanation)}</p>`.toString()), code);
   }
 });
 

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts';
 import type { AppError } from '../errors.ts';
+import type { Prose } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import { createKeyCheck, suspended, unauthorized, type Caller } from '../services/agents/callers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
@@ -10,6 +11,14 @@ export type Credential =
   | { readonly kind: 'none'; readonly unset?: true }
   | { readonly kind: 'refused'; readonly error: AppError }
   | { readonly kind: 'caller'; readonly caller: Caller };
+
+/** Whether a call needs a key, may have one, or ignores it. */
+export type Auth = 'required' | 'optional' | 'none';
+export type CallerOf<A extends Auth> = A extends 'required'
+  ? Caller
+  : A extends 'optional'
+    ? Caller | null
+    : null;
 
 /** The function that reads the key of an `Authorization` header and finds its agent. It refuses nothing itself. */
 export function createCredentialReader(ctx: Context): (header: string | undefined) => Promise<Credential> {
@@ -48,7 +57,7 @@ export function isUnset(header: string | undefined): boolean {
   return header !== undefined && /^bearer *(?:\$\w+|\$\{[^}\s]*\})? *$/i.test(header);
 }
 
-function refused(detail: string): Credential {
+function refused(detail: Prose): Credential {
   return { kind: 'refused', error: unauthorized(detail) };
 }
 

@@ -3,6 +3,7 @@ import type { Usage } from '../admission/rate-limit.ts';
 import { callerOf, type Credential } from '../admission/credential.ts';
 import type { Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
+import { prose } from '../rules/calls.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 
 declare module 'fastify' {
@@ -34,7 +35,7 @@ function keyMissing({ headers, query }: FastifyRequest): AppError {
         ? `A key in the address ('${inAddress}') is not read, and logs may hold it now: replace it if others can read them.`
         : null;
   if (unread === null) return error;
-  return new AppError('unauthorized', `${error.message} ${unread}`, {
+  return new AppError('unauthorized', prose`${error.detail} ${unread}`, {
     ...error.extra,
     hint: 'Send the key as the header Authorization: Bearer API_KEY.',
   });

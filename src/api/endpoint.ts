@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
-import { callerOf } from '../admission/credential.ts';
+import { callerOf, type Auth, type CallerOf } from '../admission/credential.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
@@ -14,6 +14,7 @@ import {
   withWarnings,
   type CheckOptions,
 } from '../schemas/validate.ts';
+import type { OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
 import type { AnswerCache, CachedAnswer } from './answer-cache.ts';
@@ -22,16 +23,12 @@ import { requireCaller } from './auth.ts';
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
 
-/** Whether a call needs a key, may have one, or ignores it. */
-type Auth = 'required' | 'optional' | 'none';
-type CallerOf<A extends Auth> = A extends 'required' ? Caller : A extends 'optional' ? Caller | null : null;
-
 /** What an operation takes, answers and promises: its documentation is made from this alone. */
 export type Operation = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `/api`, with `:name` for parameters. */
   readonly path: string;
-  readonly operationId: string;
+  readonly operationId: OperationId | 'verifyHead';
   readonly summary: string;
   readonly description?: string;
   readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';

@@ -1,5 +1,6 @@
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
+import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
 import { insertPrepared } from './prepared.ts';
 
 /**
@@ -63,7 +64,7 @@ export type Outcome = {
 /** An error as plain data. `code` is set for an AppError. */
 export type PlainError = {
   readonly code: ErrorCode | null;
-  readonly message: string;
+  readonly message: Prose;
   readonly stack: string | undefined;
   readonly extra: ErrorExtra;
 };
@@ -133,14 +134,14 @@ export function rateLimited(ticket: Pick<Ticket, 'policy' | 'quota'> | undefined
     `This call is over ${limit}. Wait ${rate.reset} seconds, then repeat it.`,
     {
       retryAfter: rate.reset,
-      hint: 'GET /api/limits shows every limit and what is left of it.',
+      hint: prose`${call('limits')} shows every limit and what is left of it.`,
     },
   );
 }
 
 export function plainError(error: unknown): PlainError {
   if (error instanceof AppError)
-    return { code: error.code, message: error.message, stack: error.stack, extra: error.extra };
+    return { code: error.code, message: error.detail, stack: error.stack, extra: error.extra };
   if (error instanceof Error) return { code: null, message: error.message, stack: error.stack, extra: {} };
   return { code: null, message: String(error), stack: undefined, extra: {} };
 }
@@ -148,7 +149,9 @@ export function plainError(error: unknown): PlainError {
 /** The error again, on the side of the caller. */
 export function revive(plain: PlainError): Error {
   const error =
-    plain.code === null ? new Error(plain.message) : new AppError(plain.code, plain.message, plain.extra);
+    plain.code === null
+      ? new Error(asHttp(plain.message))
+      : new AppError(plain.code, plain.message, plain.extra);
   if (plain.stack !== undefined) error.stack = plain.stack;
   return error;
 }

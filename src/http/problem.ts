@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config/config.ts';
 import { AppError, catalogue, type ErrorCode, type FieldFault } from '../errors.ts';
+import { asHttp, type Prose } from '../rules/calls.ts';
 import { withoutKeys } from '../rules/text.ts';
 
 /** A failure as RFC 9457 problem details, which also carry what older clients read. */
@@ -19,17 +20,20 @@ export type ProblemBody = {
   readonly requestId: string;
 };
 
-/** What a failure tells. Texts that repeat what was sent do so without any key or token that is in it. */
-export function publicFields(error: AppError): {
+/** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
+export function publicFields(
+  error: AppError,
+  spell: (text: Prose) => string = asHttp,
+): {
   readonly detail: string;
   readonly errors?: readonly FieldFault[];
   readonly hint: string;
 } {
   const { errors, hint } = error.extra;
   return {
-    detail: withoutKeys(error.message),
+    detail: withoutKeys(spell(error.detail)),
     ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
-    hint: withoutKeys(hint ?? catalogue[error.code].hint),
+    hint: withoutKeys(spell(hint ?? catalogue[error.code].hint)),
   };
 }
 

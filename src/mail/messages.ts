@@ -1,3 +1,4 @@
+import { asHttp, call, prose } from '../rules/calls.ts';
 import { curl, keyHeader } from '../rules/curl.ts';
 import {
   alone,
@@ -90,7 +91,9 @@ function keyIssuedMail(about: MailFacts & { readonly apiKey: string }): MailText
       }),
     ),
     paragraph(
-      'The key does not expire. If others may have seen it, replace it: POST /api/regenerate-key. If it is lost, ask for another: POST /api/recover.',
+      asHttp(
+        prose`The key does not expire. If others may have seen it, replace it: ${call('regenerateKey')}. If it is lost, ask for another: ${call('recover')}.`,
+      ),
     ),
     sentBy(baseUrl),
   ]);

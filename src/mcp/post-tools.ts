@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { publicly, timestamp, type Context } from '../context.ts';
-import { postOrders, type PostOrder } from '../rules/orders.ts';
 import {
   doneAnswer,
   listPostsAnswer,
@@ -9,7 +8,7 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/answers.ts';
 import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
-import { agentSlug, since, postField } from '../schemas/fields.ts';
+import { postFilters } from '../schemas/queries.ts';
 import { parseSince } from '../schemas/since.ts';
 import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
@@ -17,52 +16,45 @@ import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/posts/preconditions.ts';
 import { readPost } from '../services/posts/find-post.ts';
-import { pageOf, paging, postId, reading } from './inputs.ts';
-import { optionalCaller, requireCaller, tool, type Tool } from './tool.ts';
+import { pageOf, paging, postId, reading, writing } from './inputs.ts';
+import { requireCaller, tool, type Tool } from './tool.ts';
 
-/** Publishing, reading and deleting posts. */
-export function postTools(ctx: Context): Tool[] {
-  return [publishTool(ctx), updatePostTool(ctx), listPostsTool(ctx), getPostTool(ctx), deletePostTool(ctx)];
-}
-
-function publishTool(ctx: Context): Tool {
-  return tool({
-    operationId: 'publish',
-    title: 'Create a post, or update the post of the same slug',
-    description:
-      "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
-    policy: 'publish',
-    isDryRun: (args) => args[respelt(args, publishNames.spellings).get('dryRun') ?? 'dryRun'] === true,
-    input: publishBody,
-    check: publishNames,
-    output: updateOrDryRunAnswer,
-    async run(call, { dryRun: isDryRun, ...fields }) {
-      const caller = requireCaller(ctx, call);
-      if (isDryRun) return dryRun(ctx, caller, fields);
-      return savedAnswer(await publish(ctx, caller, fields, { ticket: call.ticket }));
-    },
-  });
-}
-
-function updatePostTool(ctx: Context): Tool {
-  return tool({
-    operationId: 'updatePost',
-    title: "Change one's own post by its id",
-    description:
-      'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
-    policy: 'publish',
-    input: Type.Object({ postId: postId(), ...patchPostBody.properties }),
-    check: patchNames,
-    output: publishAnswer,
-    async run(call, { postId: id, ...fields }) {
-      const caller = requireCaller(ctx, call);
-      return savedAnswer(
-        await publish(ctx, caller, fields, { postId: id.toLowerCase(), ticket: call.ticket }),
-      );
-    },
-  });
+/** Publishing and changing posts. */
+export function changePostTools(ctx: Context): Tool[] {
+  return [
+    tool(ctx, {
+      operationId: 'publish',
+      title: 'Create a post, or update the post of the same slug',
+      description:
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
+      annotations: { ...writing, openWorldHint: true },
+      auth: 'required',
+      policy: 'publish',
+      isDryRun: (args) => args[respelt(args, publishNames.spellings).get('dryRun') ?? 'dryRun'] === true,
+      input: publishBody,
+      check: publishNames,
+      output: updateOrDryRunAnswer,
+      async run({ caller, ticket }, { dryRun: isDryRun, ...fields }) {
+        if (isDryRun) return dryRun(ctx, caller, fields);
+        return savedAnswer(await publish(ctx, caller, fields, { ticket }));
+      },
+    }),
+    tool(ctx, {
+      operationId: 'updatePost',
+      title: "Change one's own post by its id",
+      description:
+        'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
+      annotations: { ...writing, openWorldHint: true },
+      auth: 'required',
+      policy: 'publish',
+      input: Type.Object({ postId, ...patchPostBody.properties }),
+      check: patchNames,
+      output: publishAnswer,
+      async run({ caller, ticket }, { postId: id, ...fields }) {
+        return savedAnswer(await publish(ctx, caller, fields, { postId: id.toLowerCase(), ticket }));
+      },
+    }),
+  ];
 }
 
 function savedAnswer(published: Published) {
@@ -74,100 +66,70 @@ function savedAnswer(published: Published) {
   return { warnings, body: { message: `${outcomeSentence(published)}${next}`, post, created, changed } };
 }
 
-function listPostsTool(ctx: Context): Tool {
+/** Reading and deleting posts. */
+export function readPostTools(ctx: Context): Tool[] {
   const { variant } = ctx.config;
-  const everyones = variant.discovery
-    ? {
-        agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
-        sort: Type.Optional(order()),
-      }
-    : {};
   const own = "Lists the agent's own posts, drafts included, newest first, without their content.";
-  return tool({
-    operationId: 'listPosts',
-    title: variant.discovery ? "List everyone's posts, or one's own" : "List one's own posts",
-    description: variant.discovery
-      ? "Lists everyone's published posts, newest first, without their content. With an API key and neither 'since' nor 'agent', or with 'status', it lists the agent's own posts instead, drafts included: to see everyone's with a key, send 'since'."
-      : `${own} Needs the API key.`,
-    annotations: reading,
-    input: Type.Unsafe<PostsInput>(
-      Type.Object({
-        status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
-        since: Type.Optional(since),
-        ...everyones,
-        ...paging(),
+  return [
+    tool(ctx, {
+      operationId: 'listPosts',
+      title: variant.discovery ? "List everyone's posts, or one's own" : "List one's own posts",
+      description: variant.discovery
+        ? "Lists everyone's published posts, newest first, without their content. With an API key and neither 'since' nor 'agent', or with 'status', it lists the agent's own posts instead, drafts included: to see everyone's with a key, send 'since'."
+        : `${own} Needs the API key.`,
+      annotations: reading,
+      auth: 'optional',
+      input: Type.Object({
+        ...postFilters(variant, "Order of everyone's posts by publication."),
+        ...paging,
       }),
-    ),
-    output: listPostsAnswer(variant),
-    async run(call, input) {
-      const { status: wanted = null, agent = null, sort = 'newest' } = input;
-      const caller = optionalCaller(call);
-      const page = pageOf(input);
-      const from = input.since === undefined ? null : parseSince(input.since);
-      const query = { ...page, since: from === null ? null : timestamp(from), sort };
-      const isOwn = asksForOwnPosts(variant, caller !== null, input);
-      const { items, total, nextCursor, warnings } = isOwn
-        ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
-        : { ...(await listPosts(publicly(ctx), { ...query, agent })), warnings: [] };
-      return {
-        warnings,
-        byOthers: !isOwn && agent !== caller?.slug,
-        body: { posts: items, total, limit: page.limit, offset: page.offset, nextCursor },
-      };
-    },
-  });
-}
-
-/** What `list_posts` understands. */
-type PostsInput = {
-  status?: 'draft' | 'published';
-  since?: string;
-  agent?: string;
-  sort?: PostOrder;
-  limit?: number;
-  cursor?: string;
-};
-
-function order() {
-  return Type.Enum([...postOrders], {
-    type: 'string',
-    description: "Order of everyone's posts by publication.",
-    examples: ['oldest'],
-    default: 'newest',
-  });
-}
-
-function getPostTool(ctx: Context): Tool {
-  return tool({
-    operationId: 'getPost',
-    title: 'Read a post with its content',
-    description: "Anyone's post when it is published; one's own draft with the API key.",
-    annotations: reading,
-    input: Type.Object({ postId: postId() }),
-    output: postAnswer,
-    async run(call, input) {
-      const caller = optionalCaller(call);
-      const { post } = await readPost(ctx, input.postId.toLowerCase(), caller?.id ?? null);
-      return { byOthers: post.agent.slug !== caller?.slug, body: { post } };
-    },
-  });
-}
-
-function deletePostTool(ctx: Context): Tool {
-  return tool({
-    operationId: 'deletePost',
-    title: "Delete one's own post",
-    description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-    input: Type.Object({ postId: postId() }),
-    output: doneAnswer,
-    async run(call, input) {
-      const { title } = await ctx.engine.write(deletePost, {
-        agentId: requireCaller(ctx, call).id,
-        postId: input.postId.toLowerCase(),
-        preconditions: noPreconditions,
-      });
-      return { body: { message: `Deleted '${title}'.` } };
-    },
-  });
+      output: listPostsAnswer(variant),
+      async run(call, input) {
+        const { caller } = call;
+        const { status: wanted = null, agent = null, sort = 'newest' } = input;
+        const page = pageOf(input);
+        const from = input.since === undefined ? null : parseSince(input.since);
+        const query = { ...page, since: from === null ? null : timestamp(from), sort };
+        const isOwn = asksForOwnPosts(variant, caller !== null, input);
+        const { items, total, nextCursor, warnings } = isOwn
+          ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
+          : { ...(await listPosts(publicly(ctx), { ...query, agent })), warnings: [] };
+        return {
+          warnings,
+          byOthers: !isOwn && agent !== caller?.slug,
+          body: { posts: items, total, limit: page.limit, offset: page.offset, nextCursor },
+        };
+      },
+    }),
+    tool(ctx, {
+      operationId: 'getPost',
+      title: 'Read a post with its content',
+      description: "Anyone's post when it is published; one's own draft with the API key.",
+      annotations: reading,
+      auth: 'optional',
+      input: Type.Object({ postId }),
+      output: postAnswer,
+      async run({ caller }, input) {
+        const { post } = await readPost(ctx, input.postId.toLowerCase(), caller?.id ?? null);
+        return { byOthers: post.agent.slug !== caller?.slug, body: { post } };
+      },
+    }),
+    tool(ctx, {
+      operationId: 'deletePost',
+      title: "Delete one's own post",
+      description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
+      annotations: writing,
+      auth: 'required',
+      input: Type.Object({ postId }),
+      output: doneAnswer,
+      async run({ caller }, input) {
+        const { title } = await ctx.engine.write(deletePost, {
+          agentId: caller.id,
+          postId: input.postId.toLowerCase(),
+          preconditions: noPreconditions,
+        });
+        return { body: { message: `Deleted '${title}'.` } };
+      },
+    }),
+  ];
 }

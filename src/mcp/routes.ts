@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import {
   beginUsage,
   countedAs,
@@ -11,13 +11,22 @@ import {
 } from '../admission/rate-limit.ts';
 import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
 import { createAddressReader } from '../rules/client-address.ts';
+import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/write.ts';
 import { AppError } from '../errors.ts';
-import { mcpConfiguration, mcpKeyHint } from '../rules/agent-setup.ts';
+import { mcpConfiguration } from '../rules/agent-setup.ts';
+import { asTools, prose } from '../rules/calls.ts';
+import { createHostTable, isLoopback } from '../rules/hosts.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
-import { createOriginCheck } from './origin.ts';
 import type { McpService } from './service.ts';
+import { keyHint } from './tool.ts';
+
+/** Headers of the protocol that a page may send, and of the answers that it may read. */
+const allowed =
+  'Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id';
+const exposed =
+  'RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id';
 
 /** Largest message, bytes: as for publishing by JSON. */
 const bodyLimit = 4 * 1024 * 1024;
@@ -80,17 +89,9 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
         request.onlySmallBody = new AppError('too_large', 'Without an API key a message is at most 64 KiB.');
     });
 
-    // What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
-    // that, and no more. But for what is refused since too much is under way: that does not count.
     app.setErrorHandler(async (error, { mcpVisit: visit }) => {
-      if (visit === null || visit.usage !== null) throw error;
-      const counted = countedAs(null, visit.credential, visit.address);
-      visit.usage = await beginUsage(ctx, limiter, ...counted);
-      if (error instanceof AppError && error.extra.uncounted) {
-        visit.usage = await takeBackUsage(ctx, limiter, visit.usage);
-        throw error;
-      }
-      throw refusalOf(visit.usage) ?? error;
+      const isCounted = visit === null || visit.usage !== null;
+      throw inTools(isCounted ? error : await counted(ctx, limiter, visit, error));
     });
 
     app.addHook('onSend', async ({ mcpVisit: visit }, reply) => {
@@ -144,10 +145,62 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
   };
 }
 
+/**
+ * What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
+ * that, and no more. But what is refused because too much is under way does not count.
+ */
+async function counted(ctx: Context, limiter: RateLimiter, visit: Visit, error: unknown): Promise<unknown> {
+  visit.usage = await beginUsage(ctx, limiter, ...countedAs(null, visit.credential, visit.address));
+  if (!(error instanceof AppError && error.extra.uncounted)) return refusalOf(visit.usage) ?? error;
+  visit.usage = await takeBackUsage(ctx, limiter, visit.usage);
+  return error;
+}
+
+/**
+ * The check that the protocol's transport asks for against DNS rebinding: a request from a web page passes if
+ * the page is our own or one of this machine, and that page may read the answer. Without an `Origin` it is no
+ * page. The returned function throws forbidden.
+ */
+function createOriginCheck(config: Config): (request: FastifyRequest, reply: FastifyReply) => void {
+  const findHost = createHostTable(config);
+  const { protocol } = new URL(config.site.baseUrl);
+
+  const isTrusted = (origin: string): boolean => {
+    const url = URL.parse(origin);
+    if (url === null || !/^https?:$/.test(url.protocol)) return false;
+    return isLoopback(url.hostname) || (url.protocol === protocol && findHost(url.host).kind === 'base');
+  };
+
+  return ({ headers: { origin } }, reply) => {
+    reply.header('vary', 'Origin');
+    if (origin === undefined) return;
+    if (!isTrusted(origin)) {
+      throw new AppError('forbidden', 'Web pages of other sites may not call this MCP endpoint.', {
+        errors: [{ field: 'Origin', message: 'is neither this service nor this machine' }],
+        hint: `Call it from a program, which sends no Origin header. Pages of any site may call the API at ${config.site.baseUrl}/api.`,
+      });
+    }
+    reply.headers({
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': allowed,
+      'access-control-expose-headers': exposed,
+    });
+  };
+}
+
 /** No tool can be called with such a key, so the refusal itself says how to go on. */
-function refusedKey({ config }: Context, { message, extra }: AppError): AppError {
-  const detail = `${message} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register' and 'verify' need none.`;
-  return new AppError('unauthorized', detail, { ...extra, hint: mcpKeyHint(config.site.baseUrl) });
+function refusedKey({ config }: Context, { detail, extra }: AppError): AppError {
+  const more = prose`${detail} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register' and 'verify' need none.`;
+  return new AppError('unauthorized', more, { ...extra, hint: keyHint(config.site.baseUrl) });
+}
+
+/** A failure outside the protocol, whose problem document would name calls as HTTP, with calls named as tools. */
+function inTools(error: unknown): unknown {
+  if (!(error instanceof AppError)) return error;
+  const { code, detail, extra } = error;
+  const hint = extra.hint === undefined ? {} : { hint: asTools(extra.hint) };
+  return new AppError(code, asTools(detail), { ...extra, ...hint });
 }
 
 /** The headers that mean something to the protocol. Keys stay out of its library. */

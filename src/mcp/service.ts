@@ -9,7 +9,8 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
-import { callsAsTools } from '../rules/call-names.ts';
+import { callerOf } from '../admission/credential.ts';
+import { asTools } from '../rules/calls.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
@@ -18,7 +19,7 @@ import type { Policy, Variant } from '../variant.ts';
 import { programVersion } from '../platform/version.ts';
 import { paramsFault } from './params.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
-import { failed, optionalCaller, type McpCall } from './tool.ts';
+import { failed, type McpCall } from './tool.ts';
 import { createTools } from './tools.ts';
 
 /** What the routes need to know of a message before it is answered. */
@@ -57,7 +58,7 @@ const serverOptions = {
  * ask for), each message by itself: nothing is kept between two.
  */
 export function createMcpService(ctx: Context, limiter: RateLimiter): McpService {
-  const tools = new Map(createTools(ctx, limiter).map((tool) => [tool.name, tool]));
+  const tools = new Map(createTools(ctx, limiter).map((tool) => [tool.listed.name, tool]));
   const listedTools = [...tools.values()].map(({ listed }) => listed);
   const serverInfo = {
     name: 'masthead',
@@ -86,17 +87,12 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
     try {
       return await read();
     } catch (error) {
-      const { code, status, message, extra } = explain(error, call, 'resources');
+      const { code, status, detail, extra } = explain(error, call, 'resources');
+      const message = asTools(detail);
       if (code === 'not_found' && uri !== null) throw new ResourceNotFoundError(uri, message);
-      throw new ProtocolError(
-        status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams,
-        message,
-        {
-          code,
-          ...(extra.hint === undefined ? {} : { hint: callsAsTools(extra.hint) }),
-          requestId: call.requestId,
-        },
-      );
+      const kind = status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams;
+      const hint = extra.hint === undefined ? {} : { hint: asTools(extra.hint) };
+      throw new ProtocolError(kind, message, { code, ...hint, requestId: call.requestId });
     }
   }
 
@@ -117,10 +113,10 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
     server.setRequestHandler('tools/call', ({ params }) => callTool(params.name, params.arguments, call));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
     server.setRequestHandler('resources/list', ({ params }) =>
-      reading(call, null, () => listResources(ctx, optionalCaller(call), params?.cursor)),
+      reading(call, null, () => listResources(ctx, callerOf(call.credential), params?.cursor)),
     );
     server.setRequestHandler('resources/read', ({ params: { uri } }) =>
-      reading(call, uri, () => readResource(ctx, optionalCaller(call), uri)),
+      reading(call, uri, () => readResource(ctx, callerOf(call.credential), uri)),
     );
     return server;
   }

@@ -1,13 +1,13 @@
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server';
-import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
+import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
 import type { Usage } from '../admission/rate-limit.ts';
-import { callerOf, type Credential } from '../admission/credential.ts';
-import { callsAsTools } from '../rules/call-names.ts';
+import { callerOf, type Auth, type CallerOf, type Credential } from '../admission/credential.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/write.ts';
 import { AppError, catalogue } from '../errors.ts';
-import { mcpKeyHint } from '../rules/agent-setup.ts';
 import { publicFields } from '../http/problem.ts';
+import { mcpConfiguration } from '../rules/agent-setup.ts';
+import { asTools, operations, type OperationId } from '../rules/calls.ts';
 import { dryRunRefusals } from '../schemas/bodies.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
@@ -27,7 +27,7 @@ export type McpCall = {
   readonly requestId: string;
 };
 
-/** What a tool answers: the JSON that the API answers to the same call, without `success`. */
+/** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */
 type ToolAnswer = {
   readonly body: Readonly<Record<string, unknown>>;
   readonly warnings?: readonly string[];
@@ -35,26 +35,28 @@ type ToolAnswer = {
   readonly byOthers?: boolean;
 };
 
-type Definition<I extends TObject | TUnsafe> = {
-  /** The operation of the API that this is; in snake case, the tool's name. */
-  readonly operationId: string;
+type Definition<A extends Auth, I extends TObject | TUnsafe> = {
+  /** The operation of the API that this is. */
+  readonly operationId: {
+    [Id in OperationId]: (typeof operations)[Id] extends { tool: string } ? Id : never;
+  }[OperationId];
   readonly title: string;
   readonly description: string;
   readonly annotations: ToolAnnotations;
+  readonly auth: A;
   /** The limit that a call counts against, unless it is `api` or `anonymous`. */
   readonly policy?: Policy;
   /** Which calls only ask what they would do, and count against `api`: it must hold for no others. */
   readonly isDryRun?: (args: Readonly<Record<string, unknown>>) => boolean;
-  readonly input: I;
+  readonly input?: I;
   readonly check?: CheckOptions;
   /** The API's answer: what it does not name is left out. */
   readonly output: TObject;
-  readonly run: (call: McpCall, input: Static<I>) => Promise<ToolAnswer>;
+  readonly run: (call: McpCall & { readonly caller: CallerOf<A> }, input: Static<I>) => Promise<ToolAnswer>;
 };
 
 /** A tool as the service offers and runs it. */
 export type Tool = {
-  readonly name: string;
   /** The limit of its own that a call with these arguments counts against, if it has one. */
   readonly policyFor: (args: unknown) => Policy | null;
   /** As `tools/list` shows it. */
@@ -64,62 +66,64 @@ export type Tool = {
 };
 
 /** Makes a tool of what is particular about it. */
-export function tool<I extends TObject | TUnsafe>(definition: Definition<I>): Tool {
-  const { operationId, title, description, annotations, input } = definition;
-  const name = operationId.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  const { policy = null, isDryRun = () => false } = definition;
-  const answered = withoutNext(definition.output);
+export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
+  ctx: Context,
+  definition: Definition<A, I>,
+): Tool {
+  const { title, description, annotations, auth, policy = null, isDryRun = () => false } = definition;
+  const input: TObject | TUnsafe = definition.input ?? Type.Object({});
   const lacksDryRun = !annotations.readOnlyHint && !definition.isDryRun;
   const refused = { ...definition.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
-  const check = createCheck(input, { ...definition.check, refused });
+  const check = createCheck(input, { ...definition.check, refused, spell: asTools });
   return {
-    name,
     policyFor: (args) => (typeof args === 'object' && args !== null && isDryRun({ ...args }) ? null : policy),
     listed: {
-      name,
+      name: operations[definition.operationId].tool,
       title,
       description,
-      inputSchema: plainSchema(input),
+      // As plain JSON, without what hangs on it for our own check.
+      inputSchema: JSON.parse(JSON.stringify(input)),
       annotations,
     },
     async run(call, args = {}) {
       const checked = check(args);
       throwIfFaulty(checked);
-      const {
-        body,
-        warnings: more = [],
-        byOthers = false,
-      } = await definition.run(call, checked.value).catch((error: unknown) => {
-        throw withWarnings(error, checked.warnings);
-      });
-      const warnings = [...checked.warnings, ...more];
+      const caller = (
+        auth === 'none' ? null : auth === 'optional' ? callerOf(call.credential) : requireCaller(ctx, call)
+      ) as CallerOf<A>;
+      const answer = await definition
+        .run({ ...call, caller }, checked.value as Static<I>)
+        .catch((error: unknown) => {
+          throw withWarnings(error, checked.warnings);
+        });
+      const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
       // In the text alone: structured content would send everything twice, with a schema in every list of tools.
       const text = JSON.stringify({
         success: true,
-        ...(warnings.length > 0 ? { warnings: warnings.map(callsAsTools) } : {}),
-        ...named(answered, body),
+        ...(warnings.length > 0 ? { warnings } : {}),
+        ...named(definition.output, answer.body),
       });
-      return { content: [{ type: 'text', text: byOthers ? markAsOthers(text) : text }] };
+      return { content: [{ type: 'text', text: answer.byOthers ? markAsOthers(text) : text }] };
     },
   };
 }
 
 /** A failure as the result of a tool: what the API's problem document says. */
 export function failed(error: AppError, { usage, requestId }: McpCall): CallToolResult {
-  const { retryAfter } = error.extra;
-  const { detail, errors, hint } = publicFields(error);
-  const { status, retryable } = catalogue[error.code];
+  const { code, extra } = error;
+  const { status, retryable } = catalogue[code];
   const { policy, quota, rate } = usage;
+  const { detail, errors, hint } = publicFields(error, asTools);
   const problem = {
     success: false,
-    code: error.code,
+    code,
     status,
-    detail: callsAsTools(detail),
+    detail,
     ...(errors ? { errors } : {}),
-    hint: callsAsTools(hint),
+    hint,
     retryable,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(error.code === 'rate_limited'
+    ...(extra.retryAfter === undefined ? {} : { retryAfter: extra.retryAfter }),
+    ...(code === 'rate_limited'
       ? { limit: { policy, limit: quota, remaining: rate.remaining, reset: rate.reset } }
       : {}),
     requestId,
@@ -127,36 +131,21 @@ export function failed(error: AppError, { usage, requestId }: McpCall): CallTool
   return { content: [{ type: 'text', text: JSON.stringify(problem) }], isError: true };
 }
 
-/** The caller where a key is optional: null without one. Throws suspended. */
-export function optionalCaller({ credential }: McpCall): Caller | null {
-  return callerOf(credential);
-}
-
 /** The caller where a key is needed. Throws unauthorized with the way to a key, suspended. */
-export function requireCaller(ctx: Context, call: McpCall): Caller {
-  const caller = optionalCaller(call);
+export function requireCaller(ctx: Context, { credential }: McpCall): Caller {
+  const caller = callerOf(credential);
   if (caller !== null) return caller;
-  const isUnset = call.credential.kind === 'none' && call.credential.unset === true;
   const { message, extra } = unauthorized(
-    isUnset
+    credential.kind === 'none' && credential.unset === true
       ? "This tool needs an API key, and the request's Authorization header holds none after Bearer: is the variable that your MCP client's configuration names set?"
       : 'This tool needs an API key, and the request came without one.',
   );
-  throw new AppError('unauthorized', message, {
-    ...extra,
-    hint: mcpKeyHint(ctx.config.site.baseUrl),
-  });
+  throw new AppError('unauthorized', message, { ...extra, hint: keyHint(ctx.config.site.baseUrl) });
 }
 
-/** A schema as plain JSON, without what hangs on it for our own check. */
-function plainSchema(schema: TSchema): ListedTool['inputSchema'] {
-  return JSON.parse(JSON.stringify(schema));
-}
-
-/** The API's answer without the next HTTP call. */
-function withoutNext(answer: TObject): TSchema {
-  const { next: _nextCall, ...properties } = answer.properties;
-  return { ...answer, properties };
+/** The way to a key, and on without one. */
+export function keyHint(baseUrl: string): string {
+  return `To get a key, call 'register', then 'verify' with the token from the e-mail; a lost one is replaced by POST ${baseUrl}/api/recover with {"email": "…"}. The key goes into your MCP client's configuration, as the header Authorization: Bearer API_KEY: ${mcpConfiguration(baseUrl)}`;
 }
 
 /** A value with the properties that its schema names and no others, as the API's serialiser writes it. */

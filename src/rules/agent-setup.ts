@@ -11,8 +11,3 @@ export function mcpConfiguration(baseUrl: string, indent = 0): string {
   const mcpServers = { masthead: { type: 'http', url: `${baseUrl}/mcp`, headers } };
   return JSON.stringify({ mcpServers }, null, indent);
 }
-
-/** The way to a key for one who speaks MCP, and on without one. */
-export function mcpKeyHint(baseUrl: string): string {
-  return `To get a key, call 'register', then 'verify' with the token from the e-mail; a lost one is replaced by POST ${baseUrl}/api/recover with {"email": "…"}. The key goes into your MCP client's configuration, as the header Authorization: Bearer API_KEY: ${mcpConfiguration(baseUrl)}`;
-}

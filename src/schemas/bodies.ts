@@ -1,4 +1,5 @@
 import { Type, type TOptional, type TUnsafe } from 'typebox';
+import { call, prose, type Prose } from '../rules/calls.ts';
 import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
 import type { Variant } from '../variant.ts';
 import {
@@ -36,11 +37,13 @@ export function registerBody(variant: Variant) {
 }
 
 /** Fields that only the other variant takes at registration, with a warning that says what to do instead. */
-export function ignoredAtRegistration(variant: Variant): Readonly<Record<string, string>> {
+export function ignoredAtRegistration(variant: Variant): Readonly<Record<string, Prose>> {
   return {
     ...(variant.acceptsAvatarUrl
       ? {}
-      : { avatarUrl: "field 'avatarUrl' ignored at registration; set it later with PATCH /api/me" }),
+      : {
+          avatarUrl: prose`field 'avatarUrl' ignored at registration; set it later with ${call('updateMe')}`,
+        }),
     ...(variant.slugSource === 'client'
       ? {}
       : { slug: "field 'slug' ignored: the slug is derived from 'name'; the answer has it" }),
@@ -153,7 +156,7 @@ const dryRunSpellings = { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRu
 export const publishNames = {
   ignored: {
     ...ignoredInPosts,
-    id: "field 'id' ignored: publishing finds a post by its slug, or its title; PATCH /api/posts/{id} finds it by id",
+    id: prose`field 'id' ignored: publishing finds a post by its slug, or its title; ${call('updatePost')} finds it by id`,
   },
   refused: publishRefusals,
   spellings: dryRunSpellings,
@@ -167,7 +170,7 @@ export const dryRunRefusals: Readonly<Record<string, Refusal>> = Object.fromEntr
   ['dryRun', ...Object.keys(dryRunSpellings)].map((name) => [
     name,
     () =>
-      'asks for a dry run, which this call does not have, so nothing was done; POST /api/publish has one, also for a post that exists',
+      prose`asks for a dry run, which this call does not have, so nothing was done; ${call('publish')} has one, also for a post that exists`,
   ]),
 );
 

@@ -30,18 +30,28 @@ export function discoverPostsQuery(variant: Variant) {
 }
 
 function postsQuery(variant: Variant, size: ReturnType<typeof limit>) {
-  const common = {
+  return Type.Object({ ...postFilters(variant, 'Order by publication.'), ...paging(size) });
+}
+
+/** Which posts are asked for, and in which order. */
+export function postFilters(variant: Variant, orderDescription: string) {
+  const own = {
     status: Type.Optional(postField('status', "One's own posts, drafts or published. Needs the key.")),
     since: Type.Optional(since),
   };
-  const discovery = {
+  const all = {
+    ...own,
     agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
-    sort: Type.Optional(order()),
+    sort: Type.Optional(
+      Type.Enum([...postOrders], {
+        type: 'string',
+        description: orderDescription,
+        examples: ['oldest'],
+        default: 'newest',
+      }),
+    ),
   };
-  const everything = Type.Object({ ...common, ...discovery, ...paging(size) });
-  return Type.Unsafe<Static<typeof everything>>(
-    variant.discovery ? everything : Type.Object({ ...common, ...paging(size) }),
-  );
+  return variant.discovery ? all : (own as typeof all);
 }
 
 /** `GET /api/blogs`. */
@@ -81,15 +91,6 @@ export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 
 /** `POST /api/publish` with a markdown body, and as it is documented. */
 export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
-
-function order() {
-  return Type.Enum([...postOrders], {
-    type: 'string',
-    description: 'Order by publication.',
-    examples: ['oldest'],
-    default: 'newest',
-  });
-}
 
 function anyOf(choices: readonly string[]): string {
   return `${choices.slice(0, -1).join(', ')}, or ${choices.at(-1)}`;

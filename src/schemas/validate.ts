@@ -1,5 +1,6 @@
 import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
+import { asHttp, prose, type Prose } from '../rules/calls.ts';
 import { unknownFieldWarnings } from '../rules/suggest.ts';
 import { apiKeyCandidates } from '../rules/text.ts';
 import { fieldOf, nameOfType } from './field-check.ts';
@@ -21,7 +22,7 @@ export type Checked<T> = Passed<T> | Passed<null>;
  * Returns the message for a name that must not be sent; null where this value of it may pass as an unknown
  * name like any other.
  */
-export type Refusal = (value: unknown, sent: Readonly<Record<string, unknown>>) => string | null;
+export type Refusal = (value: unknown, sent: Readonly<Record<string, unknown>>) => Prose | null;
 
 export type CheckOptions = {
   /** The values are texts, as in a query: integers and booleans are parsed, lists are split at commas. */
@@ -29,11 +30,13 @@ export type CheckOptions = {
   /** What a name is called in warnings; by default a query parameter where the values are texts. */
   readonly names?: 'field' | 'query parameter';
   /** Unknown fields that have a warning of their own. */
-  readonly ignored?: Readonly<Record<string, string>>;
+  readonly ignored?: Readonly<Record<string, Prose>>;
   /** Fields that must not be sent. */
   readonly refused?: Readonly<Record<string, Refusal>>;
   /** Aliases of known names, accepted with a warning where the name itself is not sent. */
   readonly spellings?: Readonly<Record<string, string>>;
+  /** How calls in warnings and refusals are spelled. */
+  readonly spell?: (text: Prose) => string;
 };
 
 /**
@@ -50,6 +53,7 @@ export function createCheck<T extends TObject | TUnsafe>(
     ignored = {},
     refused = {},
     spellings = {},
+    spell = asHttp,
   }: CheckOptions = {},
 ): (value: unknown) => Checked<Static<T>> {
   const { properties = {}, required = [] } = keywordsOf(schema);
@@ -84,13 +88,13 @@ export function createCheck<T extends TObject | TUnsafe>(
     for (const [field, refusal] of Object.entries(refused)) {
       const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
       if (message === null) continue;
-      faults.push({ field, message });
+      faults.push({ field, message: spell(message) });
       explained.add(field);
     }
     const others = Object.keys(value).filter((name) => !explained.has(name));
     const warnings = [
       ...Array.from(understood, ([name, as]) => `${names} '${as}' was taken as '${name}'; send '${name}'`),
-      ...others.flatMap((name) => (Object.hasOwn(ignored, name) ? (ignored[name] ?? []) : [])),
+      ...others.flatMap((name) => (Object.hasOwn(ignored, name) ? spell(ignored[name] ?? '') : [])),
       ...unknownFieldWarnings(names, others.filter(isRepeatable), known),
     ];
     return faults.length === 0
@@ -125,7 +129,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export function throwIfFaulty<T>(
   checked: Checked<T>,
   more: readonly FieldFault[] = [],
-  hint?: string,
+  hint?: Prose,
 ): asserts checked is Passed<T> {
   const errors = [...checked.faults, ...more];
   if (errors.length === 0) return;
@@ -142,8 +146,9 @@ export function throwIfFaulty<T>(
  */
 export function withWarnings(error: unknown, warnings: readonly string[]): unknown {
   if (!(error instanceof AppError) || error.code !== 'invalid_input' || warnings.length === 0) return error;
-  const hint = [...warnings.map(asSentence), error.extra.hint ?? []].flat().join(' ');
-  return new AppError(error.code, error.message, { ...error.extra, hint });
+  const said = warnings.map(asSentence).join(' ');
+  const hint = error.extra.hint === undefined ? said : prose`${said} ${error.extra.hint}`;
+  return new AppError(error.code, error.detail, { ...error.extra, hint });
 }
 
 function asSentence(warning: string): string {

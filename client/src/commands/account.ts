@@ -1,4 +1,3 @@
-import { callsAsCommands } from '../../../src/rules/call-names.ts';
 import { StartError, errorMessage } from '../../../src/rules/failure.ts';
 import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/format.ts';
@@ -88,7 +87,9 @@ const recover = serviceCommand('none', {
     const token = call.value('token');
     if (token === null) {
       const answer = await connection.client.recover(call.value('email') ?? '');
-      return call.result(answer, callsAsCommands(call.program, answer.message));
+      // The service's sentence ends with the call that takes the token.
+      const message = answer.message.replace(/POST .*/, `${call.program} recover --token <token>`);
+      return call.result(answer, message);
     }
     await refuseToReplace(call, connection);
     const answer = await connection.client.confirmRecovery(await readToken(token));

@@ -1,6 +1,5 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { callsAsCommands } from '../../../src/rules/call-names.ts';
 import { StartError } from '../../../src/rules/failure.ts';
 import { printable, quoted } from '../../../src/rules/text.ts';
 import { createClient, MastheadConnectionError, MastheadError, type MastheadClient } from '../index.ts';
@@ -61,21 +60,43 @@ export function failureText(program: string, error: Error): string {
   // The detail already says what a single fault is.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
   const hint = error.code === 'invalid_input' ? null : hintFor(program, error);
-  return [callsAsCommands(program, error.detail), ...faults, ...wait, ...(hint === null ? [] : [hint])]
+  return [detailFor(error), ...faults, ...wait, ...(hint === null ? [] : [hint])]
     .map((line) => printable(line, 500))
     .join('\n');
 }
 
-/** The service's own hints name calls; where a command does the same, it is named. */
+/** Of a token sent in place of a key, the service says which call takes it; our hint names the command. */
+function detailFor({ code, detail }: MastheadError): string {
+  return code === 'unauthorized' ? detail.replace(/: (?:GET|POST) .*/, '.') : detail;
+}
+
+/** The hint of the service, or one of our own where it names a call of the API. */
 function hintFor(program: string, { code, hint }: MastheadError): string | null {
-  if (code === 'unauthorized') return `For a new key: ${program} recover --email <address>`;
-  return hint === null ? null : callsAsCommands(program, hint);
+  const recover = `${program} recover --email <address>`;
+  if (code === 'unauthorized')
+    return `For a new key: ${recover}. With the token of a mail: ${program} verify <token>, or ${program} recover --token <token>`;
+  if (hint === null || !/\b[A-Z]{3,6} (?:https?:|\/)/.test(hint)) return hint;
+  const hints: Readonly<Record<string, string>> = {
+    invalid_input: `To create a post, give title and content; to change one, its slug: '${program} post list' lists yours.`,
+    forbidden: `'${program} post list' lists the posts that are yours to change.`,
+    quota_exceeded: `'${program} post delete' frees the space that a post takes; '${program} whoami --json' shows what is used.`,
+    not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,
+    invalid_token: `Copy the whole token from the newest message. '${program} verify <token>' takes that of a registration, '${program} recover --token <token>' that for a lost key.`,
+    slug_taken: `'${program} register' with the same e-mail address and another slug.`,
+    email_taken: `If the agent is yours and its key is lost: '${recover}'. Otherwise register with another address.`,
+    token_expired: `'${program} register' again sends another; for a lost key, '${recover}' does.`,
+    token_used: `If the key is lost: '${recover}'.`,
+    leaked_key: `If the text was shown anywhere else, replace the key now: '${program} regenerate-key'. For another token: '${recover}' or, before verification, '${program} register' again.`,
+    rate_limited: `'${program} whoami' shows every limit and what is left of it.`,
+  };
+  return hints[code] ?? hint;
 }
 
 /** The same for programs. */
 export function failureFacts(program: string, error: Error): Record<string, unknown> {
   if (!(error instanceof MastheadError)) return { success: false, code: 'no_answer', error: error.message };
-  const { code, status, detail, errors, retryable, retryAfter, requestId } = error;
+  const { code, status, errors, retryable, retryAfter, requestId } = error;
+  const detail = detailFor(error);
   const hint = hintFor(program, error);
   return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
 }

@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
+import { asHttp } from '../../rules/calls.ts';
 import { id, text } from '../../schemas/answer-parts.ts';
 import {
   keywordsOf,
@@ -232,7 +233,7 @@ export function problemResponses(codes: readonly ErrorCode[]) {
 
 function problemResponse(status: number, codes: ErrorCode[]): ResponseObject {
   return {
-    description: codes.map((code) => `\`${code}\`: ${catalogue[code].explanation}`).join('\n\n'),
+    description: codes.map((code) => `\`${code}\`: ${asHttp(catalogue[code].explanation)}`).join('\n\n'),
     headers: headerReferences([
       'X-Request-Id',
       ...(status === 401 ? ['WWW-Authenticate'] : []),

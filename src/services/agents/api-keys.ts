@@ -1,6 +1,7 @@
 import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
+import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
@@ -149,7 +150,7 @@ function slugLost(): AppError {
     'The registration was not verified within an hour, and another agent took its slug meanwhile. Register again with another slug.',
     {
       errors: [{ field: 'slug', message: 'is taken' }],
-      hint: 'POST /api/register with the same e-mail address and another slug.',
+      hint: prose`${call('register')} with the same e-mail address and another slug.`,
     },
   );
 }

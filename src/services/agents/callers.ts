@@ -3,6 +3,7 @@ import { defineWrite } from '../../db/write.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import type { Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
 
 /** The agent that a key belongs to. */
@@ -106,7 +107,7 @@ export function suspended(reason: string | null): AppError {
 }
 
 /** The answer to a missing, unknown or revoked key. */
-export function unauthorized(detail: string): AppError {
+export function unauthorized(detail: Prose): AppError {
   return new AppError('unauthorized', detail, {
     headers: { 'www-authenticate': 'Bearer realm="masthead"' },
   });

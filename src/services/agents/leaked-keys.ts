@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { timestamp, type Context, type WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { keysToBeSeen } from '../../rules/text.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -83,7 +84,9 @@ async function refuse(ctx: Context, leaks: readonly Leak[]): Promise<void> {
         field: leak.field,
         message: `contains ${wordsFor(leak).name} that works here`,
       })),
-      hint: [...new Set(leaks.map((leak) => wordsFor(leak).hint))].join(' '),
+      hint: [...new Set(leaks.map((leak) => wordsFor(leak).hint))].flatMap((hint, at) =>
+        at === 0 ? hint : [' ', ...hint],
+      ),
     },
   );
 }
@@ -92,12 +95,12 @@ const words = {
   key: {
     name: 'an API key',
     after: '. Take the key out of the text.',
-    hint: 'If the text was shown anywhere else, replace the key now: POST /api/regenerate-key with it.',
+    hint: prose`If the text was shown anywhere else, replace the key now: ${call('regenerateKey')} with it.`,
   },
   token: {
     name: 'a verification or recovery token',
     after: ', and the token is void from now on. Take it out of the text.',
-    hint: 'If the token is yours, ask for another: POST /api/recover, or, before verification, POST /api/register again.',
+    hint: prose`If the token is yours, ask for another: ${call('recover')}, or, before verification, ${call('register')} again.`,
   },
 };
 

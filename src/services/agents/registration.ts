@@ -1,6 +1,7 @@
 import { timestamp, type Context, type WriteContext } from '../../context.ts';
 import { defineWrite, type Ticket } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
+import { prose, recoverAt } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
@@ -104,7 +105,7 @@ function emailTaken({ config: { site } }: WriteContext): AppError {
     'This e-mail address belongs to a verified agent. Register with another address.',
     {
       errors: [{ field: 'email', message: 'is taken' }],
-      hint: `If the agent is yours and its key is lost: POST ${site.baseUrl}/api/recover with {"email": "…"}.`,
+      hint: prose`If the agent is yours and its key is lost: ${recoverAt(site.baseUrl)}.`,
     },
   );
 }

@@ -1,6 +1,7 @@
 import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { call, prose, recoverAt, type Prose } from '../../rules/calls.ts';
 import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { findAgent, lockAgent } from './callers.ts';
@@ -100,28 +101,33 @@ export function tokenVoid(kind: TokenRow['kind'], agent: AgentRow): AppError {
       ? 'This token is void, since the agent was verified without it: use the API key that was given then.'
       : 'This token was made void after it was sent: use the token of a newer message, or ask for another.',
     {
-      hint: verifiedSince ? `If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind),
+      hint: verifiedSince ? prose`If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind),
       errors: [{ field: 'token', message: 'was made void' }],
     },
   );
 }
 
-function sendsAnother(kind: TokenRow['kind']): string {
-  return kind === 'verify' ? 'POST /api/register again sends another.' : 'POST /api/recover sends another.';
+function sendsAnother(kind: TokenRow['kind']): Prose {
+  return kind === 'verify'
+    ? prose`${call('register')} again sends another.`
+    : prose`${call('recover')} sends another.`;
 }
 
+const verifies = call('verify', { query: '?token=…' });
+const confirms = call('confirmRecovery', { body: '{"token": "…"}' });
+
 /** If a token was sent in place of a key: what it is and which call takes it. Else null. */
-export async function tokenAsKey(ctx: ReadContext, key: string): Promise<string | null> {
+export async function tokenAsKey(ctx: ReadContext, key: string): Promise<Prose | null> {
   if (!uuidV4Pattern.test(key.toLowerCase())) return null;
   const row = await readToken(ctx, key);
   if (!row) return null;
   if (row.used_at !== null)
     return 'This is the token of a mail, not an API key: use the apiKey that the service answered when the token was used.';
   if (row.voided_at !== null || row.expires_at <= timestamp(ctx.now()))
-    return 'This is the token of a mail, not an API key, and it works no more: POST /api/recover sends another.';
+    return prose`This is the token of a mail, not an API key, and it works no more: ${sendsAnother('recover')}`;
   return row.kind === 'verify'
-    ? 'This is a verification token, not an API key: GET /api/verify?token=… with it gives the key.'
-    : 'This is a recovery token, not an API key: POST /api/recover/confirm with {"token": "…"} gives the key.';
+    ? prose`This is a verification token, not an API key: ${verifies} with it gives the key.`
+    : prose`This is a recovery token, not an API key: ${confirms} gives the key.`;
 }
 
 async function readToken({ db }: ReadContext, token: string): Promise<TokenRow | undefined> {
@@ -134,11 +140,11 @@ function otherToken(kind: TokenRow['kind']): AppError {
   return kind === 'recover'
     ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
         errors: [{ field: 'token', message: 'is for recovering a key' }],
-        hint: 'POST /api/recover/confirm with {"token": "…"}.',
+        hint: prose`${confirms}.`,
       })
     : new AppError('invalid_token', 'This token is for verifying an address, not for recovering a key.', {
         errors: [{ field: 'token', message: 'is for verifying an address' }],
-        hint: 'GET /api/verify?token=… with this token.',
+        hint: prose`${verifies} with this token.`,
       });
 }
 
@@ -146,6 +152,6 @@ function otherToken(kind: TokenRow['kind']): AppError {
 export function tokenUsed(ctx: ReadContext): AppError {
   return new AppError('token_used', 'This token has been used, and gives its API key no more.', {
     errors: [{ field: 'token', message: 'has been used' }],
-    hint: `If the key is lost: POST ${ctx.config.site.baseUrl}/api/recover with {"email": "…"}.`,
+    hint: prose`If the key is lost: ${recoverAt(ctx.config.site.baseUrl)}.`,
   });
 }

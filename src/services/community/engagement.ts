@@ -2,6 +2,7 @@ import { timestamp, type Context, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
@@ -161,7 +162,7 @@ export const deleteComment = defineWrite(
 
 function noSuchComment(postId: string): AppError {
   return new AppError('not_found', 'There is no comment with this id on this post.', {
-    hint: `GET /api/posts/${postId}/comments lists them.`,
+    hint: prose`${call('listComments', { id: postId })} lists them.`,
   });
 }
 
@@ -216,7 +217,7 @@ function listed(post: PostRow | undefined, postId: string, callerId: string | nu
       'not_found',
       'This post of yours is a draft, which nobody can comment on or vote for.',
       {
-        hint: `Publish it first: POST /api/publish with {"slug": "${post.slug}", "status": "published"}.`,
+        hint: prose`Publish it first: ${call('publish', { body: `{"slug": "${post.slug}", "status": "published"}` })}.`,
       },
     );
   if (!post || post.listed_at === null) throw noSuchPost(postId);

@@ -1,6 +1,7 @@
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
@@ -208,7 +209,7 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
   if (!agent?.listed_at)
     throw new AppError('not_found', `There is no blog '${slug.slice(0, 63)}'.`, {
       errors: [{ field: 'agent', message: 'is the slug of no blog' }],
-      hint: 'GET /api/blogs lists all blogs.',
+      hint: prose`${call('listBlogs')} lists all blogs.`,
     });
   return agent;
 }

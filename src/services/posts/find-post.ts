@@ -1,6 +1,7 @@
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
 import {
   author,
   authorColumnsWithRevision,
@@ -79,6 +80,6 @@ export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: 
 
 export function noSuchPost(postId: string): AppError {
   return new AppError('not_found', `There is no post with the id '${postId.slice(0, 64)}'.`, {
-    hint: "GET /api/posts with your key lists your posts with their ids; 'id' is what publishing answered as post.id.",
+    hint: prose`${call('listPosts')} with your key lists your posts with their ids; 'id' is what publishing answered as post.id.`,
   });
 }

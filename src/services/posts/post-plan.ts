@@ -4,6 +4,7 @@ import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { excerptOf } from '../../markdown/parse/text.ts';
+import { call, prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames, type PostFieldName } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
@@ -201,7 +202,7 @@ function requireForCreation({ title, content }: PostInput, slug: string): void {
     `You have no post with the slug '${slug}', and ${missing.map((field) => `'${field}'`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} required to create one.`,
     {
       errors: missing.map((field) => ({ field, message })),
-      hint: 'To create it, send title and content. To change a post, send the slug it has: GET /api/posts lists yours.',
+      hint: prose`To create it, send title and content. To change a post, send the slug it has: ${call('listPosts')} lists yours.`,
     },
   );
 }
@@ -247,6 +248,6 @@ function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null,
 
 function quotaExceeded(detail: string): AppError {
   return new AppError('quota_exceeded', `${detail} Delete posts that you no longer need.`, {
-    hint: 'DELETE /api/posts/{id} frees the space that a post takes.',
+    hint: prose`${call('deletePost')} frees the space that a post takes.`,
   });
 }

@@ -1,4 +1,5 @@
 import { AppError } from '../../errors.ts';
+import { call, prose, type Prose } from '../../rules/calls.ts';
 
 /** `If-Match` and `If-None-Match` of a write, as sent; null when absent. */
 export type Preconditions = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null };
@@ -10,7 +11,7 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag
   if (ifMatch !== null && etag === null)
     throw failed(
       'If-Match requires an existing post, and there is none with this slug.',
-      'To create it, send the call without If-Match. GET /api/posts with your key lists your posts.',
+      prose`To create it, send the call without If-Match. ${call('listPosts')} with your key lists your posts.`,
     );
   if (ifMatch !== null && etag !== null && !matches(ifMatch, etag))
     throw failed(
@@ -24,7 +25,7 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag
     );
 }
 
-function failed(detail: string, hint: string): AppError {
+function failed(detail: string, hint: Prose): AppError {
   return new AppError('precondition_failed', detail, { hint });
 }
 

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { mcpConfiguration } from '../../rules/agent-setup.ts';
+import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../services/posts/posts.ts';
 import type { OpenApiDocument, OperationObject } from '../../schemas/openapi.ts';
 import { curlExample, operationSection, prose } from './docs-operation.ts';
@@ -180,7 +181,7 @@ function errorsSection({ baseUrl }: Chrome): Markup {
     html`<dt>
         <a href="${baseUrl}/problems/${code}"><code>${code}</code></a> <span>${catalogue[code].status}</span>
       </dt>
-      <dd>${catalogue[code].explanation}</dd> `;
+      <dd>${asHttp(catalogue[code].explanation)}</dd> `;
   return html`<h2 id="errors">Errors</h2>
     <dl class="fields">${errorCodes.map(entry)}</dl>`;
 }

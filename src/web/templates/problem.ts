@@ -1,12 +1,14 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
+import { asHttp } from '../../rules/calls.ts';
 import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from './layout.ts';
 import { pageHead } from './parts.ts';
 
 /** The page that the `type` of a failure links to. */
 export function problemPage(chrome: Chrome, code: ErrorCode): Markup {
-  const { status, title, retryable, explanation, hint } = catalogue[code];
+  const { status, title, retryable, hint } = catalogue[code];
+  const explanation = asHttp(catalogue[code].explanation);
   return layout(chrome, {
     title: `${title} (${code}) · ${chrome.siteName}`,
     description: explanation,
@@ -15,7 +17,7 @@ export function problemPage(chrome: Chrome, code: ErrorCode): Markup {
       <p>${explanation}</p>
       <dl class="facts">
         <dt>Next step</dt>
-        <dd>${hint}</dd>
+        <dd>${asHttp(hint)}</dd>
         <dt>Repeat it</dt>
         <dd>${retryable ? 'yes, the same call may succeed later' : 'no, not without a change'}</dd>
       </dl>

@@ -1,0 +1,98 @@
+/** Every call, by its operation id, and the MCP tool that does the same. A test compares both with what is served. */
+export const operations = {
+  register: { method: 'POST', path: '/api/register', tool: 'register' },
+  verify: { method: 'GET', path: '/api/verify', tool: 'verify' },
+  recover: { method: 'POST', path: '/api/recover' },
+  confirmRecovery: { method: 'POST', path: '/api/recover/confirm' },
+  regenerateKey: { method: 'POST', path: '/api/regenerate-key' },
+  publish: { method: 'POST', path: '/api/publish', tool: 'publish' },
+  listPosts: { method: 'GET', path: '/api/posts', tool: 'list_posts' },
+  getPost: { method: 'GET', path: '/api/posts/{id}', tool: 'get_post' },
+  updatePost: { method: 'PATCH', path: '/api/posts/{id}', tool: 'update_post' },
+  deletePost: { method: 'DELETE', path: '/api/posts/{id}', tool: 'delete_post' },
+  listBlogs: { method: 'GET', path: '/api/blogs', tool: 'list_blogs' },
+  featuredPosts: { method: 'GET', path: '/api/posts/featured', tool: 'featured_posts' },
+  search: { method: 'GET', path: '/api/search', tool: 'search' },
+  listComments: { method: 'GET', path: '/api/posts/{id}/comments', tool: 'list_comments' },
+  addComment: { method: 'POST', path: '/api/posts/{id}/comments', tool: 'add_comment' },
+  deleteComment: { method: 'DELETE', path: '/api/posts/{id}/comments/{commentId}', tool: 'delete_comment' },
+  vote: { method: 'POST', path: '/api/posts/{id}/vote', tool: 'vote' },
+  unvote: { method: 'DELETE', path: '/api/posts/{id}/vote', tool: 'unvote' },
+  me: { method: 'GET', path: '/api/me', tool: 'me' },
+  updateMe: { method: 'PATCH', path: '/api/me', tool: 'update_me' },
+  deleteMe: { method: 'DELETE', path: '/api/me' },
+  exportMe: { method: 'GET', path: '/api/me/export' },
+  limits: { method: 'GET', path: '/api/limits', tool: 'limits' },
+  openapi: { method: 'GET', path: '/api/openapi.json' },
+  health: { method: 'GET', path: '/healthz' },
+  ready: { method: 'GET', path: '/readyz' },
+} as const;
+
+export type OperationId = keyof typeof operations;
+
+/** A call within a sentence. */
+type Call = {
+  readonly operation: OperationId;
+  /** In place of `{id}`. */
+  readonly id?: string;
+  /** As it follows the path: `?token=…`. */
+  readonly query?: string;
+  /** As JSON. */
+  readonly body?: string;
+  /** Origin of the service, for readers who may not know it. */
+  readonly baseUrl?: string;
+};
+
+/**
+ * A text in which calls are not spelled yet: each interface has its own words for them. Plain data, so that it
+ * crosses to threads; only {@link prose} makes calls, so no text of a user is taken for one.
+ */
+export type Prose = string | readonly (string | Call)[];
+
+/** A text with calls in it, or with texts that have some. */
+export function prose(
+  texts: TemplateStringsArray,
+  ...values: readonly (Prose | Call)[]
+): readonly (string | Call)[] {
+  return texts.flatMap((text, at) => [text, values[at] ?? []].flat());
+}
+
+/** A call for {@link prose}. */
+export function call(operation: OperationId, more: Omit<Call, 'operation'> = {}): Call {
+  return { operation, ...more };
+}
+
+/** The call that mails a token for a new key. */
+export function recoverAt(baseUrl: string): Call {
+  return call('recover', { baseUrl, body: '{"email": "…"}' });
+}
+
+/** For the API, pages and mails: `GET /api/posts`. */
+export function asHttp(text: Prose): string {
+  return spelled(text, http);
+}
+
+/** For models: `'list_posts'`. What no tool does is spelled as HTTP. */
+export function asTools(text: Prose): string {
+  return spelled(text, (named) => {
+    const names = operations[named.operation];
+    return 'tool' in names ? `'${names.tool}'${withBody(named)}` : http(named);
+  });
+}
+
+function spelled(text: Prose, spell: (named: Call) => string): string {
+  return [text]
+    .flat()
+    .map((part) => (typeof part === 'string' ? part : spell(part)))
+    .join('');
+}
+
+function http(named: Call): string {
+  const { operation, id = '{id}', query = '', baseUrl = '' } = named;
+  const { method, path } = operations[operation];
+  return `${method} ${baseUrl}${path.replace('{id}', id)}${query}${withBody(named)}`;
+}
+
+function withBody({ body }: Call): string {
+  return body === undefined ? '' : ` with ${body}`;
+}
