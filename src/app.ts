@@ -1,12 +1,17 @@
-import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
 import { errorCode } from './rules/failure.ts';
-import { allowCors } from './http/cors.ts';
-import { answerBrokenRequest, answerOtherVersion, unreadable } from './http/broken-request.ts';
+import {
+  answerBrokenRequest,
+  answerOtherVersion,
+  cutOffStalled,
+  readOnAfterAnswer,
+  unreadable,
+} from './http/connection.ts';
+import { allowCors, newRequestId } from './http/headers.ts';
 import { createAddressReader } from './rules/client-address.ts';
 import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
@@ -15,7 +20,6 @@ import { mcpRoutes } from './mcp/routes.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
 import { smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
-import { newRequestId } from './http/request-id.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
@@ -25,7 +29,6 @@ import {
   requireOurHost,
   requireWellFormed,
 } from './http/target.ts';
-import { readOnAfterAnswer } from './http/unread-body.ts';
 import { prefersJson } from './web/cache/negotiation.ts';
 import { createWebRoutes, type WebRoutes } from './web/routes/routes.ts';
 
@@ -42,9 +45,6 @@ type AppParts = { readonly limiter: RateLimiter; readonly health: Health };
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
-/** Milliseconds between checks for stalled clients, and without progress until one counts as stalled. */
-const stallCheckInterval = 2_000;
-const stallTimeout = 4_000;
 
 /** The whole HTTP side, ready to listen: limits of connections, hooks, the three interfaces, the page cache in front. */
 export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
@@ -118,25 +118,6 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
 /** Whether a request has no body; its content type then does not matter. */
 function isEmpty(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
-}
-
-/** Cuts off clients that stop reading. Only connections with unsent data are timed, since a timer each is costly. */
-function cutOffStalled(server: Server): void {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  const timer = setInterval(() => {
-    for (const socket of sockets)
-      if (socket.writableLength > 0 && socket.timeout !== stallTimeout) socket.setTimeout(stallTimeout);
-  }, stallCheckInterval).unref();
-  server.once('close', () => clearInterval(timer));
-  server.on('timeout', (socket: Socket) => {
-    // One that waits for its answer is neither idle nor stalled.
-    const isIdle = socket.timeout !== stallTimeout;
-    if (isIdle || socket.writableLength > 0) socket.destroy();
-  });
 }
 
 /** Answers from the page cache before Fastify routes, at about the cost of a bare server. */

@@ -1,16 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { BodyBudget, type Full } from './body-budget.ts';
-import { freeChunk } from './free-chunk.ts';
 import { AppError } from '../errors.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
 export const smallBody = 64 * 1024;
 
 const mebibyte = 1024 * 1024;
-/** An agent can have four of the largest bodies on their way, or about thirty long posts. */
-const large = { total: 64 * mebibyte, perOwner: 16 * mebibyte };
-/** 256 of the largest for one owner, so that a key whose bodies do not come in can still send others. */
-const small = { total: 64 * mebibyte, perOwner: 16 * mebibyte };
+/** Bytes of all bodies at once, as they come in. */
+const total = 64 * mebibyte;
+/** Bytes of one owner's, by what they are to become: four of the largest bodies, or 256 of those that wait. */
+const perOwner = 16 * mebibyte;
 /** Bodies of one owner that may wait: their first packets are in memory already. */
 const mostQueued = 512;
 /** Memory that is taken first for a body that comes in pieces, bytes; then twice as much each time. */
@@ -27,8 +25,8 @@ export type BodyTerms = {
   readonly tooLarge: AppError;
 };
 
-/** A body that was read, and what gives its memory back once nothing made from it is needed. */
-type Read = { readonly body: Buffer; readonly release: () => void };
+/** A body that was read; `release` gives a large one's memory back once nothing made from it is needed. */
+type Read = { readonly body: Buffer; readonly release: (() => void) | null };
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -39,108 +37,35 @@ declare module 'node:http' {
 
 /**
  * The function that reads bodies, all of a process from one budget: however many a client begins to send, they take
- * little memory, and none before it is sent. Those up to {@link smallBody} wait for their turn; of larger ones, which
- * have a budget apart, those for which there is no room are refused before they are read. Calls back with `too_large`, `unavailable`, or an error
- * with `statusCode` 400 for a body that ended early.
+ * little memory, and none before it is sent. Those up to {@link smallBody} wait for their turn; larger ones have a
+ * budget apart, so that a key whose large bodies do not come in can still send others, and are refused before they
+ * are read where there is no room. Throws too_large, unavailable, or an error with `statusCode` 400 for a body that
+ * ended early.
  */
 export function createBodyReader() {
-  const budgets = { large: new BodyBudget(large), small: new BodyBudget(small) };
+  const budgets = { large: new BodyBudget(), small: new BodyBudget() };
 
-  return function read(
-    request: IncomingMessage,
-    terms: BodyTerms,
-    done: (error: Error | null, read?: Read) => void,
-  ): void {
+  return async function read(request: IncomingMessage, terms: BodyTerms): Promise<Read> {
     const { owner, limit, tooLarge } = terms;
     const stated = lengthOf(request);
-    if (request.destroyed) return done(cutShort());
-    if (stated !== null && stated > limit) return done(tooLarge);
-    const first = stated ?? Math.min(smallBody, limit);
-    const budget = first > smallBody ? budgets.large : budgets.small;
-    const full = budget.admit(owner, first);
-    if (!full) return collect();
-    if (budget === budgets.large) return done(tooMuch(full));
-    if (budget.queued(owner) >= mostQueued) return done(tooMuch('share'));
-    const leave = () => {
-      stopWaiting();
-      done(cutShort());
-    };
-    const stopWaiting = budget.wait(owner, first, () => {
-      request.off('close', leave);
-      collect();
+    if (request.destroyed) throw cutShort();
+    if (stated !== null && stated > limit) throw tooLarge;
+    const admitted = stated ?? Math.min(smallBody, limit);
+    const budget = admitted > smallBody ? budgets.large : budgets.small;
+    const full = budget.admit(owner, admitted);
+    if (full && budget === budgets.large) throw tooMuch(full);
+    if (full) await turnOf(request, budget, owner, admitted);
+    request.tellToGoOn?.();
+    const share: Share = { owner, budget, admitted, taken: 0 };
+    const giveBack = () => share.budget.giveBack(share);
+    const take = (capacity: number) => grow(share, capacity, budgets.large);
+    const body = await collect(request, terms, stated, take).catch((error: unknown) => {
+      giveBack();
+      throw error;
     });
-    request.once('close', leave);
-    return undefined;
-
-    function collect(): void {
-      request.tellToGoOn?.();
-      let reserved = { budget, admitted: first, taken: 0 };
-      let pieces: Buffer = nothing;
-      let received = 0;
-
-      request.on('data', add).once('end', end).once('error', end).once('close', end);
-
-      function add(chunk: Buffer): void {
-        const length = received + chunk.length;
-        if (length > limit) return finish(tooLarge);
-        const isWhole = received === 0 && length === stated;
-        if (length > pieces.length) {
-          const capacity = capacityFor(length);
-          const none = reserve(capacity);
-          if (none) return finish(tooMuch(none));
-          pieces = isWhole ? chunk : enlarged(pieces, received, capacity);
-        }
-        if (!isWhole) {
-          chunk.copy(pieces, received);
-          freeChunk(chunk);
-        }
-        received = length;
-      }
-
-      /** Many small chunks are copied seldom, and none is kept: each would take more memory than its bytes. */
-      function capacityFor(length: number): number {
-        let capacity = Math.max(firstPiece, pieces.length);
-        while (capacity < length) capacity *= 2;
-        return Math.min(capacity, stated ?? limit);
-      }
-
-      function reserve(capacity: number): Full | null {
-        if (capacity <= reserved.admitted) {
-          if (!reserved.budget.take(capacity - reserved.taken)) return 'total';
-          reserved.taken = capacity;
-          return null;
-        }
-        // One of unknown length turned out to be large, or larger: what it has stays taken until it is copied.
-        const none = budgets.large.admit(owner, capacity);
-        if (none) return none;
-        budgets.large.take(capacity);
-        giveBack();
-        reserved = { budget: budgets.large, admitted: capacity, taken: capacity };
-        return null;
-      }
-
-      function end(error?: Error): void {
-        finish(request.readableEnded && !error ? null : cutShort());
-      }
-
-      function finish(error: Error | null): void {
-        request.off('data', add).off('end', end).off('error', end).off('close', end);
-        if (error) {
-          giveBack();
-          return done(error);
-        }
-        const body = pieces.subarray(0, received);
-        // Else it would live as long as what gives its memory back.
-        pieces = nothing;
-        if (reserved.budget === budgets.large) return done(null, { body, release: giveBack });
-        giveBack();
-        return done(null, { body, release: () => undefined });
-      }
-
-      function giveBack(): void {
-        reserved.budget.giveBack(owner, reserved.admitted, reserved.taken);
-      }
-    }
+    if (share.budget === budgets.large) return { body, release: giveBack };
+    giveBack();
+    return { body, release: null };
   };
 }
 
@@ -149,11 +74,84 @@ function lengthOf({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null;
 }
 
+/** Waits until the bytes are admitted, or the client leaves. */
+function turnOf(request: IncomingMessage, budget: BodyBudget, owner: string, bytes: number): Promise<void> {
+  if (budget.queued(owner) >= mostQueued) throw tooMuch('share');
+  return new Promise((resolve, reject) => {
+    const stopWaiting = budget.wait(owner, bytes, () => {
+      request.off('close', leave);
+      resolve();
+    });
+    request.once('close', leave);
+    function leave(): void {
+      stopWaiting();
+      reject(cutShort());
+    }
+  });
+}
+
+/** The bytes of a body. `take` reserves memory for so many in all, or says why there is none. */
+function collect(
+  request: IncomingMessage,
+  { limit, tooLarge }: BodyTerms,
+  stated: number | null,
+  take: (capacity: number) => Full | null,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let pieces: Buffer = nothing;
+    let received = 0;
+    request.on('data', add).once('end', end).once('error', end).once('close', end);
+
+    function add(chunk: Buffer): void {
+      const length = received + chunk.length;
+      if (length > limit) return finish(tooLarge);
+      const isWhole = received === 0 && length === stated;
+      if (length > pieces.length) {
+        const capacity = capacityFor(length);
+        const full = take(capacity);
+        if (full) return finish(tooMuch(full));
+        pieces = isWhole ? chunk : enlarged(pieces, received, capacity);
+      }
+      if (!isWhole) {
+        chunk.copy(pieces, received);
+        freeChunk(chunk);
+      }
+      received = length;
+    }
+
+    /** Many small chunks are copied seldom, and none is kept: each would take more memory than its bytes. */
+    function capacityFor(length: number): number {
+      let capacity = Math.max(firstPiece, pieces.length);
+      while (capacity < length) capacity *= 2;
+      return Math.min(capacity, stated ?? limit);
+    }
+
+    function end(error?: Error): void {
+      finish(request.readableEnded && !error ? null : cutShort());
+    }
+
+    function finish(error: Error | null): void {
+      request.off('data', add).off('end', end).off('error', end).off('close', end);
+      if (error) reject(error);
+      else resolve(pieces.subarray(0, received));
+    }
+  });
+}
+
 function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(capacity);
   pieces.copy(larger, 0, 0, used);
   freeChunk(pieces);
   return larger;
+}
+
+/**
+ * Frees the memory of a chunk that nobody reads any more. V8 begins to collect such memory, which is not part of its
+ * heap, when 64 MiB more of it have come: an attacker's dropped bodies would cost all of that.
+ */
+export function freeChunk({ buffer, byteLength }: Buffer): void {
+  // A slice of a pool shares its memory with others; an empty one has none to free, and may stand for many.
+  if (byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
 
 function cutShort(): Error {
@@ -173,4 +171,89 @@ function tooMuch(full: Full): AppError {
         ? 'Send fewer of them at once, and repeat this call when another has been answered.'
         : 'Repeat this call in a moment.',
   });
+}
+
+/** What a body in progress has of a budget: the bytes that it may become, and those that have come in. */
+type Share = { readonly owner: string; budget: BodyBudget; admitted: number; taken: number };
+
+function grow(share: Share, capacity: number, large: BodyBudget): Full | null {
+  if (capacity <= share.admitted) {
+    if (!share.budget.take(capacity - share.taken)) return 'total';
+    share.taken = capacity;
+    return null;
+  }
+  // One of unknown length turned out to be large, or larger: what it has stays taken until it is copied.
+  const full = large.admit(share.owner, capacity);
+  if (full) return full;
+  large.take(capacity);
+  share.budget.giveBack(share);
+  Object.assign(share, { budget: large, admitted: capacity, taken: capacity });
+  return null;
+}
+
+/** Why there is no room: the owner's share is full, or all of the memory. */
+type Full = 'share' | 'total';
+
+/**
+ * Shares out memory among owners. What a body is said to become counts against its owner's share only. All share one
+ * total, of which a body takes what has come in: nobody fills it by promises.
+ */
+class BodyBudget {
+  private readonly promised = new Map<string, number>();
+  private readonly waiting = new Map<string, { readonly bytes: number; readonly go: () => void }[]>();
+  private taken = 0;
+
+  /** Lets in a body that may take so many bytes, to be given back; null, or what is full (or waited for). */
+  admit(owner: string, bytes: number): Full | null {
+    return this.waiting.has(owner) ? 'share' : this.admitIfRoom(owner, bytes);
+  }
+
+  private admitIfRoom(owner: string, bytes: number): Full | null {
+    const own = (this.promised.get(owner) ?? 0) + bytes;
+    if (own > perOwner) return 'share';
+    if (this.taken + bytes > total) return 'total';
+    this.promised.set(owner, own);
+    return null;
+  }
+
+  /** Takes bytes of the total, to be given back; false where it is full. */
+  take(bytes: number): boolean {
+    if (this.taken + bytes > total) return false;
+    this.taken += bytes;
+    return true;
+  }
+
+  giveBack({ owner, admitted, taken }: Share): void {
+    const left = (this.promised.get(owner) ?? 0) - admitted;
+    if (left > 0) this.promised.set(owner, left);
+    else this.promised.delete(owner);
+    this.taken -= taken;
+    this.serve();
+  }
+
+  /** How many wait for room of this owner. */
+  queued(owner: string): number {
+    return this.waiting.get(owner)?.length ?? 0;
+  }
+
+  /** Calls `go` once the bytes are admitted, after all others of the owner. Returns what ends the wait before that. */
+  wait(owner: string, bytes: number, go: () => void): () => void {
+    const waiter = { bytes, go };
+    this.waiting.set(owner, [...(this.waiting.get(owner) ?? []), waiter]);
+    return () => {
+      const rest = (this.waiting.get(owner) ?? []).filter((other) => other !== waiter);
+      if (rest.length > 0) this.waiting.set(owner, rest);
+      else this.waiting.delete(owner);
+      this.serve();
+    };
+  }
+
+  private serve(): void {
+    for (const [owner, queue] of this.waiting) {
+      let served = 0;
+      while (served < queue.length && this.admitIfRoom(owner, queue[served]?.bytes ?? 0) === null) served++;
+      if (served === queue.length) this.waiting.delete(owner);
+      for (const { go } of queue.splice(0, served)) go();
+    }
+  }
 }

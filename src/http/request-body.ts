@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
 import { errorMessage } from '../rules/failure.ts';
@@ -21,12 +21,11 @@ export class MarkdownBody {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 type Parse = (body: Buffer, request: FastifyRequest) => unknown;
-type Done = (error: Error | null, body?: unknown) => void;
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** A parser of bodies that are read from the one budget. */
-    bodyParser: (parse: Parse) => FastifyContentTypeParser;
+    bodyParser: (parse: Parse) => (request: FastifyRequest) => Promise<unknown>;
   }
   interface FastifyRequest {
     /** Whose memory the body takes: agent id or client address; empty for the latter. */
@@ -47,18 +46,12 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   app.decorateRequest('bodyOwner', '');
   app.decorateRequest('onlySmallBody', null);
   app.decorateRequest('releaseBody', null);
-  app.decorate('bodyParser', (parse) => (request: FastifyRequest, _payload: unknown, done: Done) => {
-    read(request.raw, termsOf(request, addressOf), (error, whole) => {
-      if (!whole) return done(error);
-      request.releaseBody = whole.release;
-      if (whole.body.length === 0) return done(null);
-      try {
-        refuseEncoding(request);
-        done(null, parse(whole.body, request));
-      } catch (failure) {
-        done(failure instanceof Error ? failure : new Error(String(failure)));
-      }
-    });
+  app.decorate('bodyParser', (parse) => async (request: FastifyRequest) => {
+    const { body, release } = await read(request.raw, termsOf(request, addressOf));
+    request.releaseBody = release;
+    if (body.length === 0) return undefined;
+    refuseEncoding(request);
+    return parse(body, request);
   });
   // Until a call is answered there are texts made from its body, whether or not its client still waits.
   app.addHook('onSend', (request, { raw: response }, _payload, done) => {
@@ -80,10 +73,10 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   const parseUnknown = app.bodyParser((_body, request) => {
     throw unsupportedType(request);
   });
-  app.addContentTypeParser('*', (request, payload, done: Done) => {
+  app.addContentTypeParser('*', async (request: FastifyRequest) => {
     // In chunks there may be none, which is of no type.
-    if (request.headers['transfer-encoding'] === undefined) done(unsupportedType(request));
-    else return parseUnknown(request, payload, done);
+    if (request.headers['transfer-encoding'] === undefined) throw unsupportedType(request);
+    return parseUnknown(request);
   });
 }
 

@@ -1,13 +1,77 @@
-import { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { ServerResponse, type IncomingMessage, type Server } from 'node:http';
+import { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
 import { problemBody } from './problem.ts';
-import { newRequestId } from './request-id.ts';
-import { isReadOn } from './unread-body.ts';
+import { newRequestId } from './headers.ts';
+import { freeChunk } from './read-body.ts';
 
+/** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
+const mostUnread = 64 * 1024 * 1024;
+
+/** Connections that are answered, and the request of which only the rest of the body is still read. */
+const readOn = new WeakMap<Socket, IncomingMessage>();
+
+/** Milliseconds between checks for stalled clients, and without progress until one counts as stalled. */
+const stallCheckInterval = 2_000;
+const stallTimeout = 4_000;
 /** Milliseconds for the answer to a request that could not be read. */
 const brokenTimeout = 2_000;
+
+/** Cuts off clients that stop reading. Only connections with unsent data are timed, since a timer each is costly. */
+export function cutOffStalled(server: Server): void {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  const timer = setInterval(() => {
+    for (const socket of sockets)
+      if (socket.writableLength > 0 && socket.timeout !== stallTimeout) socket.setTimeout(stallTimeout);
+  }, stallCheckInterval).unref();
+  server.once('close', () => clearInterval(timer));
+  server.on('timeout', (socket: Socket) => {
+    // One that waits for its answer is neither idle nor stalled.
+    const isIdle = socket.timeout !== stallTimeout;
+    if (isIdle || socket.writableLength > 0) socket.destroy();
+  });
+}
+
+/**
+ * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
+ * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
+ * what the client has not read. To be called with a request that has a body, before it is handled.
+ */
+export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  let isLast = false;
+  // Before Node's own listener, which closes.
+  response.prependOnceListener('finish', () => {
+    if (request.complete) return;
+    readOn.set(socket, request);
+    socket.destroySoon = () => {
+      isLast = true;
+      // Ours is said, and the client can tell.
+      socket.end();
+    };
+    const most = socket.bytesRead + mostUnread;
+    request.on('data', (chunk: Buffer) => {
+      freeChunk(chunk);
+      if (socket.bytesRead > most) socket.destroy();
+    });
+    request.once('end', () => {
+      // Unless the next request came with the end of this one, and was answered.
+      if (readOn.get(socket) === request) {
+        readOn.delete(socket);
+        Reflect.deleteProperty(socket, 'destroySoon');
+      }
+      if (isLast) Socket.prototype.destroySoon.call(socket);
+    });
+    // Else Node takes what nobody has begun to read away, listeners and all.
+    request.read(0);
+    request.resume();
+  });
+}
 
 type Status = readonly [code: number, title: string];
 
@@ -27,7 +91,7 @@ export function answerBrokenRequest(
   socket: Socket,
 ): void {
   // A second answer would be taken for that to another request.
-  if (!socket.writable || isReadOn(socket) || hasOtherAnswer(socket)) {
+  if (!socket.writable || readOn.has(socket) || hasOtherAnswer(socket)) {
     socket.destroy();
     return;
   }
