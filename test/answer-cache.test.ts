@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAnswerCache } from '../src/api/answer-cache.ts';
+import { createAnswerCache } from '../src/api/endpoint.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { assertOk, describeInstances } from './support/instance.ts';

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
-import { callerOf, type Auth, type CallerOf } from '../admission/credential.ts';
+import { callerOf, type Auth, type CallerOf } from '../admission/admission.ts';
+import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
@@ -17,8 +18,7 @@ import {
 import type { OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
-import type { AnswerCache, CachedAnswer } from './answer-cache.ts';
-import { requireCaller } from './auth.ts';
+import { requireCaller } from './call.ts';
 
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
@@ -183,6 +183,58 @@ function sendEntries(
 function sendCached(reply: FastifyReply, { headers, body }: CachedAnswer): Buffer {
   reply.headers(headers).type('application/json; charset=utf-8');
   return body;
+}
+
+/** An answer as it was sent. */
+export type CachedAnswer = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+};
+
+/** A cache of answers that depend on stored data alone. */
+export type AnswerCache = {
+  get(key: string): CachedAnswer | undefined;
+  /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
+  generation(): number | null;
+  put(key: string, answer: CachedAnswer, generation: number | null): void;
+};
+
+/** Bytes that an entry takes besides its body and key. */
+const overhead = 512;
+
+/**
+ * A cache of at most `capacity` bytes. Any visible change in the database drops all answers, so none is ever
+ * stale.
+ */
+export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
+  const answers = new Map<string, CachedAnswer>();
+  let madeAt: number | null = null;
+  let size = 0;
+
+  function clear(): void {
+    answers.clear();
+    size = 0;
+  }
+
+  return {
+    get(key) {
+      const version = engine.contentVersion();
+      if (version !== madeAt) {
+        clear();
+        madeAt = version;
+      }
+      return answers.get(key);
+    },
+    generation: () => madeAt,
+    put(key, answer, generation) {
+      if (generation === null || generation !== madeAt) return;
+      const bytes = answer.body.length + 2 * key.length + overhead;
+      if (bytes > capacity / 4 || answers.has(key)) return;
+      if (size + bytes > capacity) clear();
+      answers.set(key, answer);
+      size += bytes;
+    },
+  };
 }
 
 /** Checks body and query of a call together, so that all faults of both are named at once. */

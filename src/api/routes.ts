@@ -2,12 +2,12 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastif
 import {
   beginUsage,
   countedAs,
+  createCredentialReader,
   finishUsage,
   rateHeaders,
   requireWithinLimit,
   takeBackUsage,
-} from '../admission/rate-limit.ts';
-import { createCredentialReader } from '../admission/credential.ts';
+} from '../admission/admission.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
@@ -20,8 +20,8 @@ import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target
 import type { Policy } from '../variant.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './resources/agents.ts';
-import { createAnswerCache } from './answer-cache.ts';
-import { requireCaller } from './auth.ts';
+import { createAnswerCache } from './endpoint.ts';
+import { requireCaller } from './call.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';

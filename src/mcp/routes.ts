@@ -2,14 +2,16 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import {
   beginUsage,
   countedAs,
+  createCredentialReader,
   finishUsage,
+  isUnset,
   rateHeaders,
   refusalOf,
   currentRateStatus,
   takeBackUsage,
+  type Credential,
   type Usage,
-} from '../admission/rate-limit.ts';
-import { createCredentialReader, isUnset, type Credential } from '../admission/credential.ts';
+} from '../admission/admission.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
@@ -133,7 +135,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
         credential: visit.credential,
         usage: visit.usage,
         address: visit.address,
-        ticket: visit.usage.ticket ?? undefined,
+        ticket: visit.usage.ticket,
         refusal,
         requestId: request.id,
       });

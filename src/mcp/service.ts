@@ -9,7 +9,7 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
-import { callerOf } from '../admission/credential.ts';
+import { callerOf } from '../admission/admission.ts';
 import { asTools } from '../rules/calls.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';

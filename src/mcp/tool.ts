@@ -1,7 +1,6 @@
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
-import type { Usage } from '../admission/rate-limit.ts';
-import { callerOf, type Auth, type CallerOf, type Credential } from '../admission/credential.ts';
+import { callerOf, type Auth, type CallerOf, type Credential, type Usage } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
 import type { Ticket } from '../db/write.ts';
 import { AppError, catalogue } from '../errors.ts';

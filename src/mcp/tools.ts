@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { readLimits } from '../admission/rate-limit.ts';
+import { readLimits } from '../admission/admission.ts';
 import { publicly, type Context } from '../context.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { markedSnippet } from '../rules/search-snippet.ts';

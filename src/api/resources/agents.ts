@@ -5,9 +5,8 @@ import type { NextStep } from '../../schemas/answer-parts.ts';
 import { doneAnswer, registerAnswer } from '../../schemas/answers.ts';
 import { recover } from '../../services/agents/api-keys.ts';
 import { noMailSentence, register } from '../../services/agents/registration.ts';
-import { ticketOf } from '../auth.ts';
+import { withReplay } from '../call.ts';
 import { addEndpoint } from '../endpoint.ts';
-import { replayOf, withReplay } from '../replay.ts';
 
 const mailSent = 'Registered. Check your e-mail for the verification token, which is valid for 24 hours.';
 
@@ -39,11 +38,10 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
       'idempotency_mismatch',
       'in_progress',
     ],
-    handle: async ({ body, request, reply }) => {
-      const replay = replayOf(request, request.clientAddress, 'register');
-      return withReplay(replay, reply, async () => {
+    handle: async ({ body, request, reply }) =>
+      withReplay(request, reply, `${request.clientAddress} register`, async (replay) => {
         const { result, replayed, warnings } = await register(ctx, body, {
-          ticket: ticketOf(request),
+          ticket: request.usage?.ticket,
           replay,
         });
         const { agent, mailed, renewed } = result;
@@ -60,8 +58,7 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
             next: verifyIt(site.baseUrl),
           },
         };
-      });
-    },
+      }),
   });
 
   addEndpoint(app, {

@@ -5,8 +5,8 @@ import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../../schemas
 import { markedSnippet } from '../../rules/search-snippet.ts';
 import { featuredPosts, listBlogs } from '../../services/lists/discovery.ts';
 import { searchPosts } from '../../services/lists/search.ts';
+import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint } from '../endpoint.ts';
-import { nextLink, pageQuery } from '../paging.ts';
 
 /** Everyone's blogs and posts: lists and full-text search. */
 export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
@@ -27,10 +27,7 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
       const page = pageQuery(query, pageSizes.blogs.default);
       const { items, total, nextCursor } = await listBlogs(ctx, { ...page, sort: query.sort ?? 'newest' });
       const { limit, offset } = page;
-      return {
-        headers: nextLink(request, site.baseUrl, nextCursor),
-        body: { blogs: items, total, limit, offset, nextCursor },
-      };
+      return pageAnswer(request, site.baseUrl, { blogs: items, total, limit, offset, nextCursor });
     },
   });
 
@@ -67,8 +64,7 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
       const page = pageQuery(query, pageSizes.search.default);
       const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q: query.q, ...page });
       const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
-      const headers = nextLink(request, site.baseUrl, nextCursor);
-      return { headers, warnings, body: { posts, total, nextCursor } };
+      return { ...pageAnswer(request, site.baseUrl, { posts, total, nextCursor }), warnings };
     },
   });
 }

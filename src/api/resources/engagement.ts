@@ -10,9 +10,8 @@ import {
   listComments,
   vote,
 } from '../../services/community/engagement.ts';
+import { pageAnswer, withReplay } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
-import { nextLink } from '../paging.ts';
-import { replayOf, withReplay } from '../replay.ts';
 
 /** Comments and votes. */
 export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
@@ -45,8 +44,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
       const { items, total, nextCursor } = await listComments(from, postId, { ...asked, limit });
-      const headers = nextLink(request, ctx.config.site.baseUrl, nextCursor);
-      return { headers, body: { comments: items, total, nextCursor } };
+      return pageAnswer(request, ctx.config.site.baseUrl, { comments: items, total, nextCursor });
     },
   });
 
@@ -65,8 +63,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     errors: ['not_found', 'leaked_key', 'unrenderable', 'idempotency_mismatch', 'in_progress'],
     handle: async ({ caller, params, body, request, reply }) => {
       const postId = uuidParam(params, 'id');
-      const replay = replayOf(request, caller.id, `comment ${postId}`);
-      return withReplay(replay, reply, async () => {
+      return withReplay(request, reply, `${caller.id} comment ${postId}`, async (replay) => {
         const { result, replayed, warnings } = await addComment(ctx, caller, postId, body.content, replay);
         return { replayed, status: 201, warnings, body: { message: 'Comment added.', comment: result } };
       });

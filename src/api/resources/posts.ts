@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { beginUsage, requireWithinLimit } from '../../admission/rate-limit.ts';
+import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
 import { publicly, timestamp, type Context } from '../../context.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { matchesEtag } from '../../rules/etag.ts';
@@ -31,10 +31,9 @@ import { dryRun, outcomeSentence, publish, type Published } from '../../services
 import type { Preconditions } from '../../services/posts/preconditions.ts';
 import { readPost } from '../../services/posts/find-post.ts';
 import { postUrl } from '../../variant.ts';
-import { ticketOf } from '../auth.ts';
+import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { markdownFields } from '../markdown-fields.ts';
-import { nextLink, pageQuery } from '../paging.ts';
 
 /** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
 const postBodyLimit = 4 * 1024 * 1024;
@@ -87,7 +86,7 @@ function publishEndpoint(app: FastifyInstance, ctx: Context, limiter: RateLimite
         }
         return dryRun(ctx, caller, fields, preconditions);
       }
-      const published = await publish(ctx, caller, fields, { preconditions, ticket: ticketOf(request) });
+      const published = await publish(ctx, caller, fields, { preconditions, ticket: request.usage?.ticket });
       return saved(published, ctx.config.site.baseUrl);
     },
   });
@@ -170,7 +169,7 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
       const published = await publish(ctx, caller, body, {
         postId: uuidParam(params, 'id'),
         preconditions: preconditionsOf(request),
-        ticket: ticketOf(request),
+        ticket: request.usage?.ticket,
       });
       return saved(published, ctx.config.site.baseUrl);
     },
@@ -234,10 +233,9 @@ function listAnswer(
   { limit, offset }: PageQuery,
   request: FastifyRequest,
 ): Answer {
-  return {
-    headers: { ...nextLink(request, ctx.config.site.baseUrl, nextCursor), vary: 'Authorization' },
-    body: { posts: items, total, limit, offset, nextCursor },
-  };
+  const body = { posts: items, total, limit, offset, nextCursor };
+  const answer = pageAnswer(request, ctx.config.site.baseUrl, body);
+  return { ...answer, headers: { ...answer.headers, vary: 'Authorization' } };
 }
 
 function preconditionsOf({ headers }: FastifyRequest): Preconditions {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { beginUsage, rateHeaders, requireWithinLimit } from '../../admission/rate-limit.ts';
+import { beginUsage, rateHeaders, requireWithinLimit } from '../../admission/admission.ts';
 import { createAddressReader } from '../../rules/client-address.ts';
 import { searchQuery } from '../../schemas/queries.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';

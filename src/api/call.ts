@@ -1,0 +1,113 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { callerOf, type Credential, type Usage } from '../admission/admission.ts';
+import { AppError } from '../errors.ts';
+import { sha256 } from '../rules/secrets.ts';
+import { prose } from '../rules/calls.ts';
+import { unauthorized, type Caller } from '../services/agents/callers.ts';
+import type { Replayable } from '../services/limits/idempotency.ts';
+import type { PageQuery } from '../services/lists/paging.ts';
+import type { Answer } from './endpoint.ts';
+
+declare module 'fastify' {
+  /** What is known about a call before it is handled. */
+  interface FastifyRequest {
+    credential: Credential;
+    usage: Usage | null;
+    /** The address that limits count the client by. */
+    clientAddress: string;
+  }
+}
+
+/** The caller where a key is needed. Throws unauthorized, suspended. */
+export function requireCaller(request: FastifyRequest): Caller {
+  const caller = callerOf(request.credential);
+  if (caller === null) throw keyMissing(request);
+  return caller;
+}
+
+function keyMissing({ headers, query }: FastifyRequest): AppError {
+  const error = unauthorized('This call needs an API key.');
+  const inAddress = Object.keys(query ?? {}).find((name) =>
+    /^(?:api_?key|key|(?:access_)?token)$/i.test(name),
+  );
+  const unread =
+    headers['x-api-key'] !== undefined
+      ? 'The X-API-Key header is not read.'
+      : inAddress !== undefined
+        ? `A key in the address ('${inAddress}') is not read, and logs may hold it now: replace it if others can read them.`
+        : null;
+  if (unread === null) return error;
+  return new AppError('unauthorized', prose`${error.detail} ${unread}`, {
+    ...error.extra,
+    hint: 'Send the key as the header Authorization: Bearer API_KEY.',
+  });
+}
+
+type Sent = { readonly limit?: number; readonly offset?: number; readonly cursor?: string };
+
+/** The page that a query asks for. A cursor says where to begin, so it replaces an offset. */
+export function pageQuery({ limit, offset, cursor }: Sent, defaultLimit: number): PageQuery {
+  return {
+    limit: limit ?? defaultLimit,
+    offset: cursor === undefined ? (offset ?? 0) : 0,
+    cursor: cursor ?? null,
+  };
+}
+
+/** A page of a list, with `Link: …; rel="next"` where the list continues. */
+export function pageAnswer(
+  { originalUrl }: FastifyRequest,
+  baseUrl: string,
+  body: Answer['body'] & { readonly nextCursor: string | null },
+): Answer {
+  if (body.nextCursor === null) return { body };
+  // A path that begins with two slashes would be read as a host.
+  const url = new URL(originalUrl.replace(/^\/+/, '/'), baseUrl);
+  url.searchParams.delete('offset');
+  url.searchParams.set('cursor', body.nextCursor);
+  return { headers: { link: `<${baseUrl}${url.pathname}${url.search}>; rel="next"` }, body };
+}
+
+/** Calls in progress in this process, by scope and Idempotency-Key. */
+const inProgress = new Set<string>();
+
+/**
+ * Runs a call that may carry an Idempotency-Key, unless one with the same key and scope is in progress.
+ * Throws in_progress, and invalid_input for a key that is too long.
+ */
+export async function withReplay(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: string,
+  run: (replay: Replayable | null) => Promise<Answer & { readonly replayed: boolean }>,
+): Promise<Answer> {
+  const key = idempotencyKey(request);
+  if (key === null) return run(null);
+  const name = `${scope} ${key}`;
+  if (inProgress.has(name)) {
+    throw new AppError(
+      'in_progress',
+      'A call with this Idempotency-Key is under way. Repeat it in a moment.',
+      { retryAfter: 1 },
+    );
+  }
+  inProgress.add(name);
+  try {
+    const requestHash = sha256(JSON.stringify(request.body) ?? '');
+    const { replayed, ...answer } = await run({ scope, key, requestHash });
+    if (replayed) reply.header('idempotent-replayed', 'true');
+    return answer;
+  } finally {
+    inProgress.delete(name);
+  }
+}
+
+function idempotencyKey({ headers }: FastifyRequest): string | null {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key === 'string' && key.length > 0 && key.length <= 255) return key;
+  const message = 'must be 1 to 255 characters';
+  throw new AppError('invalid_input', `'Idempotency-Key' ${message}.`, {
+    errors: [{ field: 'Idempotency-Key', message }],
+  });
+}
