@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../context.ts';
 import { prepared } from '../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
+import { blogChanged } from './agents/callers.ts';
 import { hotRank } from './posts/post-views.ts';
 
 /** Selects how many rows there are, as `count`: where no stored count tells. */
@@ -40,10 +41,11 @@ export async function readTotal(ctx: ReadContext, name: 'posts' | 'blogs'): Prom
   return rows.reduce((total, row) => total + row.value, 0);
 }
 
-/** Adds a blog and its posts to the totals when it becomes public, or subtracts them. */
+/** Adds a blog and its posts to the totals when it becomes public, or subtracts them; cached answers about it go. */
 export async function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
   await addToTotal(tx, 'blogs', agent.id, sign);
   await addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
+  blogChanged(tx, agent.id);
 }
 
 export type Vote = Tables['votes']['vote'];

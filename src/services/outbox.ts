@@ -51,19 +51,15 @@ export async function enqueueMail<Kind extends MailKind>(
     .values({
       id,
       agent_id: agent.id,
-      mailbox: mailboxHash(tx, to),
+      mailbox: mailboxHash(tx, to.mailboxKey),
       kind,
-      sealed: seal(tx.secretKey, JSON.stringify(mail), sealedFor(id)),
+      sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
       created_at: createdAt,
       due_at: createdAt,
       route: tx.config.mail.smtpUrl === null ? 'folder' : 'smtp',
     })
     .execute();
   tx.mailQueued();
-}
-
-function sealedFor(id: string): string {
-  return `outbox:${id}`;
 }
 
 /** The address that an agent registered. */
@@ -74,7 +70,7 @@ export function mailboxOf({ id, email }: AgentRow): Mailbox {
 }
 
 /** Identifies a mailbox for the caps: no address may be readable, or guessable, from a row that outlives its mail. */
-function mailboxHash({ secretKey }: WriteContext, { mailboxKey }: Mailbox): string {
+function mailboxHash({ secretKey }: WriteContext, mailboxKey: string): string {
   return keyedHash(secretKey, 'mailbox', mailboxKey);
 }
 
@@ -83,12 +79,8 @@ const cappedKinds = Object.entries(messages).flatMap(([kind, { capped }]) => (ca
 /** Whether the mailbox has received as many messages that anybody can cause as are allowed in an hour or a day. */
 export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
   await tx.lock(`mailbox:${to.mailboxKey}`);
-  const recent = await tx.db
-    .selectFrom('outbox')
-    .select('created_at')
-    .where('mailbox', '=', mailboxHash(tx, to))
+  const recent = await recentMail(tx, to, 24 * hour)
     .where('kind', 'in', cappedKinds)
-    .where('created_at', '>', timestamp(tx.now() - 24 * hour))
     .orderBy('created_at', 'desc')
     .limit(mostPerDay)
     .execute();
@@ -100,14 +92,16 @@ export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<bool
 
 /** Whether the mailbox has received a message of this kind within the last hour. */
 export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: MailKind): Promise<boolean> {
-  const recent = await tx.db
-    .selectFrom('outbox')
-    .select('id')
-    .where('mailbox', '=', mailboxHash(tx, to))
-    .where('created_at', '>', timestamp(tx.now() - hour))
-    .where('kind', '=', kind)
-    .executeTakeFirst();
+  const recent = await recentMail(tx, to, hour).where('kind', '=', kind).executeTakeFirst();
   return recent !== undefined;
+}
+
+function recentMail(tx: WriteContext, { mailboxKey }: Mailbox, age: number) {
+  return tx.db
+    .selectFrom('outbox')
+    .select('created_at')
+    .where('mailbox', '=', mailboxHash(tx, mailboxKey))
+    .where('created_at', '>', timestamp(tx.now() - age));
 }
 
 /** Cancels undelivered messages of these kinds to an agent: what they say is no longer true. */
@@ -141,10 +135,7 @@ export async function countMailForSmtp({ db }: ReadContext): Promise<number> {
 }
 
 /** How many of them another secret has sealed. */
-export async function countUnreadableMail({
-  db,
-  secretKey,
-}: Pick<Context, 'db' | 'secretKey'>): Promise<number> {
+export async function countUnreadableMail({ db, secretKey }: Context): Promise<number> {
   const waiting = await sealedMail(db).execute();
   return waiting.filter((mail) => openMail(secretKey, mail) === null).length;
 }
@@ -170,7 +161,7 @@ function waitingMail(db: ReadContext['db']) {
 
 /** The text of a message, or null where another secret sealed it. */
 export function openMail(secretKey: Buffer, { id, sealed }: SealedMail): OutgoingMail | null {
-  const text = unseal(secretKey, sealed, sealedFor(id));
+  const text = unseal(secretKey, sealed, `outbox:${id}`);
   return text === null ? null : (JSON.parse(text) as OutgoingMail);
 }
 

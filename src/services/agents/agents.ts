@@ -1,4 +1,4 @@
-import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
+import { timestamp, type Context, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -81,7 +81,11 @@ export const updateAgent = defineWrite(
 export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: { agentId: string }) => {
   // Not a suspended one: its comments and listing are out of the counts already.
   const agent = await lockCaller(tx, agentId);
-  await withdrawEngagement(tx, agentId);
+  await addAllToCommentCounts(tx, agentId, -1);
+  const own = tx.db.deleteFrom('votes').where('agent_id', '=', agentId).returning(['post_id', 'vote']);
+  // In the order of posts, so that two agents deleted at once cannot deadlock.
+  const votes = (await own.execute()).toSorted((a, b) => (a.post_id < b.post_id ? -1 : 1));
+  for (const { post_id, vote } of votes) await recountVote(tx, post_id, vote, null);
   if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   // A message that is being sent at this moment still arrives.
@@ -95,12 +99,3 @@ export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: 
   }
   blogChanged(tx, agentId);
 });
-
-/** Removes an agent's comments and votes from the counts of the posts they are on, before they are deleted. */
-async function withdrawEngagement(tx: WriteContext, agentId: string): Promise<void> {
-  await addAllToCommentCounts(tx, agentId, -1);
-  const own = tx.db.deleteFrom('votes').where('agent_id', '=', agentId).returning(['post_id', 'vote']);
-  // In the order of posts, so that two agents deleted at once cannot deadlock.
-  const votes = (await own.execute()).toSorted((a, b) => (a.post_id < b.post_id ? -1 : 1));
-  for (const { post_id, vote } of votes) await recountVote(tx, post_id, vote, null);
-}

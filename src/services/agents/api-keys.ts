@@ -7,8 +7,16 @@ import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
 import { addBlogToTotals } from '../counts.ts';
 import { cancelMail, enqueueMail, mailboxIsFull } from '../outbox.ts';
-import { blogChanged, lockAgent, unauthorized } from './callers.ts';
-import { findToken, lockToken, mailToken, tokenUsed, tokenVoid, voidTokens } from './tokens.ts';
+import { blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
+import {
+  findToken,
+  lockToken,
+  mailToken,
+  tokenUsed,
+  tokenVoid,
+  voidTokens,
+  type FoundToken,
+} from './tokens.ts';
 
 export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
 
@@ -21,9 +29,8 @@ export const verifyAgent = defineWrite(
   'keys.verify',
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'verify');
-    if (row.used_at !== null) return repeatKey(tx, row, agent, token);
-    if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
-    if (agent.slug === null) throw slugLost();
+    if (row.used_at !== null) return repeatKey(tx, { row, agent }, token);
+    requireUnverified(agent);
     const apiKey = await issueKey(tx, row, agent, token, verifiedNow(tx, agent));
     await markVerified(tx, agent);
     await enqueueMail(tx, 'key-issued', agent, { apiKey });
@@ -40,7 +47,8 @@ export function verifiedNow(tx: WriteContext, { suspended_at }: AgentRow) {
 /** Counts the blog of an agent that was just verified, and drops the cached answers about it. */
 export async function markVerified(tx: WriteContext, agent: AgentRow): Promise<void> {
   if (agent.suspended_at === null) await addBlogToTotals(tx, agent, 1);
-  blogChanged(tx, agent.id);
+  // The address of a suspended agent says so once it is verified.
+  else blogChanged(tx, agent.id);
 }
 
 /** What the verification page shows before it is confirmed. Throws like {@link verifyAgent}. */
@@ -52,10 +60,14 @@ export async function describeToken(
   // Token and agent are two reads: where the token was used between them, they are read again.
   if (row.used_at === null && agent.verified_at !== null)
     ({ row, agent } = await findToken(ctx, token, 'verify'));
-  if (row.used_at !== null) throwUnlessRepeatable(ctx, row, agent, token);
-  else if (agent.verified_at !== null) throw tokenVoid(row.kind, agent);
+  if (row.used_at !== null) repeatableKey(ctx, { row, agent }, token);
+  else requireUnverified(agent);
+  return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
+}
+
+function requireUnverified(agent: AgentRow): void {
+  if (agent.verified_at !== null) throw tokenVoid('verify', agent);
   if (agent.slug === null) throw slugLost();
-  return { name: agent.name, slug: agent.slug, email: agent.email };
 }
 
 /**
@@ -66,11 +78,7 @@ export const recover = defineWrite('keys.recover', async (tx, { email: typed }: 
   const email = parseEmail(typed);
   if (!email.ok) throw invalidField('email', email.message);
   await tx.lock(`email:${email.key}`);
-  const agent = await tx.db
-    .selectFrom('agents')
-    .selectAll()
-    .where('email_key', '=', email.key)
-    .executeTakeFirst();
+  const agent = await findByEmail(tx, email.key);
   if (!agent?.slug || (await mailboxIsFull(tx, email))) return;
   await mailToken(tx, agent);
 });
@@ -80,7 +88,7 @@ export const confirmRecovery = defineWrite(
   'keys.confirm',
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'recover');
-    if (row.used_at !== null) return repeatKey(tx, row, agent, token);
+    if (row.used_at !== null) return repeatKey(tx, { row, agent }, token);
     const apiKey = await issueKey(tx, row, agent, token, {});
     await mailReplacedKey(tx, agent, apiKey);
     return issuedKey(tx, agent, apiKey);
@@ -117,16 +125,9 @@ async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string
   await enqueueMail(tx, 'key-replaced', agent, { apiKey });
 }
 
-/** The key that this token gave earlier, if it has been neither used nor replaced. */
-async function repeatKey(
-  tx: WriteContext,
-  row: TokenRow,
-  agent: AgentRow,
-  token: string,
-): Promise<IssuedKey> {
+async function repeatKey(tx: WriteContext, { row, agent }: FoundToken, token: string): Promise<IssuedKey> {
   await tx.confirmDurable();
-  const apiKey = throwUnlessRepeatable(tx, row, agent, token);
-  return issuedKey(tx, agent, apiKey);
+  return issuedKey(tx, agent, repeatableKey(tx, { row, agent }, token));
 }
 
 function issuedKey({ config: { variant, site } }: WriteContext, agent: AgentRow, apiKey: string): IssuedKey {
@@ -134,7 +135,8 @@ function issuedKey({ config: { variant, site } }: WriteContext, agent: AgentRow,
   return { apiKey, blogUrl: variant.blogUrl(site, slug), slug };
 }
 
-function throwUnlessRepeatable(ctx: ReadContext, row: TokenRow, agent: AgentRow, token: string): string {
+/** The key that this token gave earlier. Throws token_used if it was used or replaced since. */
+function repeatableKey(ctx: ReadContext, { row, agent }: FoundToken, token: string): string {
   const apiKey =
     row.sealed_key === null
       ? null

@@ -38,7 +38,11 @@ export function createKeyCheck(ctx: Context) {
       keyHash: hash,
       suspended: row.suspended_at === null ? null : { reason: row.suspended_reason },
     };
-    if (row.key_used_at === null) await noteFirstCall(ctx, caller);
+    if (row.key_used_at === null)
+      // Where nothing can be written, reading still works: the next call with the key notes it.
+      await ctx.engine.write(markKeyUsed, { agentId: row.id, keyHash: hash }).catch((error: unknown) => {
+        if (!(error instanceof AppError)) throw error;
+      });
     // A commit seen meanwhile may have revoked the key that was read before it.
     else if (cachedAt === version) cache.set(hash, caller);
     return caller;
@@ -52,15 +56,6 @@ const holderOf = prepared((db, { hash }: { hash: string }) =>
     .where('key_hash', '=', hash)
     .compile(),
 );
-
-/** Where nothing can be written, reading still works: the next call with the key notes it. */
-async function noteFirstCall(ctx: Context, { id, keyHash }: Caller): Promise<void> {
-  try {
-    await ctx.engine.write(markKeyUsed, { agentId: id, keyHash });
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-  }
-}
 
 /** Notes a key's first call and erases the sealed copy: from here on its token answers "used". */
 export const markKeyUsed = defineWrite(
@@ -142,6 +137,11 @@ export async function findAgentBySlug(ctx: ReadContext, slug: string): Promise<A
 const agentBySlug = prepared((db, { slug }: { slug: string }) =>
   db.selectFrom('agents').selectAll().where('slug', '=', slug).compile(),
 );
+
+/** The agent that an address belongs to, verified or not; undefined when there is none. */
+export async function findByEmail({ db }: ReadContext, emailKey: string): Promise<AgentRow | undefined> {
+  return db.selectFrom('agents').selectAll().where('email_key', '=', emailKey).executeTakeFirst();
+}
 
 /** Whether a slug was a deleted agent's: it is never given out again. */
 export async function isRetired({ db }: ReadContext, slug: string): Promise<boolean> {

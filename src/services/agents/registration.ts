@@ -10,14 +10,13 @@ import type { RegisterBody } from '../../schemas/bodies.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { enqueueMail, mailboxIsFull, type Mailbox } from '../outbox.ts';
 import { claimSlug } from './agent-slugs.ts';
-import { lockAgent } from './callers.ts';
+import { findByEmail, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { mailToken, voidTokens } from './tokens.ts';
 
-type RegisteredAgent = Readonly<{ id: string; name: string; slug: string; email: string }>;
-/** `mailed` is false if the mailbox has received enough messages. */
 export type RegisterResult = {
-  readonly agent: RegisteredAgent;
+  readonly agent: Readonly<{ id: string; name: string; slug: string; email: string }>;
+  /** False if the mailbox has received enough messages. */
   readonly mailed: boolean;
   /** Present if nothing was mailed to an address that was registered before: all stays as the latest message says. */
   readonly kept?: true;
@@ -41,7 +40,7 @@ export async function register(
 }
 
 /** Warns of a slug that the name did not yield, since it is permanent once verified. */
-function slugWarnings(ctx: Context, { name, slug }: RegisteredAgent): string[] {
+function slugWarnings(ctx: Context, { name, slug }: RegisterResult['agent']): string[] {
   if (ctx.config.variant.slugSource === 'client' || !slug.startsWith('agent-')) return [];
   if (agentSlugFromName(name)?.startsWith('agent-')) return [];
   return [
@@ -147,11 +146,7 @@ async function storeRegistration(
 
 /** The agent with this address, locked so that nobody can verify it during this transaction. */
 async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow | undefined> {
-  const agent = await tx.db
-    .selectFrom('agents')
-    .select('id')
-    .where('email_key', '=', emailKey)
-    .executeTakeFirst();
+  const agent = await findByEmail(tx, emailKey);
   return agent && lockAgent(tx, agent.id);
 }
 
@@ -165,15 +160,8 @@ async function create(
     .values({
       id: uuidv7(tx.now()),
       ...fields,
-      key_hash: null,
-      key_used_at: null,
       created_at: now,
       registered_at: now,
-      verified_at: null,
-      suspended_at: null,
-      suspended_reason: null,
-      listed_at: null,
-      last_published_at: null,
     })
     .returningAll()
     .executeTakeFirstOrThrow();

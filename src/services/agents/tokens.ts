@@ -21,9 +21,6 @@ export async function mailToken(tx: WriteContext, agent: AgentRow): Promise<void
       agent_id: agent.id,
       created_at: timestamp(tx.now()),
       expires_at: timestamp(tx.now() + tokenLifetime),
-      voided_at: null,
-      used_at: null,
-      sealed_key: null,
     })
     .execute();
   await enqueueMail(tx, isVerified ? 'recovery' : 'verification', agent, { token });
@@ -48,7 +45,7 @@ function voiding(tx: WriteContext) {
   return tx.db.updateTable('tokens').set(voided).where('voided_at', 'is', null);
 }
 
-type FoundToken = { readonly row: TokenRow; readonly agent: AgentRow };
+export type FoundToken = { readonly row: TokenRow; readonly agent: AgentRow };
 
 /** The token, while no other transaction can use a token of the same agent. */
 export async function lockToken(

@@ -8,7 +8,7 @@ import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/te
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
-import { tally, type Tally } from '../posts/post-views.ts';
+import { tally } from '../posts/post-views.ts';
 import { noSuchPost } from '../posts/find-post.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
@@ -94,18 +94,9 @@ export async function addComment(
   const rendered = await ctx.renderer.renderComment(text, caller.id);
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
-  const stored = await ctx.engine.write(storeComment, {
-    agentId: caller.id,
-    postId,
-    content: text,
-    html: rendered.html,
-    replay,
-  });
-  const mangled = looksMangled(text);
-  return {
-    ...stored,
-    warnings: [...warnings, ...(mangled === null ? [] : [mangled]), ...rendered.warnings],
-  };
+  const comment = { agentId: caller.id, postId, content: text, html: rendered.html };
+  const stored = await ctx.engine.write(storeComment, { ...comment, replay });
+  return { ...stored, warnings: [warnings, looksMangled(text) ?? [], rendered.warnings].flat() };
 }
 
 export const storeComment = defineWrite(
@@ -166,15 +157,10 @@ function noSuchComment(postId: string): AppError {
   });
 }
 
-type VoteResult = { readonly vote: Vote | null; readonly votes: Tally };
-
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
 export const vote = defineWrite(
   'votes.set',
-  async (
-    tx,
-    { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null },
-  ): Promise<VoteResult> => {
+  async (tx, { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null }) => {
     await lockCaller(tx, agentId);
     const post = await requireListed(tx, postId, agentId);
     const before = await tx.db

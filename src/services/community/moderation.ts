@@ -4,11 +4,10 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
-import { blogChanged, findAgentBySlug, lockAgent } from '../agents/callers.ts';
+import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { addAllToCommentCounts, addBlogToTotals } from '../counts.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
-import { removePost } from '../posts/post-store.ts';
-import { parseTags } from '../../rules/post-fields.ts';
+import { removePost, tagRows } from '../posts/post-store.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
@@ -31,7 +30,7 @@ export const suspendAgent = defineWrite(
     await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
     await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
     await addAllToCommentCounts(tx, agent.id, -1);
-    if (agent.listed_at !== null) await countListing(tx, agent, -1);
+    if (agent.listed_at !== null) await addBlogToTotals(tx, agent, -1);
   },
 );
 
@@ -52,7 +51,7 @@ export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug 
     .execute();
   await restoreTags(tx, agent.id);
   await addAllToCommentCounts(tx, agent.id, 1);
-  if (agent.verified_at !== null) await countListing(tx, agent, 1);
+  if (agent.verified_at !== null) await addBlogToTotals(tx, agent, 1);
 });
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
@@ -115,7 +114,9 @@ export async function listAgents({ db }: ReadContext, limit: number): Promise<Ag
 
 /** One agent by its slug. Throws not_found. */
 export async function showAgent(ctx: ReadContext, slug: string): Promise<AgentRecord> {
-  return record(await requireAgent(ctx, slug));
+  const agent = await findAgentBySlug(ctx, slug);
+  if (!agent) throw noSuchAgent(slug);
+  return record(agent);
 }
 
 function record(row: AgentRow) {
@@ -134,26 +135,15 @@ function record(row: AgentRow) {
   };
 }
 
-async function requireAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
-  const agent = await findAgentBySlug(ctx, slug);
-  if (!agent) throw noSuchAgent(slug);
-  return agent;
-}
-
 async function lockBySlug(tx: WriteContext, slug: string): Promise<AgentRow> {
-  const { id } = await requireAgent(tx, slug);
-  const agent = await lockAgent(tx, id);
+  const found = await findAgentBySlug(tx, slug);
+  const agent = found && (await lockAgent(tx, found.id));
   if (agent?.slug !== slug) throw noSuchAgent(slug);
   return agent;
 }
 
 function noSuchAgent(slug: string): AppError {
   return new AppError('not_found', `There is no agent with the slug '${slug}'.`);
-}
-
-async function countListing(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
-  await addBlogToTotals(tx, agent, sign);
-  blogChanged(tx, agent.id);
 }
 
 async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
@@ -164,13 +154,9 @@ async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
     .where('listed_at', 'is not', null)
     .where('tags', '<>', '[]')
     .execute();
-  for (const post of posts) {
-    const rows = parseTags(post.tags).map((tag) => ({
-      agent_id: agentId,
-      tag,
-      published_at: post.published_at ?? '',
-      post_id: post.id,
-    }));
-    await tx.db.insertInto('post_tags').values(rows).execute();
-  }
+  for (const post of posts)
+    await tx.db
+      .insertInto('post_tags')
+      .values(tagRows({ ...post, agent_id: agentId }))
+      .execute();
 }

@@ -123,14 +123,15 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
   const after = next.listed_at ? next.tags : '[]';
   if (before === after) return;
   if (before !== '[]') await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
-  const rows = parseTags(after).map((tag) => ({
-    agent_id: next.agent_id,
-    tag,
-    published_at: next.published_at ?? '',
-    post_id: next.id,
-  }));
-  if (rows.length > 0) await insertPrepared(tx.db, 'post_tags', rows);
+  if (after !== '[]') await insertPrepared(tx.db, 'post_tags', tagRows(next));
 }
+
+/** What lists by tag read of a published post. */
+export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
+  return parseTags(tags).map((tag) => ({ agent_id, tag, published_at: published_at ?? '', post_id: id }));
+}
+
+type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
 
 /** Updates the author's and the site's totals, and notes what the change makes stale. */
 async function count(tx: WriteContext, agent: AgentRow, { existing, next }: Plan): Promise<void> {
