@@ -101,7 +101,6 @@ declare module 'fastify' {
     answers: AnswerCache;
   }
   interface FastifyContextConfig {
-    policy?: Policy;
     operation?: Operation;
   }
 }
@@ -119,7 +118,7 @@ export function addEndpoint<
     url: endpoint.path,
     ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
     ...(endpoint.method === 'GET' ? { exposeHeadRoute: !endpoint.changes } : {}),
-    config: { ...(endpoint.policy ? { policy: endpoint.policy } : {}), operation },
+    config: { operation },
     schema: { response: inOrder(endpoint.answers) },
     handler: async (request, reply) => {
       const caller = readCaller(endpoint.auth, request) as CallerOf<A>;

@@ -104,8 +104,8 @@ const checkDryRun = createCheck(dryRunQuery, { ...publishNames, coerce: true });
 
 /** The policy that a call has of its own. */
 function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {
+  const { operation } = routeOptions.config;
   // Only where the call reads the query in this way: a change by id has no dry run, whatever its query says.
-  const canBeDry = routeOptions.config.operation?.query === dryRunQuery;
-  const isDryRun = canBeDry && checkDryRun(query).value?.dryRun === true;
-  return (isDryRun ? null : routeOptions.config.policy) ?? null;
+  const isDryRun = operation?.query === dryRunQuery && checkDryRun(query).value?.dryRun === true;
+  return (isDryRun ? null : operation?.policy) ?? null;
 }

@@ -1,39 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config/config.ts';
-import { AppError, catalogue, type ErrorCode, type FieldFault } from '../errors.ts';
+import { AppError, catalogue, type ErrorCode } from '../errors.ts';
 import { asHttp, type Prose } from '../rules/calls.ts';
 import { withoutKeys } from '../rules/text.ts';
 
 /** A failure as RFC 9457 problem details, which also carry what older clients read. */
-export type ProblemBody = {
-  /** Address of the page that explains the code. */
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly detail: string;
-  readonly success: false;
-  readonly error: string;
-  readonly code: ErrorCode;
-  readonly errors?: readonly FieldFault[];
-  readonly hint: string;
-  readonly retryable: boolean;
-  readonly requestId: string;
-};
+export type ProblemBody = Readonly<ReturnType<typeof problemBody>>;
 
 /** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
 export function publicFields(
-  error: AppError,
+  { code, detail, extra: { errors, hint } }: AppError,
   spell: (text: Prose) => string = asHttp,
-): {
-  readonly detail: string;
-  readonly errors?: readonly FieldFault[];
-  readonly hint: string;
-} {
-  const { errors, hint } = error.extra;
+) {
   return {
-    detail: withoutKeys(spell(error.detail)),
+    detail: withoutKeys(spell(detail)),
     ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
-    hint: withoutKeys(spell(hint ?? catalogue[error.code].hint)),
+    hint: withoutKeys(spell(hint ?? catalogue[code].hint)),
   };
 }
 
@@ -43,20 +25,20 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
 }
 
 /** What is sent for a failure. `baseUrl` is the service's. */
-export function problemBody(baseUrl: string, error: AppError, requestId: string): ProblemBody {
+export function problemBody(baseUrl: string, error: AppError, requestId: string) {
   const { detail, errors, hint } = publicFields(error);
-  const entry = catalogue[error.code];
+  const { title, status, retryable } = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,
-    title: entry.title,
-    status: entry.status,
+    title,
+    status,
     detail,
-    success: false,
+    success: false as const,
     error: detail,
     code: error.code,
     ...(errors ? { errors } : {}),
     hint,
-    retryable: entry.retryable,
+    retryable,
     requestId,
   };
 }

@@ -8,8 +8,8 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/answers.ts';
 import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
+import { parseSince } from '../schemas/fields.ts';
 import { postFilters } from '../schemas/queries.ts';
-import { parseSince } from '../schemas/since.ts';
 import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';

@@ -28,7 +28,6 @@ import {
 } from '../rules/text.ts';
 import type { Variant } from '../variant.ts';
 import { nullable } from './answer-parts.ts';
-import { parseSince } from './since.ts';
 
 // The field types of the wire, and the only place where the text rules meet the schemas. What JSON Schema
 // cannot say is a TypeBox refinement, which the published document does not show: a `format` of our own would
@@ -237,6 +236,30 @@ export const since = text((value) => (parseSince(value) === null ? sinceFault : 
   minLength: 1,
   maxLength: 40,
 });
+
+/**
+ * An ISO 8601 date or date-time as epoch milliseconds, UTC where no offset is given; null if it is none or
+ * names no real day. A space stands for the `+` of an offset, which is what an unescaped `+` in a query
+ * arrives as, and may stand for the `T` (RFC 3339, section 5.6).
+ */
+export function parseSince(text: string): number | null {
+  const [, date, time = '00:00', seconds = '00', sign, hours = '00', minutes = '00'] =
+    dateForm.exec(text) ?? [];
+  if (date === undefined || !isRealDay(date)) return null;
+  const offset = `${sign === '-' ? '-' : '+'}${hours}:${minutes}`;
+  const at = Date.parse(`${date}T${time}:${seconds}${offset}`);
+  // Beyond the years 0 to 9999 the stored form of a time no longer sorts as text.
+  return new Date(at).toISOString().length === 24 ? at : null;
+}
+
+const dateForm =
+  /^(\d{4}-\d\d-\d\d)(?:[Tt ]((?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d(?:\.\d{1,9})?))?(?:[Zz]|([+ -])((?:[01]\d|2[0-3])):?([0-5]\d))?)?$/;
+
+/** Date.parse takes the 30th of February for the 2nd of March. */
+function isRealDay(date: string): boolean {
+  const midnight = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
+}
 
 /** What a search is for. */
 export const searchWords = text((value) => controlFault(value, { multiline: false }), {

@@ -42,27 +42,19 @@ export function postFilters(variant: Variant, orderDescription: string) {
   const all = {
     ...own,
     agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
-    sort: Type.Optional(
-      Type.Enum([...postOrders], {
-        type: 'string',
-        description: orderDescription,
-        examples: ['oldest'],
-        default: 'newest',
-      }),
-    ),
+    sort: order(postOrders, orderDescription, 'oldest'),
   };
   return variant.discovery ? all : (own as typeof all);
 }
 
+const either = new Intl.ListFormat('en', { type: 'disjunction' });
+
 /** `GET /api/blogs`. */
 export const blogsQuery = Type.Object({
-  sort: Type.Optional(
-    Type.Enum(blogOrderNames, {
-      type: 'string',
-      description: `Order: ${anyOf(Object.values(blogOrders).map(({ description }) => description))}.`,
-      examples: ['posts'],
-      default: 'newest',
-    }),
+  sort: order(
+    blogOrderNames,
+    `Order: ${either.format(Object.values(blogOrders).map(({ description }) => description))}.`,
+    'posts',
   ),
   ...paging(limit(pageSizes.blogs)),
 });
@@ -92,8 +84,10 @@ export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 /** `POST /api/publish` with a markdown body, and as it is documented. */
 export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
 
-function anyOf(choices: readonly string[]): string {
-  return `${choices.slice(0, -1).join(', ')}, or ${choices.at(-1)}`;
+function order<const Name extends string>(names: readonly Name[], description: string, example: Name) {
+  return Type.Optional(
+    Type.Enum([...names], { type: 'string', description, examples: [example], default: 'newest' }),
+  );
 }
 
 function paging(size: ReturnType<typeof limit>) {

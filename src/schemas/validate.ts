@@ -125,19 +125,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Throws 400 `invalid_input` that names all faults of an input, and `more` of the same call. */
-export function throwIfFaulty<T>(
-  checked: Checked<T>,
-  more: readonly FieldFault[] = [],
-  hint?: Prose,
-): asserts checked is Passed<T> {
-  const errors = [...checked.faults, ...more];
-  if (errors.length === 0) return;
-  const error = new AppError('invalid_input', detailOf(errors), {
-    errors,
-    ...(hint === undefined ? {} : { hint }),
-  });
-  throw withWarnings(error, checked.warnings);
+/** Throws 400 `invalid_input` that names all faults of an input. */
+export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed<T> {
+  const { faults, warnings } = checked;
+  if (faults.length === 0) return;
+  throw withWarnings(new AppError('invalid_input', detailOf(faults), { errors: faults }), warnings);
 }
 
 /**

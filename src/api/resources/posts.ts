@@ -12,6 +12,7 @@ import {
   updateOrDryRunAnswer,
 } from '../../schemas/answers.ts';
 import { patchNames, patchPostBody, publishBody, publishNames } from '../../schemas/bodies.ts';
+import { parseSince } from '../../schemas/fields.ts';
 import {
   discoverPostsQuery,
   dryRunQuery,
@@ -20,7 +21,6 @@ import {
   publishQuery,
   type ListPostsQuery,
 } from '../../schemas/queries.ts';
-import { parseSince } from '../../schemas/since.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
