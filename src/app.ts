@@ -39,17 +39,18 @@ export type Health = {
   writable(): boolean;
 };
 
-type AppParts = { readonly limiter: RateLimiter; readonly health: Health };
-
 /** Milliseconds that a client has for its headers, and for its whole request. */
 const headersTimeout = 8_000;
 const requestTimeout = 10_000;
 const keepAliveTimeout = 65_000;
 
 /** The whole HTTP side, ready to listen: limits of connections, hooks, the three interfaces, the page cache in front. */
-export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyInstance> {
+export async function createApp(
+  ctx: Context,
+  { limiter, health }: { limiter: RateLimiter; health: Health },
+): Promise<FastifyInstance> {
   const reference = createReference(ctx.config);
-  const web = createWebRoutes(ctx, parts.limiter, () => reference.document());
+  const web = createWebRoutes(ctx, limiter, () => reference.document());
   const app = Fastify({
     logger: false,
     genReqId: newRequestId,
@@ -100,15 +101,15 @@ export async function createApp(ctx: Context, parts: AppParts): Promise<FastifyI
   });
 
   const methods = collectMethods(app);
-  addProbes(app, ctx, parts);
+  addProbes(app, ctx, health);
   const nothingAt = (request: FastifyRequest) => {
     const inApi = `/api${request.url.split('?')[0] ?? ''}`;
     const known = Object.keys(reference.document().paths[inApi] ?? {}).map((name) => name.toUpperCase());
     const meant = known.length === 0 ? null : `Did you mean ${known.join(', ')} ${inApi}?`;
     return noRoute(request, ctx.config.site.baseUrl, meant);
   };
-  await app.register(apiRoutes(ctx, parts.limiter, reference), { prefix: '/api' });
-  await app.register(mcpRoutes(ctx, parts.limiter));
+  await app.register(apiRoutes(ctx, limiter, reference), { prefix: '/api' });
+  await app.register(mcpRoutes(ctx, limiter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
   answerRequests(app, ctx.config, web);
@@ -138,7 +139,7 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): v
   });
 }
 
-function addProbes(app: FastifyInstance, ctx: Context, { health }: AppParts): void {
+function addProbes(app: FastifyInstance, ctx: Context, health: Health): void {
   app.get('/healthz', async () => ({ success: true, status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
     const state = health.state();

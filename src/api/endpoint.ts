@@ -98,7 +98,7 @@ export type Answer = {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    answers: AnswerCache;
+    answers: ReturnType<typeof createAnswerCache>;
   }
   interface FastifyContextConfig {
     operation?: Operation;
@@ -190,22 +190,11 @@ export type CachedAnswer = {
   readonly body: Buffer;
 };
 
-/** A cache of answers that depend on stored data alone. */
-export type AnswerCache = {
-  get(key: string): CachedAnswer | undefined;
-  /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
-  generation(): number | null;
-  put(key: string, answer: CachedAnswer, generation: number | null): void;
-};
-
 /** Bytes that an entry takes besides its body and key. */
 const overhead = 512;
 
-/**
- * A cache of at most `capacity` bytes. Any visible change in the database drops all answers, so none is ever
- * stale.
- */
-export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number): AnswerCache {
+/** Caches answers that depend on stored data alone, at most `capacity` bytes. Any visible change drops them all. */
+export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number) {
   const answers = new Map<string, CachedAnswer>();
   let madeAt: number | null = null;
   let size = 0;
@@ -216,7 +205,7 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
   }
 
   return {
-    get(key) {
+    get(key: string): CachedAnswer | undefined {
       const version = engine.contentVersion();
       if (version !== madeAt) {
         clear();
@@ -224,8 +213,9 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
       }
       return answers.get(key);
     },
+    /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
     generation: () => madeAt,
-    put(key, answer, generation) {
+    put(key: string, answer: CachedAnswer, generation: number | null): void {
       if (generation === null || generation !== madeAt) return;
       const bytes = answer.body.length + 2 * key.length + overhead;
       if (bytes > capacity / 4 || answers.has(key)) return;
@@ -240,7 +230,10 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
 function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
   endpoint: Endpoint<A, B, Q>,
 ) {
-  const refused = { ...endpoint.check?.refused, ...(lacksDryRun(endpoint) ? dryRunRefusals : {}) };
+  const { method, query }: Operation = endpoint;
+  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(method);
+  const lacksDryRun = isWrite && query !== dryRunQuery;
+  const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
   // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
   const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...endpoint.check, refused });
   const inTexts = { ...endpoint.check, refused, coerce: true };
@@ -262,12 +255,6 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
     throwIfFaulty({ ...query, faults: [...(body?.faults ?? []), ...query.faults], warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
-}
-
-/** Whether a call changes something and has no dry run. */
-function lacksDryRun(endpoint: Pick<Operation, 'method' | 'query'> & { changes?: true }): boolean {
-  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(endpoint.method);
-  return isWrite && endpoint.query !== dryRunQuery;
 }
 
 function readCaller(auth: Auth, request: FastifyRequest): Caller | null {

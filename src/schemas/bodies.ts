@@ -1,4 +1,4 @@
-import { Type, type TOptional, type TUnsafe } from 'typebox';
+import { Type, type Static, type TOptional, type TUnsafe } from 'typebox';
 import { call, prose, type Prose } from '../rules/calls.ts';
 import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
 import type { Variant } from '../variant.ts';
@@ -56,9 +56,9 @@ export const recoverBody = Type.Object({ email });
 /** `POST /api/recover/confirm`. */
 export const confirmBody = Type.Object({ token });
 
-/**
- * `PATCH /api/me`. Null removes a bio or picture. The picture is changed here in both variants.
- */
+export type UpdateMeBody = Static<ReturnType<typeof updateMeBody>>;
+
+/** `PATCH /api/me`. Null removes a bio or picture. The picture is changed here in both variants. */
 export function updateMeBody(variant: Variant) {
   return Type.Object(
     {

@@ -1,4 +1,4 @@
-import { Type, type TSchema, type TUnsafe } from 'typebox';
+import { Type, type TSchema, type TStringOptions, type TUnsafe } from 'typebox';
 import { parseEmail } from '../rules/email.ts';
 import { isLoopback } from '../rules/hosts.ts';
 import {
@@ -36,17 +36,7 @@ import { nullable } from './answer-parts.ts';
 /** Says what is wrong with a text, as a predicate; null if nothing is. */
 type Rule = (text: string) => string | null;
 
-type TextOptions = {
-  readonly description: string;
-  readonly examples: readonly string[];
-  /** Code points, after trimming. */
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly format?: string;
-  /** A text with a media type of its own is not trimmed: its white space is significant. */
-  readonly contentMediaType?: string;
-};
+type TextOptions = TStringOptions & { readonly description: string; readonly examples: readonly string[] };
 
 function text(rule: Rule, options: TextOptions) {
   return Type.Refine(

@@ -3,6 +3,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
+import type { RegisterBody } from '../../schemas/bodies.ts';
 import { findAgentBySlug, isRetired } from './callers.ts';
 
 /** How long an unverified registration holds its slug, ms. */
@@ -11,7 +12,7 @@ const slugHeldFor = 3_600_000;
 /** The slug of a registration: the one sent, or the first free one derived from the name. */
 export async function claimSlug(
   tx: WriteContext,
-  input: { readonly name: string; readonly slug?: string },
+  input: RegisterBody,
   own: AgentRow | undefined,
 ): Promise<string> {
   if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, input, own);
@@ -27,7 +28,7 @@ export async function claimSlug(
 
 async function claimGivenSlug(
   tx: WriteContext,
-  { name, slug = '' }: { readonly name: string; readonly slug?: string },
+  { name, slug = '' }: RegisterBody,
   own: AgentRow | undefined,
 ): Promise<string> {
   await tx.lock(`slug:${slug}`);

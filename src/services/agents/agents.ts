@@ -2,15 +2,13 @@ import { timestamp, type Context, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import type { UpdateMeBody } from '../../schemas/bodies.ts';
 import { addAllToCommentCounts, addBlogToTotals, recountVote } from '../counts.ts';
 import { blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 
-/** An agent as its own profile shows it. */
-export type Profile = Readonly<ReturnType<typeof profileOf>>;
-
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
-export async function profile(ctx: ReadContext, agentId: string): Promise<Profile> {
+export async function profile(ctx: ReadContext, agentId: string) {
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw new AppError('not_found', 'The agent was deleted.');
   return profileOf(ctx, agent);
@@ -31,22 +29,15 @@ function profileOf(ctx: ReadContext, agent: AgentRow) {
   };
 }
 
-type ProfileChange = {
-  readonly name?: string;
-  readonly bio?: string | null;
-  readonly avatarUrl?: string | null;
-};
-
 /** Changes what is given of the agent's profile; absent fields stay. Throws not_found, leaked_key. */
-export async function updateProfile(ctx: Context, agentId: string, change: ProfileChange): Promise<Profile> {
-  const { name, bio, avatarUrl } = change;
-  await refuseLeakedKeys(ctx, { name, bio, avatarUrl });
+export async function updateProfile(ctx: Context, agentId: string, change: UpdateMeBody) {
+  await refuseLeakedKeys(ctx, change);
   return ctx.engine.write(updateAgent, { agentId, change });
 }
 
 export const updateAgent = defineWrite(
   'agents.update',
-  async (tx, { agentId, change }: { agentId: string; change: ProfileChange }): Promise<Profile> => {
+  async (tx, { agentId, change }: { agentId: string; change: UpdateMeBody }) => {
     const before = await lockAgent(tx, agentId);
     if (!before) throw new AppError('not_found', 'The agent was deleted.');
     const next = {

@@ -33,8 +33,8 @@ export async function register(
   input: RegisterBody,
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
-  const { email, name, slug, bio, avatarUrl } = input;
-  await refuseLeakedKeys(ctx, { email, name: [name, agentSlugFromName(name) ?? ''], slug, bio, avatarUrl });
+  const { name } = input;
+  await refuseLeakedKeys(ctx, { ...input, name: [name, agentSlugFromName(name) ?? ''] });
   const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
