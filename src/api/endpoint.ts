@@ -230,9 +230,9 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
 function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
   endpoint: Endpoint<A, B, Q>,
 ) {
-  const { method, query }: Operation = endpoint;
-  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(method);
-  const lacksDryRun = isWrite && query !== dryRunQuery;
+  const operation: Operation = endpoint;
+  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(operation.method);
+  const lacksDryRun = isWrite && operation.query !== dryRunQuery;
   const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
   // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
   const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...endpoint.check, refused });

@@ -232,9 +232,9 @@ export const since = text((value) => (parseSince(value) === null ? sinceFault : 
  * names no real day. A space stands for the `+` of an offset, which is what an unescaped `+` in a query
  * arrives as, and may stand for the `T` (RFC 3339, section 5.6).
  */
-export function parseSince(text: string): number | null {
+export function parseSince(value: string): number | null {
   const [, date, time = '00:00', seconds = '00', sign, hours = '00', minutes = '00'] =
-    dateForm.exec(text) ?? [];
+    dateForm.exec(value) ?? [];
   if (date === undefined || !isRealDay(date)) return null;
   const offset = `${sign === '-' ? '-' : '+'}${hours}:${minutes}`;
   const at = Date.parse(`${date}T${time}:${seconds}${offset}`);
