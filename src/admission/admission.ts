@@ -177,10 +177,7 @@ export function rateHeaders({ policy, quota, rate }: Usage): Record<string, stri
   };
 }
 
-/**
- * The limits in force with what is left of them, for the caller or, without one, for the client address; and how much
- * the caller holds. Throws unauthorized when it was deleted meanwhile.
- */
+/** The limits of the caller, or else of the client address, and how much the caller holds. Throws unauthorized. */
 export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Caller | null, address: string) {
   const { limits, quota } = ctx.config;
   const policies: Policy[] = caller ? ['publish', 'api', 'register'] : ['register', 'anonymous'];

@@ -71,10 +71,7 @@ export function pageAnswer(
 /** Calls in progress in this process, by scope and Idempotency-Key. */
 const inProgress = new Set<string>();
 
-/**
- * Runs a call that may carry an Idempotency-Key, unless one with the same key and scope is in progress.
- * Throws in_progress, and invalid_input for a key that is too long.
- */
+/** Runs a call that may have an Idempotency-Key. Throws in_progress beside one of the same key and scope. */
 export async function withReplay(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -18,10 +18,7 @@ export function collectMethods(app: FastifyInstance): Methods {
 /** The methods that an address may be asked with, but OPTIONS. */
 export const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
 
-/**
- * A known address asked with a method that it lacks is 405 and names those it has, not 404; OPTIONS is answered
- * with them. `hintFor` says what to do instead. Returns the methods that each address has beside these answers.
- */
+/** Answers 405, or to OPTIONS 204, where an address lacks a method. Returns the methods that each has beside these. */
 export function answerOtherMethods(
   app: FastifyInstance,
   methods: Methods,

@@ -37,10 +37,7 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Replaces Fastify's parsers by strict ones: JSON of bounded depth, markdown, or nothing. `addressOf` names the client
- * of a request whose route does not say whose body it is.
- */
+/** Replaces Fastify's parsers by strict ones. `addressOf` names the client where no route says whose body it is. */
 export function addBodyParsers(app: FastifyInstance, addressOf: (request: IncomingMessage) => string): void {
   const read = createBodyReader();
   app.decorateRequest('bodyOwner', '');

@@ -31,10 +31,7 @@ export type BlogTarget = {
   readonly place: 'host' | 'path' | 'former';
 };
 
-/**
- * Turns the host and address of a request into the address that is routed, so that every route exists once: a
- * blog is {@link blogRoute} whether it has a host or a path. Records on the request which host it is for.
- */
+/** Turns host and address of a request into the address that is routed, and records which host it is for. */
 export function createRewrite(config: Config): (request: IncomingMessage) => string {
   const findHost = createHostTable(config);
   return (request) => {

@@ -83,10 +83,7 @@ export const postProperties = Object.fromEntries(
   postFieldNames.map((name) => [name, Type.Optional(postField(name))]),
 ) as unknown as { [Name in PostFieldName]: TOptional<TUnsafe<PostFieldValue<Name>>> };
 
-/**
- * `POST /api/publish`. Nothing is required here: a new post needs title and content, one that exists keeps
- * what is absent, and only the service knows which it is.
- */
+/** `POST /api/publish`. Only the service knows whether the post is new, and so needs title and content. */
 export const publishBody = Type.Object(
   {
     ...postProperties,

@@ -18,10 +18,7 @@ export type Passed<T> = {
 /** An input, checked: its value, or null and all its faults at once, one for each field or list item. */
 export type Checked<T> = Passed<T> | Passed<null>;
 
-/**
- * Returns the message for a name that must not be sent; null where this value of it may pass as an unknown
- * name like any other.
- */
+/** Returns the message for a name that must not be sent; null where this value may pass as an unknown name. */
 export type Refusal = (value: unknown, sent: Readonly<Record<string, unknown>>) => Prose | null;
 
 export type CheckOptions = {
@@ -132,10 +129,7 @@ export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed
   throw withWarnings(new AppError('invalid_input', detailOf(faults), { errors: faults }), warnings);
 }
 
-/**
- * Puts the warnings about an input into the hint of an `invalid_input`: they often name the cause, such as a
- * field that was sent under another name. Returns other failures unchanged.
- */
+/** Puts warnings into the hint of an `invalid_input`, since they often name its cause. */
 export function withWarnings(error: unknown, warnings: readonly string[]): unknown {
   if (!(error instanceof AppError) || error.code !== 'invalid_input' || warnings.length === 0) return error;
   const said = warnings.map(asSentence).join(' ');

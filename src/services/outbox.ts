@@ -23,10 +23,7 @@ const rowKeptFor = 30 * 24 * hour;
 /** The recipient of a message: where it goes, and what the caps count (the address without its `+tag`). */
 export type Mailbox = { readonly address: string; readonly mailboxKey: string };
 
-/**
- * Writes a message to an agent into the outbox, in the transaction that causes it: either both are durable or neither.
- * Its text is sealed, since it may hold a key or a token.
- */
+/** Puts a sealed message to an agent into the outbox, in the transaction that causes it. */
 export async function enqueueMail<Kind extends MailKind>(
   tx: WriteContext,
   kind: Kind,

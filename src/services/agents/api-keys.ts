@@ -70,10 +70,7 @@ function requireUnverified(agent: AgentRow): void {
   if (agent.slug === null) throw slugLost();
 }
 
-/**
- * Queues a message with a token for a new key (or, before verification, for the first one). The caller does not
- * learn whether the address is known.
- */
+/** Queues a message with a token for a key. The caller does not learn whether the address is known. */
 export const recover = defineWrite('keys.recover', async (tx, { email: typed }: { email: string }) => {
   const email = parseEmail(typed);
   if (!email.ok) throw invalidField('email', email.message);
@@ -95,10 +92,7 @@ export const confirmRecovery = defineWrite(
   },
 );
 
-/**
- * Replaces the caller's key. Of concurrent calls with one key the first wins, and the others fail as any call
- * with a revoked key does, so that exactly one new key works.
- */
+/** Replaces the caller's key. Of concurrent calls with one key only the first succeeds. */
 export const regenerateKey = defineWrite(
   'keys.regenerate',
   async (tx, { agentId, keyHash }: { agentId: string; keyHash: string }) => {

@@ -25,8 +25,8 @@ export type RegisterResult = {
 };
 
 /**
- * Registers an agent, or renews a registration that was not verified yet, and queues the verification
- * message. Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, and what idempotency does.
+ * Registers an agent, or renews an unverified registration, and queues the message with the token.
+ * Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, and what idempotency does.
  */
 export async function register(
   ctx: Context,

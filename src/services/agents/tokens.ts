@@ -26,10 +26,7 @@ export async function mailToken(tx: WriteContext, agent: AgentRow): Promise<void
   await enqueueMail(tx, isVerified ? 'recovery' : 'verification', agent, { token });
 }
 
-/**
- * Voids the tokens of an agent except the one in use: no earlier one may give a key after its owner or the operator
- * has acted. Undelivered messages that carry one are cancelled.
- */
+/** Voids the tokens of an agent except the one in use, and cancels undelivered messages that carry one. */
 export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''): Promise<void> {
   await voiding(tx).where('agent_id', '=', agentId).where('hash', '<>', inUse).execute();
   await cancelMail(tx, agentId, ['verification', 'recovery']);
