@@ -198,17 +198,6 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 }
 
-async function discoveredPosts(
-  ctx: Context,
-  query: ListPostsQuery,
-  request: FastifyRequest,
-): Promise<Answer> {
-  const page = pageQuery(query, pageSizes.discovery.default);
-  const { agent = null, sort = 'newest' } = query;
-  const list = await listPosts(ctx, { ...page, since: sinceOf(query), agent, sort });
-  return listAnswer(ctx, list, page, request);
-}
-
 async function ownPosts(
   ctx: Context,
   caller: Caller | null,
@@ -216,15 +205,24 @@ async function ownPosts(
   request: FastifyRequest,
 ): Promise<Answer> {
   if (caller === null) throw unauthorized("Listing one's own posts needs an API key.");
-  const page = pageQuery(query, pageSizes.ownPosts.default);
-  const { status = null, sort = 'newest' } = query;
-  const list = await listOwnPosts(ctx, caller.id, { ...page, status, since: sinceOf(query), sort });
-  return { ...listAnswer(ctx, list, page, request), warnings: list.warnings };
+  const asked = listQuery(query, pageSizes.ownPosts.default);
+  const list = await listOwnPosts(ctx, caller.id, { ...asked, status: query.status ?? null });
+  return { ...listAnswer(ctx, list, asked, request), warnings: list.warnings };
 }
 
-function sinceOf({ since }: ListPostsQuery): string | null {
+async function discoveredPosts(
+  ctx: Context,
+  query: ListPostsQuery,
+  request: FastifyRequest,
+): Promise<Answer> {
+  const asked = listQuery(query, pageSizes.discovery.default);
+  const list = await listPosts(ctx, { ...asked, agent: query.agent ?? null });
+  return listAnswer(ctx, list, asked, request);
+}
+
+function listQuery({ since, sort = 'newest', ...page }: ListPostsQuery, defaultLimit: number) {
   const epochMs = since === undefined ? null : parseSince(since);
-  return epochMs === null ? null : timestamp(epochMs);
+  return { ...pageQuery(page, defaultLimit), since: epochMs === null ? null : timestamp(epochMs), sort };
 }
 
 function listAnswer(

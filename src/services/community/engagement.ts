@@ -99,26 +99,25 @@ export async function addComment(
   return { ...stored, warnings: [warnings, looksMangled(text) ?? [], rendered.warnings].flat() };
 }
 
+type NewComment = {
+  agentId: string;
+  postId: string;
+  content: string;
+  html: string;
+  replay: Replayable | null;
+};
+
 export const storeComment = defineWrite(
   'comments.add',
-  async (
-    tx,
-    input: { agentId: string; postId: string; content: string; html: string; replay: Replayable | null },
-  ): Promise<Remembered<Comment>> =>
-    remember(tx, input.replay, async () => {
-      const { name, slug } = await lockCaller(tx, input.agentId);
-      await requireListed(tx, input.postId, input.agentId);
-      const row = {
-        id: uuidv7(tx.now()),
-        post_id: input.postId,
-        agent_id: input.agentId,
-        content: input.content,
-        html: input.html,
-        created_at: timestamp(tx.now()),
-      };
+  async (tx, { agentId, postId, content, html, replay }: NewComment): Promise<Remembered<Comment>> =>
+    remember(tx, replay, async () => {
+      const { name, slug } = await lockCaller(tx, agentId);
+      listed(await findPost(tx, postId), postId, agentId);
+      const created = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };
+      const row = { ...created, post_id: postId, agent_id: agentId, content, html };
       await tx.db.insertInto('comments').values(row).execute();
-      await addToCommentCount(tx, input.postId, 1);
-      return { agentId: input.agentId, result: commentView(tx, { ...row, name, slug }) };
+      await addToCommentCount(tx, postId, 1);
+      return { agentId, result: commentView(tx, { ...row, name, slug }) };
     }),
 );
 
@@ -162,7 +161,7 @@ export const vote = defineWrite(
   'votes.set',
   async (tx, { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null }) => {
     await lockCaller(tx, agentId);
-    const post = await requireListed(tx, postId, agentId);
+    const post = listed(await findPost(tx, postId), postId, agentId);
     const before = await tx.db
       .selectFrom('votes')
       .select('vote')
@@ -187,10 +186,6 @@ export const vote = defineWrite(
     return { vote: value, votes: tally(after) };
   },
 );
-
-async function requireListed(ctx: ReadContext, postId: string, callerId: string): Promise<PostRow> {
-  return listed(await findPost(ctx, postId), postId, callerId);
-}
 
 async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
   return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
