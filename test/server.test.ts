@@ -509,8 +509,8 @@ function mastheadProcess(
   env: Readonly<Record<string, string>>,
 ): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, ...args], { env, timeout: 30_000 }, (error, stdout, stderr) => {
-      resolve({ code: error?.code ?? 0, stdout, stderr });
+    execFile(process.execPath, [script, ...args], { env, timeout: 100_000 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });
     });
   });
 }
