@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
-import { defineWrite, type CountCall, type Write } from '../src/db/write.ts';
-import { createSqliteWriter, type Answers, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
+import { defineWrite, type CountCall, type Outcome, type Request, type Write } from '../src/db/write.ts';
+import { createThread, type Answers } from '../src/db/sqlite/sqlite-thread.ts';
+import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
+import { createLog } from '../src/platform/log.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
 
@@ -106,6 +108,15 @@ test('the log is emptied into the file also while others have it open', async (t
   assert.equal(database.prepare('select word from words').get()?.['word'], 'a');
 });
 
+test('a writer that is still starting answers what it was asked, then ends', async (t) => {
+  const { file } = openWriter(t);
+  const data = { file, config: { readOnly: true, variant: 'path' }, secretKey: Buffer.alloc(32) };
+  const writer = createThread<Request, Outcome>('writer', data, createLog('error'));
+  const answer = writer.call({ name: 'none', input: null, now: 0, ticket: undefined });
+  await writer.close();
+  assert.match((await answer).error?.message ?? '', /^The write none is missing/);
+});
+
 /** A database of its own, and how operations that wait together are run on it. */
 function openWriter(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
@@ -123,7 +134,7 @@ function openWriter(t: TestContext) {
     file,
     database,
     /** What was answered, commit by commit. */
-    run: async <I>(toRun: Write<I, unknown>, inputs: readonly I[]): Promise<Answers[]> => {
+    run: async <I>(toRun: Write<I, unknown>, inputs: readonly I[]): Promise<Answers<Outcome>[]> => {
       const waiting: Envelope[] = inputs.map((input, id) => ({
         id,
         request: {
@@ -136,7 +147,7 @@ function openWriter(t: TestContext) {
       const operations = new Map([[toRun.name, toRun as Write<never, unknown>]]);
       const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
       const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
-      const answers: Answers[] = [];
+      const answers: Answers<Outcome>[] = [];
       for (let first = waiting.shift(); first; first = waiting.shift())
         answers.push(await writer.runBatch(first, () => 0));
       await writer.close();

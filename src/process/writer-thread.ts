@@ -34,7 +34,8 @@ port.on('message', (message: Envelope | 'close') => {
 const emptying = setInterval(() => {
   if (!running) writer.emptyLog();
 }, emptyLogEvery);
-port.postMessage('ready');
+// No answers yet: it has started.
+port.postMessage([]);
 
 async function run(): Promise<void> {
   running = true;

@@ -12,18 +12,25 @@ import {
   type Write,
 } from '../write.ts';
 import { createMarks } from './instance-marker.ts';
-import { openSqlite, sqliteFailure } from './sqlite.ts';
+import { openSqlite, sqliteCode, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
-import { createTurns } from './sqlite-turns.ts';
+import type { Answers } from './sqlite-thread.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 const batchSize = 256;
 const batchTime = 25;
 
+/** How long a writer waits for the lock, ms. */
+const lockPatience = 5_000;
+/** Mean interval between attempts, ms. */
+const tryEvery = 0.5;
+/** Least time for which a writer leaves the lock free, ms, so that another attempt can succeed. */
+const leastGap = 1;
+/** How long after its last wait a writer expects others, ms. */
+const contendedFor = 1_000;
+
 /** A request and the number by which its outcome is returned. */
 export type Envelope = { readonly id: number; readonly request: Request };
-/** Outcomes of one commit. */
-export type Answers = readonly (readonly [id: number, outcome: Outcome])[];
 
 /** What crosses to the thread at its start. The variant is looked up again there: functions do not cross. */
 export type WriterData = {
@@ -57,7 +64,7 @@ export function createSqliteWriter(
   /** Whether the write-ahead log may hold something. */
   let logged = false;
 
-  async function runBatch(first: Envelope, now: () => number): Promise<Answers> {
+  async function runBatch(first: Envelope, now: () => number): Promise<Answers<Outcome>> {
     const batch: Envelope[] = [first];
     try {
       turns.begin();
@@ -101,7 +108,7 @@ export function createSqliteWriter(
     batch: Envelope[],
     savepoint: Savepoint,
     another: () => Envelope | undefined,
-  ): Promise<Answers> {
+  ): Promise<Answers<Outcome>> {
     const answers: [number, Outcome][] = [];
     const terms: { readonly doc: number; readonly fields: SearchFields }[] = [];
     for (const { id, request } of batch) {
@@ -142,6 +149,50 @@ export function createSqliteWriter(
   return { runBatch, emptyLog, close };
 }
 
+/**
+ * Begins write transactions, fairly between processes. SQLite's busy handler sleeps for up to 100 ms at a time, so a
+ * writer that is never idle takes the lock again before any sleeper wakes. Here a writer that expects others leaves
+ * the lock free for as long as it held it; requests that arrive meanwhile share its next commit.
+ */
+function createTurns(raw: DatabaseSync) {
+  raw.exec('pragma busy_timeout = 0');
+  let waitedAt = -Infinity;
+  let beganAt = -Infinity;
+  let endedAt = -Infinity;
+
+  function tryToBegin(since: number): boolean {
+    try {
+      raw.exec('begin immediate');
+      return true;
+    } catch (error) {
+      const isBusy = sqliteCode(error) === 5;
+      if (isBusy && performance.now() - since < lockPatience) return false;
+      throw error;
+    }
+  }
+
+  return {
+    /** Waits for the lock, blocking this thread. Throws SQLite's own error after 5 s. */
+    begin() {
+      const asked = performance.now();
+      if (asked - waitedAt < contendedFor) sleep(endedAt + Math.max(leastGap, endedAt - beganAt) - asked);
+      let hasWaited = false;
+      for (; !tryToBegin(asked); hasWaited = true) sleep(tryEvery * (0.5 + Math.random()));
+      beganAt = performance.now();
+      if (hasWaited) waitedAt = beganAt;
+    },
+    ended() {
+      endedAt = performance.now();
+    },
+  };
+}
+
+const cell = new Int32Array(new SharedArrayBuffer(4));
+
+function sleep(ms: number): void {
+  if (ms > 0) Atomics.wait(cell, 0, 0, ms);
+}
+
 /** Savepoints that exist, and such that only notice that something would have to be undone. */
 function createSavepoints(raw: DatabaseSync) {
   const totalChanges = raw.prepare('select total_changes() as rows');
@@ -177,7 +228,7 @@ function isUpkeep({ name }: Request): boolean {
   return name.startsWith('maintenance.');
 }
 
-function refused(batch: readonly Envelope[], error: unknown): Answers {
+function refused(batch: readonly Envelope[], error: unknown): Answers<Outcome> {
   const failure = plainError(sqliteFailure(error));
   return batch.map(({ id }) => [id, { error: failure, rate: null, changed: [], mailQueued: false }]);
 }
