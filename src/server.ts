@@ -14,7 +14,7 @@ import { createRateLimiter } from './services/limits/rate-limiter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
-/** How long to serve after the readiness probe starts to fail, so that a proxy notices, and so long again what is kept. */
+/** How long to serve after the readiness probe fails, so that a proxy notices; then open connections for as long again. */
 const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, always: true } };
 
 export type ServerOptions = {
@@ -34,13 +34,11 @@ export type RunningServer = {
   close(): Promise<void>;
 };
 
-type Closer = () => Promise<unknown>;
-
 /** Starts the service: database, workers, then the port. Throws StartError with one line if it cannot work. */
 export async function startServer(givenConfig: Config, options: ServerOptions = {}): Promise<RunningServer> {
   const { existing = false, log = createLog(givenConfig.logLevel), now = Date.now } = options;
   const config = await settlePort(givenConfig);
-  const opened: Closer[] = [];
+  const opened = new AsyncDisposableStack();
   let state: ReturnType<Health['state']> = 'starting';
 
   async function start(): Promise<Context> {
@@ -50,26 +48,26 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       // The database's thread is starting by then: the slowest module to load is loaded meanwhile.
       nextTurn().then(() => import('./app.ts')),
     ]);
-    opened.push(() => ctx.close());
+    opened.defer(() => ctx.close());
     for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
     const housekeeping = await startHousekeeping(ctx);
-    opened.push(() => housekeeping.close());
+    opened.defer(() => housekeeping.close());
     const limiter = createRateLimiter(ctx, () => Math.max(config.workers, housekeeping.processes()));
-    opened.push(() => limiter.close());
+    opened.defer(() => limiter.close());
     const app = await createApp(ctx, {
       limiter,
       health: { state: () => state, writable: () => housekeeping.writable() },
     });
     const drain = createDrain(app.server, log);
     const outbox = startOutboxWorker(ctx, mailer, { folderOnly: leavesSmtpMail(config, existing) });
-    opened.push(() =>
-      Promise.all([
+    opened.defer(async () => {
+      await Promise.all([
         state === 'starting'
           ? app.close()
           : drain(config.trustProxy.length > 0 ? linger.proxied : linger.direct, () => app.close()),
         outbox.close().then(() => mailer.close()),
-      ]),
-    );
+      ]);
+    });
     await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
       throw listenError(error, config);
     });
@@ -77,7 +75,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
   }
 
   const ctx = await start().catch(async (error: unknown) => {
-    await closeAll(opened).catch(() => undefined);
+    await opened.disposeAsync().catch(() => undefined);
     throw error;
   });
   state = 'ready';
@@ -89,17 +87,10 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     ctx,
     close() {
       state = 'draining';
-      closed ??= closeAll(opened);
+      closed ??= opened.disposeAsync();
       return closed;
     },
   };
-}
-
-/** Closes the last opened first. One that fails to close does not keep the others open. */
-async function closeAll(opened: Closer[]): Promise<void> {
-  const errors: unknown[] = [];
-  for (const close of opened.toReversed()) await close().catch((error: unknown) => errors.push(error));
-  if (errors.length > 0) throw new AggregateError(errors, 'not everything could be closed');
 }
 
 /** Without SMTP_URL, mail for a server becomes files on one's own machine only: elsewhere the setting was forgotten. */

@@ -15,7 +15,7 @@ import { suspendAgent, verifyByOperator } from '../src/services/community/modera
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { tableNames, transfer } from '../src/services/upkeep/transfer.ts';
+import { transfer } from '../src/services/upkeep/transfer.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { freePort } from './support/processes.ts';
@@ -157,7 +157,7 @@ describe('migrate-to', () => {
     const url = await (await sharedPostgres()).createDatabase();
     const tables: string[] = [];
     const source = openWholeSqlite(file, { create: false });
-    const target = await openWholePostgres([url], tableNames, log);
+    const target = await openWholePostgres([url], log);
     const progress = ({ table }: { table: string }) => {
       tables.push(table);
       if (table === 'comments') throw new Error('broken off');

@@ -1,10 +1,12 @@
 import { sql, type Kysely } from 'kysely';
+import type { DatabaseConfig } from '../config/config.ts';
+import type { Log } from '../platform/log.ts';
 import { StartError } from '../rules/failure.ts';
 import type { SearchIndex } from './full-text.ts';
 import type { DialectTypes } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
 
-/** A database on one connection of its own, for who reads or writes all of it while nobody serves it. */
+/** A database that nobody serves, on one connection, to read or write all of it. */
 export type WholeDatabase = {
   /** Without credentials. */
   readonly description: string;
@@ -15,14 +17,28 @@ export type WholeDatabase = {
   /** Resolves when it is on disk. */
   commit(): Promise<void>;
   rollback(): Promise<void>;
-  /** Begins a transaction that reads one state of the database, and keeps all others from changing it. */
-  freeze(): Promise<void>;
+  /** Begins a transaction that reads one state of the database, and keeps all others from changing these tables. */
+  freeze(tables: readonly string[]): Promise<void>;
   /** Whether it has tables of ours. */
   hasTables(): Promise<boolean>;
-  /** To be called when many rows were written, numbers among them that are otherwise counted up. */
+  /** To be called after many rows were written: updates sequences and statistics. */
   settle(): Promise<void>;
   close(): Promise<void>;
 };
+
+/** Opens a database to read or write all of it; makes an SQLite file where `create` allows. Throws StartError. */
+export async function openWhole(
+  database: DatabaseConfig,
+  { create, log }: { create: boolean; log: Log },
+): Promise<WholeDatabase> {
+  if ('file' in database) {
+    const { openWholeSqlite } = await import('./sqlite/sqlite-whole.ts');
+    return openWholeSqlite(database.file, { create });
+  }
+  const { openWholePostgres } = await import('./postgres/postgres-whole.ts');
+  // A pooler would not keep a transaction for as long as a copy takes.
+  return openWholePostgres(database.directUrl === null ? database.urls : [database.directUrl], log);
+}
 
 /** Columns of a row, by their names. */
 export type Row = Readonly<Record<string, unknown>>;

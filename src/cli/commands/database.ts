@@ -1,5 +1,6 @@
-import type { Command } from '../../../client/src/terminal/command.ts';
+import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
+import type { TransferOptions } from '../../services/upkeep/transfer.ts';
 import { commandLog, withContext } from '../operator.ts';
 
 export const migrate: Command = {
@@ -26,48 +27,33 @@ export const migrateTo: Command = {
   operands: ['address'],
   async run(call) {
     const { loadConfig } = await import('../../config/config.ts');
-    const { openWhole } = await import('../../process/open-whole.ts');
+    const { openWhole } = await import('../../db/whole.ts');
     const { transfer } = await import('../../services/upkeep/transfer.ts');
     const { database, dataDir } = loadConfig(call.env);
     // A secret is required with PostgreSQL, and irrelevant to a copy.
     const env = { DATA_DIR: dataDir, DATABASE_URL: call.operand('address'), SECRET: 'x'.repeat(32) };
     const to = loadConfig(env).database;
     const log = await commandLog(call);
-    const source = await openWhole(database, { create: false, log });
-    try {
-      const target = await openWhole(to, { create: true, log });
-      try {
-        const progress = progressOf(call);
-        const tables = await transfer(source, target, { now: Date.now, progress });
-        const rows = tables.map((one) => [one.table, String(one.rows), one.sha256.slice(0, 16)]);
-        call.result(
-          { to: target.description, tables },
-          `${table([['TABLE', 'ROWS', 'SHA-256'], ...rows])}\nAll of it is in ${target.description} too, and was compared.`,
-        );
-      } finally {
-        await target.close();
-      }
-    } finally {
-      await source.close();
-    }
+    await using opened = new AsyncDisposableStack();
+    const source = opened.adopt(await openWhole(database, { create: false, log }), (one) => one.close());
+    const target = opened.adopt(await openWhole(to, { create: true, log }), (one) => one.close());
+    const tables = await transfer(source, target, { now: Date.now, progress: progressOf(call) });
+    const rows = tables.map((one) => [one.table, String(one.rows), one.sha256.slice(0, 16)]);
+    call.result(
+      { to: target.description, tables },
+      `${table([['TABLE', 'ROWS', 'SHA-256'], ...rows])}\nAll of it is in ${target.description} too, and was compared.`,
+    );
   },
 };
 
 /** One line that changes on a terminal; elsewhere a line for each table. */
-function progressOf({ status, err }: Parameters<Command['run']>[0]) {
-  return ({ table: name, done, all, checked }: Step): void => {
+function progressOf({ status, err }: Call): TransferOptions['progress'] {
+  return ({ table: name, done, all, checked }) => {
     const text = checked ? `${name}: ${done} rows compared` : `${name}: ${done} of ${all} rows copied`;
     if (status) status(checked ? '' : text);
     else if (checked || done >= all) err(text);
   };
 }
-
-type Step = {
-  readonly table: string;
-  readonly done: number;
-  readonly all: number;
-  readonly checked: boolean;
-};
 
 export const adoptSecret: Command = {
   name: 'adopt-secret',

@@ -6,11 +6,7 @@ import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from '../whole.ts';
 
 /** Opens the one of the addresses that takes writes. Throws StartError. */
-export async function openWholePostgres(
-  urls: readonly string[],
-  tables: readonly string[],
-  log: Log,
-): Promise<WholeDatabase> {
+export async function openWholePostgres(urls: readonly string[], log: Log): Promise<WholeDatabase> {
   const { session, close, url } = await findPrimary(urls, log);
   const run = (text: string) => session.run(text);
   const { host, pathname } = new URL(url);
@@ -24,7 +20,7 @@ export async function openWholePostgres(
       if (!(await session.commit())) throw new Error('the database did not confirm a commit');
     },
     rollback: () => run('rollback'),
-    async freeze() {
+    async freeze(tables) {
       await run('begin isolation level repeatable read');
       // Until the transaction ends, others can read, and wait to write.
       await run(`lock table ${tables.map((table) => `"${table}"`).join(', ')} in share mode`);

@@ -12,22 +12,24 @@ export function openWholeSqlite(file: string, { create }: { create: boolean }): 
   if (!create && !existsSync(file)) throw new StartError(`There is no database at ${file}.`);
   makeLocalDirectory(dirname(file));
   const { raw, db } = openSqlite(file, { readOnly: false });
+  const begin = async () => {
+    try {
+      raw.exec('begin immediate');
+    } catch (error) {
+      throw sqliteStartError(error, file);
+    }
+  };
   return {
     description: `SQLite ${file}`,
     db,
     types: sqliteTypes,
     searchIndex: sqliteSearchIndex,
-    begin: async () => raw.exec('begin immediate'),
+    begin,
+    // Its write lock keeps all others out.
+    freeze: begin,
     commit: async () => raw.exec('commit'),
     async rollback() {
       if (raw.isTransaction) raw.exec('rollback');
-    },
-    async freeze() {
-      try {
-        raw.exec('begin immediate');
-      } catch (error) {
-        throw sqliteStartError(error, file);
-      }
     },
     async hasTables() {
       const { rows } = await sql`select name from sqlite_schema where name = 'migrations'`.execute(db);

@@ -36,9 +36,6 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   processes: null,
 };
 
-/** All tables, for opening a database as a whole. */
-export const tableNames: readonly string[] = Object.keys(keys);
-
 type CopiedTable = { readonly name: string; readonly key: readonly string[]; readonly batchLength: number };
 
 /** Rows read and written together: bodies may have several MiB each. */
@@ -76,7 +73,7 @@ export async function transfer(
   options: TransferOptions,
 ): Promise<CopiedRows[]> {
   if (!(await source.hasTables())) throw new StartError(`${source.description} has no tables of ours.`);
-  await source.freeze();
+  await source.freeze(Object.keys(keys));
   try {
     await requireUpToDate(source.db, `The database ${source.description}`);
     await requireNoWriters(source, options.now());
