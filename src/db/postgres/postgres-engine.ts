@@ -47,7 +47,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   let version = 0;
 
   async function run(write: Write<unknown, unknown>, request: Request): Promise<Outcome> {
-    if (servers.primary().writing().waiting() >= mostWaiting) throw busy();
+    if (servers.primary().pools().writing.waiting() >= mostWaiting) throw busy();
     const running = runUntilDone(options, write, request);
     underWay.add(running);
     try {
@@ -141,7 +141,7 @@ async function runOnce(
   write: Write<unknown, unknown>,
   request: Request,
 ): Promise<Outcome> {
-  const session = await servers.primary().writing().take();
+  const session = await servers.primary().pools().writing.take();
   const { db } = session;
   let ended: Promise<unknown> = Promise.resolve();
   try {

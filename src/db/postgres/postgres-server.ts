@@ -1,5 +1,6 @@
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { createPool, type Preparing, type Session, type SessionPool } from './postgres.ts';
+import { Pool, types, type PoolClient } from 'pg';
+import { Session, Unreachable, type Preparing, type SessionOptions } from './postgres.ts';
 
 /** Most connections of one process to a server, besides one for health checks. */
 const mostWriting = 8;
@@ -11,21 +12,16 @@ const askPatience = 2_000;
 /** A connection that broke while idle fails within this, ms, and the check is repeated; a slower failure is a hang. */
 const breaksWithin = 500;
 
+/** How long a statement on whole tables may take, as in migrations, ms. */
+const wholeTablePatience = 3_600_000;
+/** How long closing a pool waits for connections in use, ms. */
+const endPatience = 1_000;
+
 /** A server, by one of its addresses. */
-export type Server = {
-  /** Host, port and database: no credentials. */
-  readonly address: string;
-  readonly url: string;
-  readonly watching: () => SessionPool;
-  readonly reading: () => SessionPool;
-  readonly writing: () => SessionPool;
-  /** Breaks all connections; the next callers get new ones. */
-  cut(): void;
-  end(): Promise<void>;
-};
+export type Server = ReturnType<typeof createServer>;
 
 /** A server whose connections are made when they are needed. */
-export function createServer(url: string, preparing: Preparing): Server {
+export function createServer(url: string, preparing: Preparing) {
   const open = () => ({
     watching: createPool(url, { max: 1, patience: askPatience, preparing }),
     reading: createPool(url, { max: mostReading, patience: connectPatience, preparing }),
@@ -34,23 +30,23 @@ export function createServer(url: string, preparing: Preparing): Server {
   let pools = open();
   const { host, pathname } = new URL(url);
   return {
+    /** Host, port and database: no credentials. */
     address: host + pathname,
     url,
-    watching: () => pools.watching,
-    reading: () => pools.reading,
-    writing: () => pools.writing,
-    cut() {
-      const broken = pools;
+    /** Connections by their use. */
+    pools: () => pools,
+    /** Breaks all connections; the next callers get new ones. */
+    cut(): void {
+      for (const pool of Object.values(pools)) pool.cut();
       pools = open();
-      for (const pool of Object.values(broken)) pool.cut();
     },
-    end: async () => void (await Promise.all(Object.values(pools).map((pool) => pool.end()))),
+    end: () => Promise.all(Object.values(pools).map((pool) => pool.end())),
   };
 }
 
 /** Runs a query. Throws {@link Unreachable}, or the database's own error. */
 export function readOn<R>(server: Server, query: CompiledQuery): Promise<QueryResult<R>> {
-  return using(server.reading(), (session) => session.executeQuery<R>(query));
+  return using(server.pools().reading, (session) => session.executeQuery<R>(query));
 }
 
 /** Whether a server is in recovery, and so takes no writes. Throws where it does not answer in time. */
@@ -79,15 +75,96 @@ export async function positionOf(server: Server): Promise<Position> {
   };
 }
 
+/** Opens one connection for statements on whole tables, without prepared statements. Throws {@link Unreachable}. */
+export async function connect(url: string): Promise<{ session: Session; close: () => Promise<void> }> {
+  const pool = createPool(url, {
+    max: 1,
+    patience: connectPatience,
+    statementPatience: wholeTablePatience,
+    preparing: { on: false, onEnd: () => undefined },
+  });
+  const session = await pool.take();
+  return {
+    session,
+    async close() {
+      session.release();
+      await pool.end();
+    },
+  };
+}
+
 async function ask<T>(server: Server, question: (session: Session) => Promise<T>): Promise<T> {
   const begun = performance.now();
-  return using(server.watching(), question).catch((error: unknown) => {
+  return using(server.pools().watching, question).catch((error: unknown) => {
     if (performance.now() - begun > breaksWithin) throw error;
-    return using(server.watching(), question);
+    return using(server.pools().watching, question);
   });
 }
 
 async function using<T>(pool: SessionPool, body: (session: Session) => Promise<T>): Promise<T> {
   const session = await pool.take();
   return body(session).finally(() => session.release());
+}
+
+type PoolOptions = SessionOptions & {
+  /** Connections at most. */
+  readonly max: number;
+  /** How long a caller waits for a connection, ms. */
+  readonly patience: number;
+};
+
+type SessionPool = ReturnType<typeof createPool>;
+
+/** Connections to one server, opened on demand. */
+function createPool(url: string, options: PoolOptions) {
+  const pool = new Pool({
+    connectionString: url,
+    application_name: 'masthead',
+    max: options.max,
+    connectionTimeoutMillis: options.patience,
+    idleTimeoutMillis: 60_000,
+    allowExitOnIdle: true,
+    keepAlive: true,
+    types: { getTypeParser },
+  });
+  const sessions = new Map<PoolClient, Session>();
+  // The loss of an idle connection is harmless, but an error event without a listener ends the process.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => sessions.set(client, new Session(client, options)));
+  pool.on('remove', (client) => sessions.delete(client));
+
+  function breakAll(): void {
+    for (const client of sessions.keys()) void client.end().catch(() => undefined);
+  }
+
+  return {
+    /** Throws {@link Unreachable}. */
+    async take(): Promise<Session> {
+      const client = await pool.connect().catch((error: unknown) => {
+        throw new Unreachable(error);
+      });
+      return sessions.get(client) ?? new Session(client, options);
+    },
+    /** How many callers wait for a connection. */
+    waiting: () => pool.waitingCount,
+    /** Breaks every connection, whatever is under way. */
+    cut(): void {
+      void pool.end().catch(() => undefined);
+      breakAll();
+    },
+    /** Closes when all connections are released; breaks those still in use after a second. */
+    async end(): Promise<void> {
+      const overdue = setTimeout(breakAll, endPatience);
+      await pool.end().finally(() => clearTimeout(overdue));
+    },
+  };
+}
+
+/** Types that the driver leaves as text: `int8` and `numeric` of pg_type. */
+const numberTypes = new Set([20, 1700]);
+
+/** 64-bit integers and sums are numbers here: none of ours comes near 2^53. */
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  if (numberTypes.has(oid)) return Number;
+  return format === 'binary' ? types.getTypeParser(oid, 'binary') : types.getTypeParser(oid, 'text');
 }

@@ -1,42 +1,15 @@
-import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+import type { CompiledQuery, QueryResult } from 'kysely';
 import type { Log } from '../../platform/log.ts';
 import { createDb, sqlState, Unreachable, type Preparing } from './postgres.ts';
 import { createElection } from './postgres-election.ts';
 import { watchReplicas } from './postgres-replicas.ts';
 import { createServer, readOn, type Server } from './postgres-server.ts';
-import type { Tables } from '../tables.ts';
 
 /** The servers of the database and their roles, as seen by this process. */
-export type Servers = {
-  /** Reads on the primary. */
-  readonly reads: Kysely<Tables>;
-  /** Reads on a replica that is up to date with this process, else on the primary, else on any standby. */
-  readonly publicReads: Kysely<Tables>;
-  /** Throws {@link Unreachable} while there is none. */
-  primary(): Server;
-  /** The primary, else a standby. Throws {@link Unreachable} where none answers. */
-  readable(): Server;
-  /** Checks at once whether the primary is still there. */
-  suspect(): void;
-  /** Makes `publicReads` reflect all that is committed now. */
-  catchUp(): void;
-  /** As `Engine.primaryChanged`. */
-  primaryChanged(): boolean;
-  close(): Promise<void>;
-};
+export type Servers = Awaited<ReturnType<typeof openServers>>;
 
-export type ServersOptions = {
-  /** Addresses of which one is the primary's, the preferred first. */
-  readonly urls: readonly string[];
-  readonly replicaUrls: readonly string[];
-  readonly log: Log;
-};
-
-/** Resolves after the first check of all servers; `faults` says why some did not answer. */
-export async function openServers(
-  options: ServersOptions,
-): Promise<{ servers: Servers; faults: readonly unknown[] }> {
-  const { urls, replicaUrls, log } = options;
+/** Resolves after the first check of all servers. One of `urls` is the primary's, the preferred first. */
+export async function openServers(urls: readonly string[], replicaUrls: readonly string[], log: Log) {
   const preparing: Preparing = {
     on: true,
     onEnd: () =>
@@ -50,7 +23,7 @@ export async function openServers(
   const election = createElection(candidates, log);
   const replicas = watchReplicas(followers, { primary: () => election.present(), log });
   let turn = 0;
-  /** The primary at the last {@link Servers.primaryChanged}, and whether a standby stood in for it since. */
+  /** The primary at the last call of `primaryChanged`, and whether a standby stood in for it since. */
   let before: Server | null = null;
   let stoodIn = false;
 
@@ -89,14 +62,23 @@ export async function openServers(
 
   await Promise.all([election.look(), replicas.look()]);
   replicas.catchUp();
-  const servers: Servers = {
+  return {
+    /** Why servers did not answer the first check. */
+    faults: election.faults(),
+    /** Reads on the primary. */
     reads: createDb(refusing(read)),
+    /** Reads on a replica that is up to date with this process, else on the primary, else on any standby. */
     publicReads: createDb(refusing(readPublic)),
+    /** Throws {@link Unreachable} while there is none. */
     primary: () => election.primary(),
-    readable: () => election.present() ?? standbys()[0] ?? election.primary(),
+    /** The primary, else a standby. Throws {@link Unreachable} where none answers. */
+    readable: (): Server => election.present() ?? standbys()[0] ?? election.primary(),
+    /** Checks at once whether the primary is still there. */
     suspect: () => void election.look(),
+    /** Makes `publicReads` reflect all that is committed now. */
     catchUp: () => replicas.catchUp(),
-    primaryChanged() {
+    /** As `Engine.primaryChanged`. */
+    primaryChanged(): boolean {
       const primary = election.present();
       if (primary === null || (primary === before && !stoodIn)) return false;
       const took = stoodIn || before !== null;
@@ -108,7 +90,6 @@ export async function openServers(
       await Promise.all([...candidates, ...followers].map((server) => server.end()));
     },
   };
-  return { servers, faults: election.faults() };
 }
 
 /** Refuses all but reads. */

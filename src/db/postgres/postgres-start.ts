@@ -5,7 +5,8 @@ import type { DatabaseConfig } from '../../config/config.ts';
 import { StartError } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
 import { migrate, requireUpToDate, type PrepareOptions } from '../migrate.ts';
-import { connect, postgresTypes, sqlState, Unreachable, type Session } from './postgres.ts';
+import { postgresTypes, sqlState, Unreachable, type Session } from './postgres.ts';
+import { connect } from './postgres-server.ts';
 import { openServers, type Servers } from './postgres-servers.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
 
@@ -40,7 +41,7 @@ export async function startPostgres(
   const { log } = options;
   const deadline = Date.now() + startPatience;
   for (let attempt = 1; ; attempt++) {
-    const { servers, faults } = await openServers({ urls, replicaUrls, log });
+    const servers = await openServers(urls, replicaUrls, log);
     try {
       const server = options.readOnly ? servers.readable() : servers.primary();
       const isDirect =
@@ -51,7 +52,7 @@ export async function startPostgres(
       return { servers, description: `PostgreSQL ${version} at ${server.address}`, migrated };
     } catch (error) {
       await servers.close();
-      const fault = error instanceof Unreachable ? (faults[0] ?? error) : error;
+      const fault = error instanceof Unreachable ? (servers.faults[0] ?? error) : error;
       if (!isPassing(fault) || Date.now() > deadline) throw postgresStartError(fault);
       if (attempt === 1) log.warn({ reason: postgresStartError(fault).message }, 'waiting for the database');
     }

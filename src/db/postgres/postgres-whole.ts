@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import type { Log } from '../../platform/log.ts';
-import { connect, postgresTypes } from './postgres.ts';
+import { postgresTypes } from './postgres.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
+import { connect } from './postgres-server.ts';
 import { checkServer, postgresStartError } from './postgres-start.ts';
 import type { WholeDatabase } from '../whole.ts';
 

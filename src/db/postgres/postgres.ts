@@ -9,7 +9,7 @@ import {
   type DatabaseConnection,
   type QueryResult,
 } from 'kysely';
-import { DatabaseError, Pool, types, type PoolClient } from 'pg';
+import { DatabaseError, type PoolClient } from 'pg';
 import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import type { DialectTypes } from '../migrations/types.ts';
@@ -20,10 +20,6 @@ import type { Tables } from '../tables.ts';
 const mostPrepared = 500;
 /** How long a statement may take, ms. A slower one was lost on its way or needs an index. */
 const statementPatience = 30_000;
-/** The same for statements on whole tables, as in migrations, ms. */
-const wholeTablePatience = 3_600_000;
-/** How long closing a pool waits for connections in use, ms. */
-const endPatience = 1_000;
 /** Node's longest timer, ms. */
 const never = 2 ** 31 - 1;
 
@@ -65,7 +61,7 @@ export function sqlState(error: unknown): string | null {
 /** Whether statements are prepared by name; turned off for good when a pooler does not support it. */
 export type Preparing = { on: boolean; onEnd: () => void };
 
-type SessionOptions = {
+export type SessionOptions = {
   readonly preparing: Preparing;
   /** How long a statement may take until the connection counts as lost, ms; 30 s by default. */
   readonly statementPatience?: number;
@@ -204,91 +200,4 @@ export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Ta
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
   });
-}
-
-export type PoolOptions = SessionOptions & {
-  /** Connections at most. */
-  readonly max: number;
-  /** How long a caller waits for a connection, ms. */
-  readonly patience: number;
-};
-
-/** Connections to one server. */
-export type SessionPool = {
-  /** Throws {@link Unreachable}. */
-  take(): Promise<Session>;
-  /** How many callers wait for a connection. */
-  waiting(): number;
-  /** Breaks every connection, whatever is under way. */
-  cut(): void;
-  /** Closes when all connections are released; breaks those still in use after a second. */
-  end(): Promise<void>;
-};
-
-/** A pool of connections, opened on demand. */
-export function createPool(url: string, options: PoolOptions): SessionPool {
-  const pool = new Pool({
-    connectionString: url,
-    application_name: 'masthead',
-    max: options.max,
-    connectionTimeoutMillis: options.patience,
-    idleTimeoutMillis: 60_000,
-    allowExitOnIdle: true,
-    keepAlive: true,
-    types: { getTypeParser },
-  });
-  const sessions = new Map<PoolClient, Session>();
-  // The loss of an idle connection is harmless, but an error event without a listener ends the process.
-  pool.on('error', () => undefined);
-  pool.on('connect', (client) => sessions.set(client, new Session(client, options)));
-  pool.on('remove', (client) => sessions.delete(client));
-
-  function breakAll(): void {
-    for (const client of sessions.keys()) void client.end().catch(() => undefined);
-  }
-
-  return {
-    async take() {
-      const client = await pool.connect().catch((error: unknown) => {
-        throw new Unreachable(error);
-      });
-      return sessions.get(client) ?? new Session(client, options);
-    },
-    waiting: () => pool.waitingCount,
-    cut() {
-      void pool.end().catch(() => undefined);
-      breakAll();
-    },
-    async end() {
-      const overdue = setTimeout(breakAll, endPatience);
-      await pool.end().finally(() => clearTimeout(overdue));
-    },
-  };
-}
-
-/** Opens one connection for statements on whole tables, without prepared statements. Throws {@link Unreachable}. */
-export async function connect(url: string): Promise<{ session: Session; close: () => Promise<void> }> {
-  const pool = createPool(url, {
-    max: 1,
-    patience: 5_000,
-    statementPatience: wholeTablePatience,
-    preparing: { on: false, onEnd: () => undefined },
-  });
-  const session = await pool.take();
-  return {
-    session,
-    async close() {
-      session.release();
-      await pool.end();
-    },
-  };
-}
-
-/** Types that the driver leaves as text: `int8` and `numeric` of pg_type. */
-const numberTypes = new Set([20, 1700]);
-
-/** 64-bit integers and sums are numbers here: none of ours comes near 2^53. */
-function getTypeParser(oid: number, format?: 'text' | 'binary') {
-  if (numberTypes.has(oid)) return Number;
-  return format === 'binary' ? types.getTypeParser(oid, 'binary') : types.getTypeParser(oid, 'text');
 }
