@@ -10,13 +10,7 @@ export const logLevels = Object.keys(levels) as readonly LogLevel[];
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** One JSON object a line. `err` fields are written with message and stack. */
-export type Log = {
-  debug(fields: LogFields, message: string): void;
-  info(fields: LogFields, message: string): void;
-  warn(fields: LogFields, message: string): void;
-  error(fields: LogFields, message: string): void;
-  fatal(fields: LogFields, message: string): void;
-};
+export type Log = Record<Exclude<LogLevel, 'silent'>, (fields: LogFields, message: string) => void>;
 
 /** A log that hands finished lines to `write` (default: standard output), each with the fields `always`. */
 export function createLog(

@@ -1,23 +1,14 @@
-/** Work that is repeated, and can be brought forward. */
-export type Loop = {
-  /** Starts a round at once and resolves after it; during a round, resolves after that one. */
-  now(): Promise<void>;
-  /** Starts a round in a moment, or right after the present one: many calls cause one round. */
-  soon(): void;
-  /** Ends the loop; resolves when a round in progress has ended. */
-  stop(): Promise<void>;
-};
-
 /**
  * Runs `round` on demand, and again as many ms after each round as it returned; first after `firstDelay` ms, or
  * only on demand without it. Rounds never overlap, must not throw, and waiting for one keeps no process alive.
  */
-export function createLoop(round: () => Promise<number>, firstDelay?: number): Loop {
+export function createLoop(round: () => Promise<number>, firstDelay?: number) {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
   let again = false;
   let stopped = false;
 
+  /** Starts a round at once and resolves after it; during a round, resolves after that one. */
   function now(): Promise<void> {
     running ??= run();
     return running;
@@ -39,11 +30,13 @@ export function createLoop(round: () => Promise<number>, firstDelay?: number): L
   if (firstDelay !== undefined) later(firstDelay);
   return {
     now,
-    soon() {
+    /** Starts a round in a moment, or right after the present one: many calls cause one round. */
+    soon(): void {
       again = true;
       if (running === null) later(1);
     },
-    async stop() {
+    /** Ends the loop; resolves when a round in progress has ended. */
+    async stop(): Promise<void> {
       stopped = true;
       clearTimeout(timer);
       await running;

@@ -17,20 +17,11 @@ const erasePause = 20;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
 
-export type Housekeeping = {
-  /** Processes that serve this database, this one included. */
-  processes(): number;
-  /** Whether the last heartbeat could be written. */
-  writable(): boolean;
-  /** Stops, and tells the other processes so. */
-  close(): Promise<void>;
-};
-
 /**
  * Writes this process's heartbeat, which also probes whether the database can be written, and deletes expired
  * data. Throws StartError when the first heartbeat fails, unless writes are refused anyway.
  */
-export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
+export async function startHousekeeping(ctx: Context) {
   const self = { id: randomUUID() };
   let processes = 1;
   let closing = false;
@@ -76,12 +67,15 @@ export async function startHousekeeping(ctx: Context): Promise<Housekeeping> {
   }
 
   return {
+    /** Processes that serve this database, this one included. */
     processes: () => processes,
+    /** Whether the last heartbeat could be written. */
     writable: () => fault === null,
-    async close() {
+    /** Stops, and tells the other processes so. */
+    async close(): Promise<void> {
       closing = true;
       await Promise.all([beats.stop(), sweeps.stop(), erasures.stop()]);
-      // A process that could not say farewell is forgotten after 15 s without a heartbeat.
+      // Without this, the process is forgotten after 15 s without a heartbeat.
       await ctx.engine.write(farewell, self).catch(() => undefined);
     },
   };
@@ -96,7 +90,7 @@ async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise
       done = await ctx.engine.write(eraseTerms, { part: 'next' });
     }
   } catch (error) {
-    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check takes them along');
+    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check tries again');
   }
 }
 
@@ -107,6 +101,6 @@ async function sweepOnce(ctx: Context): Promise<void> {
       ctx.log.error({ messages: mailGivenUp }, 'mail was given up: it could not be delivered within 7 days');
     }
   } catch (error) {
-    ctx.log.debug({ err: error }, 'nothing was swept; the next sweep takes it along');
+    ctx.log.debug({ err: error }, 'nothing was swept; the next sweep tries again');
   }
 }

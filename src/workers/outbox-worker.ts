@@ -30,13 +30,6 @@ const retryWithinAtMost = 3_600_000;
 /** Least milliseconds between two warnings that mail is not going out. */
 const warnEvery = 600_000;
 
-export type OutboxWorker = {
-  /** Polls now. */
-  nudge(): void;
-  /** Claims no more messages, waits for those in flight, and releases their leases. */
-  close(): Promise<void>;
-};
-
 export type OutboxOptions = {
   /** From 0 to 1, like Math.random. */
   readonly random?: () => number;
@@ -47,7 +40,7 @@ export type OutboxOptions = {
 };
 
 /** Sends the messages in the outbox, retries those that failed temporarily, and logs an error when it gives up. */
-export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxOptions = {}): OutboxWorker {
+export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxOptions = {}) {
   const { random = Math.random, patience = 5_000, folderOnly = false } = options;
   const owner = randomUUID();
   const inFlight = new Map<string, Promise<void>>();
@@ -90,8 +83,10 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   });
 
   return {
+    /** Polls now. */
     nudge: () => loop.soon(),
-    async close() {
+    /** Claims no more messages, waits for those in flight, and releases their leases. */
+    async close(): Promise<void> {
       sender.phase = 'closing';
       await loop.stop();
       await Promise.race([Promise.all(inFlight.values()), setTimeout(patience, null, { ref: false })]);
