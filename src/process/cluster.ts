@@ -36,8 +36,8 @@ type Member = {
 
 /**
  * Runs this same command in several processes that share one port, and serves nothing itself: replaces the ones
- * that die, and on SIGHUP all, one after the other, each when its successor serves. Returns when it was told to
- * stop and all have ended. Throws StartError with the fault of the first worker that cannot start.
+ * that die, and on SIGHUP all, one after the other, each when its successor serves. Returns when a signal has
+ * stopped it and all have ended. Throws StartError with the fault of the first worker that cannot start.
  */
 export async function superviseWorkers(options: SupervisorOptions): Promise<void> {
   const { workers, log, onReady } = options;
@@ -64,22 +64,16 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
     allServe.resolve();
   }
 
-  const signals: [NodeJS.Signals, () => void][] = [
-    ['SIGTERM', () => stop('SIGTERM')],
-    ['SIGINT', () => stop('SIGINT')],
-  ];
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop);
   // A closed terminal sends it too, which ends this process with its workers.
-  if (!process.stdin.isTTY && !process.stdout.isTTY) {
-    signals.push(['SIGHUP', () => void (renewing = renewing.then(crew.renewAll))]);
-  }
-  for (const [signal, act] of signals) process.on(signal, act);
+  if (!process.stdin.isTTY && !process.stdout.isTTY)
+    process.on('SIGHUP', () => void (renewing = renewing.then(crew.renewAll)));
   try {
     await Promise.race([signalled.promise, startAll()]);
     log.info({ signal: await signalled.promise }, 'stopping');
   } finally {
     crew.stopping = true;
     await Promise.all([...crew.members].map(crew.retire));
-    for (const [signal, act] of signals) process.off(signal, act);
   }
   log.info({}, 'stopped');
 }
@@ -96,7 +90,7 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
     const ended = new Promise<null>((resolve) => worker.once('exit', () => resolve(null)));
     const member: Member = { worker, since: performance.now(), ended, state: 'starting' };
     members.add(member);
-    worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be told something'));
+    worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be sent an order'));
     worker.on('message', (message: unknown) => {
       if (message === 'leaving') order(member, 'gone');
     });
@@ -178,46 +172,40 @@ function order({ worker }: Member, what: Order): void {
 }
 
 /** The other side: the supervisor of this process, if it is a worker of one. */
-export type Supervisor = {
-  /** Of this worker among all that were started. */
-  readonly worker: number;
-  /** Resolves when the message is sent. */
-  report(message: Report): Promise<void>;
-  /**
-   * To be called when this process no longer listens and before it ends. Connections may be on their way here
-   * all the same: they are given back as they come, and this resolves when the last one was.
-   */
-  leave(): Promise<void>;
-  /** Resolves when the log may be written. */
-  readonly mayLog: Promise<unknown>;
-  /** Resolves when this process must stop. */
-  readonly mustStop: Promise<unknown>;
-};
+export type Supervisor = NonNullable<ReturnType<typeof findSupervisor>>;
 
 /** The supervisor that started this process, or null. */
-export function findSupervisor(): Supervisor | null {
+export function findSupervisor() {
   const { worker } = cluster;
   if (worker === undefined) return null;
-  const told = {
+  const ordered = {
     log: Promise.withResolvers<void>(),
     stop: Promise.withResolvers<void>(),
     gone: Promise.withResolvers<void>(),
   };
-  worker.on('message', (what: Order) => told[what].resolve());
+  worker.on('message', (what: Order) => ordered[what].resolve());
   const send = (message: Report | Leave) =>
     new Promise<void>((resolve, reject) => {
       worker.send(message, (error: Error | null) => (error ? reject(error) : resolve()));
     });
   return {
+    /** The number of this worker among all that were started. */
     worker: worker.id,
-    report: send,
-    async leave() {
+    /** Resolves when the message is sent. */
+    report: (message: Report) => send(message),
+    /**
+     * To be called when this process no longer listens and before it ends. Connections that are still on their way
+     * here are given back as they come; resolves when the last one was.
+     */
+    async leave(): Promise<void> {
       // Messages stay in order: 'gone' comes after the last connection, and 'left' after that was given back.
       await send('leaving');
-      await told.gone.promise;
+      await ordered.gone.promise;
       await send('left');
     },
-    mayLog: told.log.promise,
-    mustStop: told.stop.promise,
+    /** Resolves when the log may be written. */
+    mayLog: ordered.log.promise,
+    /** Resolves when this process must stop. */
+    mustStop: ordered.stop.promise,
   };
 }
