@@ -16,27 +16,14 @@ export const leastPostgres = 15;
 /** How long a start waits for a database that is starting or failing over, ms. */
 const startPatience = 15_000;
 
-export type PostgresStartOptions = PrepareOptions & {
-  /** Accept a standby where no server takes writes. */
-  readonly readOnly: boolean;
-};
-
-export type StartedPostgres = {
-  readonly servers: Servers;
-  /** Version and server. */
-  readonly description: string;
-  /** Migrations that ran. */
-  readonly migrated: string[];
-};
-
 /**
  * Finds the primary, checks its settings and runs pending migrations; of several processes that start together, the
- * others wait for the first. A standby will do for reading only. Throws StartError with one line.
+ * others wait for the first. With `readOnly` a standby will do. Throws StartError with one line.
  */
 export async function startPostgres(
   database: DatabaseConfig & { readonly engine: 'postgres' },
-  options: PostgresStartOptions,
-): Promise<StartedPostgres> {
+  options: PrepareOptions & { readonly readOnly: boolean },
+): Promise<{ servers: Servers; description: string; migrated: readonly string[] }> {
   const { urls, replicaUrls, directUrl } = database;
   const { log } = options;
   const deadline = Date.now() + startPatience;
@@ -80,7 +67,7 @@ async function onConnection<T>(url: string, body: (session: Session) => Promise<
 
 function prepare(
   url: string,
-  { existing, migrate: mayMigrate, now, log }: PostgresStartOptions,
+  { existing, migrate: mayMigrate, now, log }: PrepareOptions,
 ): Promise<{ version: string; migrated: string[] }> {
   return onConnection(url, async (session) => {
     const { db } = session;
@@ -127,7 +114,7 @@ export async function checkServer({ db }: Session, log: Log): Promise<string> {
     settings.map((name) => sql`current_setting(${name}) as ${sql.ref(name)}`),
   )}`.execute(db);
   const found = rows[0];
-  if (!found) throw new Error('PostgreSQL does not tell its settings');
+  if (!found) throw new Error('PostgreSQL does not return its settings');
   const version = found.server_version.split(' ')[0] ?? '';
   if (Number(found.server_version_num) < leastPostgres * 10_000)
     throw new StartError(
