@@ -21,12 +21,7 @@ const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
 export const rewriteDue = 'rewrite';
 
 /** An open SQLite file: the raw handle and the query builder over it. */
-export type SqliteConnection = {
-  readonly raw: DatabaseSync;
-  readonly db: Kysely<Tables>;
-  /** Runs a read by the raw handle and explains its failures, as those of `db` are. */
-  readonly attempt: Attempt;
-};
+export type SqliteConnection = ReturnType<typeof openSqlite>;
 
 export const sqliteTypes: DialectTypes = {
   text: sql`text`,
@@ -52,9 +47,10 @@ type OpenOptions = {
 
 /**
  * Opens the file with every setting that durability rests on, and asserts each. Throws StartError where it cannot be
- * opened, this SQLite is too old or a setting did not take.
+ * opened, this SQLite is too old or a setting did not take. `attempt` runs a read by the raw handle and explains its
+ * failures, as those of `db` are.
  */
-export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions): SqliteConnection {
+export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions) {
   let raw: DatabaseSync | undefined;
   try {
     raw = new DatabaseSync(file, { readOnly, timeout: readOnly ? readerBusyTimeout : writerBusyTimeout });
@@ -158,45 +154,45 @@ export function sqliteCode(error: unknown): number | null {
   return error.errcode & 0xff;
 }
 
+const busy = [
+  'unavailable',
+  'The database is busy. Repeat the call in a moment.',
+  { retryAfter: 1 },
+] as const;
+const unwritable = 'The service cannot write to its disk: nothing was stored.';
+const damaged = [
+  'unavailable',
+  'The part of the database that this call needs is damaged, and the operator has to restore it.',
+  {
+    retryAfter: 60,
+    damaged: true,
+    hint: 'Calls that need other parts still work. Repeat this one later.',
+  },
+] as const;
+
+/** The AppErrors of a failed write, by result code. */
+const failures: Readonly<Record<number, Readonly<ConstructorParameters<typeof AppError>>>> = {
+  5: busy, // busy
+  6: busy, // locked
+  8: ['read_only', 'The service is read-only at present.', { retryAfter: 60 }], // read-only file
+  10: ['unavailable', unwritable, { retryAfter: 5 }], // input/output error
+  11: damaged,
+  13: ['storage_full', 'The disk of the service is full: nothing was stored.', { retryAfter: 5 }], // full
+  14: ['unavailable', unwritable, { retryAfter: 5 }], // cannot open
+  26: damaged, // not a database
+};
+
 /** What an SQLite failure means to the caller of a read or write: an AppError where that is known, else itself. */
 export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write'): unknown {
-  switch (sqliteCode(error)) {
-    case null: // not SQLite's
-      return error;
-    case 5: // busy
-    case 6: // locked
-      return new AppError('unavailable', 'The database is busy. Repeat the call in a moment.', {
-        retryAfter: 1,
-      });
-    case 13: // full
-      return new AppError('storage_full', 'The disk of the service is full: nothing was stored.', {
-        retryAfter: 5,
-      });
-    case 10: // input/output error
-    case 14: // cannot open
-      return new AppError(
-        'unavailable',
-        doing === 'read'
-          ? 'The service cannot read its disk at this moment.'
-          : 'The service cannot write to its disk: nothing was stored.',
-        { retryAfter: 5 },
-      );
-    case 8: // read-only file
-      return new AppError('read_only', 'The service is read-only at present.', { retryAfter: 60 });
-    case 11: // damaged
-    case 26: // not a database
-      return new AppError(
-        'unavailable',
-        'The part of the database that this call needs is damaged, and the operator has to restore it.',
-        {
-          retryAfter: 60,
-          damaged: true,
-          hint: 'Calls that need other parts still work. Repeat this one later.',
-        },
-      );
-    default:
-      return error;
-  }
+  const known = failures[sqliteCode(error) ?? -1];
+  if (known === undefined) return error;
+  const [code, message, extra] = known;
+  const isUnreadable = doing === 'read' && message === unwritable;
+  return new AppError(
+    code,
+    isUnreadable ? 'The service cannot read its disk at this moment.' : message,
+    extra,
+  );
 }
 
 /** What a failure to open or read the file means to the operator: a StartError, unless it is not SQLite's. */
