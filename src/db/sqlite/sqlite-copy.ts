@@ -27,7 +27,7 @@ export async function backupSqlite(file: string, to: string): Promise<Copied> {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
   // Opened for writing, so that closing removes the write-ahead log of a stopped service.
-  const { mark: _, ...copied } = await copy(file, to, { readOnly: false });
+  const { mark: _, ...copied } = await copy(file, to, false);
   return copied;
 }
 
@@ -47,7 +47,7 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const { mark, ...copied } = await copy(from, file, { readOnly: true });
+  const { mark, ...copied } = await copy(from, file, true);
   await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
 }
@@ -55,12 +55,12 @@ export async function restoreSqlite(
 async function copy(
   from: string,
   to: string,
-  { readOnly }: { readOnly: boolean },
+  readOnly: boolean,
 ): Promise<Copied & { readonly mark: number }> {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
-    const instance = copyRows(from, draft, { readOnly });
+    const instance = copyRows(from, draft, readOnly);
     check(draft);
     await syncPath(draft);
     renameSync(draft, to);
@@ -87,11 +87,7 @@ function makeEmpty(file: string): void {
 }
 
 /** Copies all rows, without free pages. Returns the database's instance and mark. */
-function copyRows(
-  from: string,
-  to: string,
-  { readOnly }: { readOnly: boolean },
-): { instanceId: string; mark: number } {
+function copyRows(from: string, to: string, readOnly: boolean): { instanceId: string; mark: number } {
   const source = new DatabaseSync(from, { readOnly, timeout: lockPatience });
   try {
     const taken = source.prepare('select name from migrations order by name').all();
