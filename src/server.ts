@@ -25,17 +25,10 @@ export type ServerOptions = {
   readonly now?: () => number;
 };
 
-export type RunningServer = {
-  readonly port: number;
-  /** With the port in every address, also where PORT was 0. */
-  readonly config: Config;
-  readonly ctx: Context;
-  /** Stops taking requests, answers those under way, and closes everything. Can be called again. */
-  close(): Promise<void>;
-};
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts the service: database, workers, then the port. Throws StartError with one line if it cannot work. */
-export async function startServer(givenConfig: Config, options: ServerOptions = {}): Promise<RunningServer> {
+export async function startServer(givenConfig: Config, options: ServerOptions = {}) {
   const { existing = false, log = createLog(givenConfig.logLevel), now = Date.now } = options;
   const config = await settlePort(givenConfig);
   const opened = new AsyncDisposableStack();
@@ -83,9 +76,11 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
   let closed: Promise<void> | null = null;
   return {
     port: config.port,
+    /** With the port in every address, also where PORT was 0. */
     config,
     ctx,
-    close() {
+    /** Stops taking requests, answers those under way, and closes everything. Can be called again. */
+    close(): Promise<void> {
       state = 'draining';
       closed ??= opened.disposeAsync();
       return closed;
