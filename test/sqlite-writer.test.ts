@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { defineWrite, type CountCall, type Outcome, type Request, type Write } from '../src/db/write.ts';
-import { createThread, type Answers } from '../src/db/sqlite/sqlite-thread.ts';
+import { createThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
 import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';

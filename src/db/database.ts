@@ -1,9 +1,7 @@
 import type { Kysely } from 'kysely';
-import type { Config } from '../config/config.ts';
-import { AppError } from '../errors.ts';
 import type { FindNewest } from './full-text.ts';
 import type { Tables } from './tables.ts';
-import { revive, type Outcome, type Request, type Ticket, type Write } from './write.ts';
+import type { Ticket, Write } from './write.ts';
 
 /** All that the SQL engines do differently. Everything above it is written once. */
 export type Engine = {
@@ -48,39 +46,4 @@ export type Engine = {
 };
 
 /** What a commit asks of the process that made it. */
-type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };
-
-type WritesOptions = {
-  readonly config: Config;
-  readonly now: () => number;
-  /** Why the database itself cannot take writes, or null. */
-  readonly fault?: () => string | null;
-  /** Runs a request; resolves when its outcome is durable. */
-  readonly run: (write: Write<unknown, unknown>, request: Request) => Promise<Outcome>;
-};
-
-/** The part of an engine that does not depend on how a write is run. */
-export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 'readOnly' | 'onCommit'> {
-  const { config, now, fault, run } = options;
-  const listeners: ((commit: Commit) => void)[] = [];
-  const readOnly = () =>
-    fault?.() ?? (config.readOnly ? 'The operator has made the service read-only.' : null);
-
-  return {
-    readOnly,
-    onCommit: (listener) => listeners.push(listener),
-    async write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
-      const reason = readOnly();
-      if (reason !== null)
-        throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
-      const uncounted = ticket?.rate === null ? ticket : undefined;
-      const request = { name: write.name, input, now: now(), ticket: uncounted };
-      const outcome = await run(write, request);
-      if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
-      if (outcome.changed.length > 0 || outcome.mailQueued)
-        for (const listener of listeners) listener(outcome);
-      if (outcome.error) throw revive(outcome.error);
-      return outcome.value as O;
-    },
-  };
-}
+export type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };

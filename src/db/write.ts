@@ -1,6 +1,9 @@
+import type { Config } from '../config/config.ts';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
 import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
+import { errorMessage } from '../rules/failure.ts';
+import type { Commit, Engine } from './database.ts';
 import { insertPrepared } from './prepared.ts';
 
 /**
@@ -104,9 +107,10 @@ export async function perform(
       mailQueued = true;
     },
   };
-  const rate = request.ticket ? await countCall(tx, request.ticket) : null;
-  if (rate && !rate.allowed)
-    return { rate, changed: [], mailQueued: false, error: plainError(rateLimited(request.ticket, rate)) };
+  const { ticket } = request;
+  const rate = ticket ? await countCall(tx, ticket) : null;
+  if (ticket && rate && !rate.allowed)
+    return { rate, changed: [], mailQueued: false, error: plainError(rateLimited(ticket, rate)) };
   await savepoint.begin();
   try {
     const value = await write.run(tx, request.input);
@@ -124,26 +128,55 @@ export async function perform(
   }
 }
 
+type WritesOptions = {
+  readonly config: Config;
+  readonly now: () => number;
+  /** Why the database itself cannot take writes, or null. */
+  readonly fault?: () => string | null;
+  /** Runs a request; resolves when its outcome is durable. */
+  readonly run: (write: Write<unknown, unknown>, request: Request) => Promise<Outcome>;
+};
+
+/** The part of an engine that does not depend on how a write is run. */
+export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 'readOnly' | 'onCommit'> {
+  const { config, now, fault, run } = options;
+  const listeners: ((commit: Commit) => void)[] = [];
+  const readOnly = () =>
+    fault?.() ?? (config.readOnly ? 'The operator has made the service read-only.' : null);
+
+  return {
+    readOnly,
+    onCommit: (listener) => listeners.push(listener),
+    async write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
+      const reason = readOnly();
+      if (reason !== null)
+        throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
+      const uncounted = ticket?.rate === null ? ticket : undefined;
+      const request = { name: write.name, input, now: now(), ticket: uncounted };
+      const outcome = await run(write, request);
+      if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
+      if (outcome.changed.length > 0 || outcome.mailQueued)
+        for (const listener of listeners) listener(outcome);
+      if (outcome.error) throw revive(outcome.error);
+      return outcome.value as O;
+    },
+  };
+}
+
 /** The answer to a call over its limit. */
-export function rateLimited(ticket: Pick<Ticket, 'policy' | 'quota'> | undefined, rate: Rate): AppError {
-  const limit = ticket
-    ? `${ticket.quota} '${ticket.policy}' calls an hour, failed ones included`
-    : 'the limit';
+export function rateLimited({ policy, quota }: Pick<Ticket, 'policy' | 'quota'>, { reset }: Rate): AppError {
   return new AppError(
     'rate_limited',
-    `This call is over ${limit}. Wait ${rate.reset} seconds, then repeat it.`,
-    {
-      retryAfter: rate.reset,
-      hint: prose`${call('limits')} shows every limit and what is left of it.`,
-    },
+    `This call is over ${quota} '${policy}' calls an hour, failed ones included. Wait ${reset} seconds, then repeat it.`,
+    { retryAfter: reset, hint: prose`${call('limits')} shows every limit and what is left of it.` },
   );
 }
 
 export function plainError(error: unknown): PlainError {
-  if (error instanceof AppError)
-    return { code: error.code, message: error.detail, stack: error.stack, extra: error.extra };
-  if (error instanceof Error) return { code: null, message: error.message, stack: error.stack, extra: {} };
-  return { code: null, message: String(error), stack: undefined, extra: {} };
+  const stack = error instanceof Error ? error.stack : undefined;
+  return error instanceof AppError
+    ? { code: error.code, message: error.detail, stack, extra: error.extra }
+    : { code: null, message: errorMessage(error), stack, extra: {} };
 }
 
 /** The error again, on the side of the caller. */

@@ -3,8 +3,16 @@ import { sql } from 'kysely';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWrites, type Engine } from '../database.ts';
-import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
+import type { Engine } from '../database.ts';
+import {
+  createWrites,
+  perform,
+  type CountCall,
+  type Outcome,
+  type Request,
+  type Savepoint,
+  type Write,
+} from '../write.ts';
 import { findNewestOnPostgres, postgresSearchIndex } from './postgres-full-text.ts';
 import { sqlState, Unreachable, type Session } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';

@@ -4,7 +4,7 @@ import type { Match } from '../full-text.ts';
 import { plainError, type PlainError } from '../write.ts';
 import { openSqlite } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
-import type { Answers } from './sqlite-thread.ts';
+import type { Answers } from './sqlite-engine.ts';
 
 export type Search = { readonly query: SearchQuery; readonly most: number; readonly upTo: number };
 /** Its matches, or why it failed. */

@@ -14,7 +14,7 @@ import {
 import { createMarks } from './instance-marker.ts';
 import { openSqlite, sqliteCode, sqliteFailure } from './sqlite.ts';
 import { sqliteSearchIndex } from './sqlite-full-text.ts';
-import type { Answers } from './sqlite-thread.ts';
+import type { Answers } from './sqlite-engine.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 const batchSize = 256;
