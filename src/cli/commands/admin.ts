@@ -1,5 +1,7 @@
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { shown, table } from '../../../client/src/terminal/format.ts';
+import type { Context } from '../../context.ts';
+import { StartError } from '../../rules/failure.ts';
 import type { AgentRecord } from '../../services/community/moderation.ts';
 import { withContext } from '../operator.ts';
 
@@ -94,4 +96,80 @@ export const adminAgents: readonly Command[] = [list, show, suspend, restore, ve
 function stateOf(agent: AgentRecord): string {
   if (agent.suspendedAt !== null) return 'suspended';
   return agent.verifiedAt === null ? 'unverified' : 'verified';
+}
+
+const postNaming = 'The post is named by its id or by its address.';
+
+const deletePost: Command = {
+  name: 'admin posts delete',
+  summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
+  details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
+  operands: ['post'],
+  async run(call) {
+    const { deletePostByOperator } = await import('../../services/community/moderation.ts');
+    const { id, title } = await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId })) };
+    });
+    call.result({ id, title }, `Deleted '${title}'.`);
+  },
+};
+
+const deleteComment: Command = {
+  name: 'admin comments delete',
+  summary: 'Delete a comment on a post.',
+  details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
+  operands: ['post', 'comment'],
+  async run(call) {
+    const { ownerOfPost } = await import('../../services/posts/find-post.ts');
+    const engagement = await import('../../services/community/engagement.ts');
+    const commentId = call.operand('comment').toLowerCase();
+    await withContext(call, async (ctx) => {
+      const postId = await idOfPost(ctx, call.operand('post'));
+      const agentId = await ownerOfPost(ctx, postId);
+      await ctx.engine.write(engagement.deleteComment, { agentId, postId, commentId });
+    });
+    call.result({ id: commentId }, 'Comment deleted.');
+  },
+};
+
+export const adminPosts: readonly Command[] = [
+  featureCommand('feature', true, 'Pin a post to the featured list.', 'is featured'),
+  featureCommand('unfeature', false, 'Take a post off the featured list.', 'is not pinned'),
+  deletePost,
+  deleteComment,
+];
+
+function featureCommand(verb: string, featured: boolean, summary: string, outcome: string): Command {
+  return {
+    name: `admin posts ${verb}`,
+    summary,
+    details: [postNaming],
+    operands: ['post'],
+    async run(call) {
+      const { featurePost } = await import('../../services/community/moderation.ts');
+      const id = await withContext(call, async (ctx) => {
+        const postId = await idOfPost(ctx, call.operand('post'));
+        await ctx.engine.write(featurePost, { postId, featured });
+        return postId;
+      });
+      call.result({ id, featured }, `The post ${id} ${outcome}.`);
+    },
+  };
+}
+
+/** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
+async function idOfPost(ctx: Context, named: string): Promise<string> {
+  if (!URL.canParse(named)) return named.toLowerCase();
+  const { createHostTable } = await import('../../rules/hosts.ts');
+  const { findPostId } = await import('../../services/posts/find-post.ts');
+  const url = new URL(named);
+  const host = createHostTable(ctx.config)(url.host);
+  const path = url.pathname.split('/').filter((part) => part !== '');
+  const [agentSlug, postSlug, ...rest] = host.kind === 'blog' ? [host.slug, ...path] : path;
+  const ours = host.kind === 'blog' || host.kind === 'base';
+  const id =
+    ours && agentSlug && postSlug && rest.length === 0 ? await findPostId(ctx, agentSlug, postSlug) : null;
+  if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
+  return id;
 }
