@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
-import { createWrites, revive, type Outcome, type Request } from '../write.ts';
+import { createWrites, revive, type Outcome } from '../write.ts';
 import type { Search, SearchResult } from './search-thread.ts';
 import { openSqlite } from './sqlite.ts';
 import type { WriterData } from './sqlite-writer.ts';
@@ -30,14 +30,14 @@ export async function createSqliteEngine(
   let isDamaged = false;
   let unreadableAt = -Infinity;
   const data: WriterData = { file, config: { ...config, variant: config.variant.name }, secretKey };
-  const writer = createThread<Request, Outcome>('writer', data, log);
+  const writer = createThread<Outcome>('writer', data, log);
   await writer.start();
   const reader = openSqlite(file, { readOnly: true, onUnreadable: noteUnreadable });
   const dataVersion = reader.raw.prepare('pragma data_version');
   // SQLite's own counter for `autoincrement`: deleting old changes does not lower it.
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
   const check = checkInBackground(file, log, noteDamage);
-  const searcher = createThread<Search, SearchResult>('search', file, log);
+  const searcher = createThread<SearchResult>('search', file, log);
 
   /** Refuses writes from now on, whoever met the damage first. */
   function noteDamage(fault: string): void {
@@ -71,7 +71,7 @@ export async function createSqliteEngine(
     catchUp: () => undefined,
     primaryChanged: () => false,
     async findNewest(_db, query, most, upTo) {
-      const { matches, error } = await searcher.call({ query, most, upTo });
+      const { matches, error } = await searcher.call({ query, most, upTo } satisfies Search);
       if (!error) return matches;
       const failure = revive(error);
       if (failure instanceof AppError) noteUnreadable(failure, 'in the search index');
@@ -108,7 +108,7 @@ const kinds = {
 };
 
 /** Calls to a thread with an SQLite connection of its own. The first call starts it, as does the first after its end. */
-export function createThread<Request, Result>(kind: keyof typeof kinds, workerData: unknown, log: Log) {
+export function createThread<Result>(kind: keyof typeof kinds, workerData: unknown, log: Log) {
   const texts = kinds[kind];
   const waiting = new Map<number, PromiseWithResolvers<Result>>();
   let lastId = 0;
@@ -142,7 +142,7 @@ export function createThread<Request, Result>(kind: keyof typeof kinds, workerDa
       thread = start();
       await once(thread, 'message');
     },
-    async call(request: Request): Promise<Result> {
+    async call(request: unknown): Promise<Result> {
       if (waiting.size >= texts.mostWaiting) throw unavailable(texts.tooMany);
       if (closing) throw unavailable(texts.stopped);
       thread ??= start();
