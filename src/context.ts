@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Config } from './config/config.ts';
-import type { Engine } from './db/database.ts';
-import type { SearchIndex } from './db/full-text.ts';
+import type { Engine, SearchIndex } from './db/database.ts';
 import type { Tables } from './db/tables.ts';
 import type { Log } from './platform/log.ts';
 import type { Renderer } from './markdown/pool/renderer.ts';

@@ -9,16 +9,15 @@ class Slot {
   }
 }
 
-/** How databases that answer without waiting run a text; others are asked through Kysely. */
+/** Runs a statement synchronously, where the database can; others are asked through Kysely. */
 export const runAtOnce = new WeakMap<
   Kysely<Tables>,
   (text: string, parameters: readonly unknown[]) => unknown[]
 >();
 
 /**
- * A query that is built once, and then run with other values: for what every publish call or page runs, since to
- * build a query takes longer than SQLite needs to run it. `build` gets something that stands for each value (it
- * cannot look at them) and must give the same query every time; all calls pass the same names.
+ * A query that is built once and run with other values, since building one takes longer than SQLite needs to run it.
+ * `build` gets placeholders for the values and must always return the same query; all calls pass the same names.
  */
 export function prepared<Values extends object, Row>(
   build: (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>,
@@ -42,11 +41,11 @@ export function prepared<Values extends object, Row>(
   };
 }
 
-/** Rows of one statement, so that few texts are kept, and none has more parameters than a database takes. */
+/** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
 const mostRows = 12;
 const insertions = new Map<string, ReturnType<typeof prepared<Record<string, unknown>, unknown>>>();
 
-/** Inserts rows of one shape, one or more. A query is built once for each table and number of rows. */
+/** Inserts rows of one shape. A query is built once for each table and number of rows. */
 export async function insertPrepared<Table extends 'changes' | 'post_tags'>(
   db: Kysely<Tables>,
   table: Table,

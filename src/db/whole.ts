@@ -2,7 +2,7 @@ import { sql, type Kysely } from 'kysely';
 import type { DatabaseConfig } from '../config/config.ts';
 import type { Log } from '../platform/log.ts';
 import { StartError } from '../rules/failure.ts';
-import type { SearchIndex } from './full-text.ts';
+import type { SearchIndex } from './database.ts';
 import type { DialectTypes } from './migrations/types.ts';
 import type { Tables } from './tables.ts';
 

@@ -6,10 +6,10 @@ import type { Log } from '../platform/log.ts';
 /** Milliseconds in which requests in progress may finish; slower ones are cut off. */
 const patience = 6_000;
 const lookEvery = 250;
-/** Milliseconds in which to wait for a turn of the event loop that brings nothing. */
+/** Most milliseconds to wait for a turn of the event loop without anything new. */
 const longestTurns = 300;
 
-/** How long to go on serving as before, and how long then to wait for clients to leave kept connections. */
+/** How long to go on serving as before, and then how long to wait for clients to close their connections. */
 export type Linger = { readonly ms: number; /** Also when nobody is connected. */ readonly always: boolean };
 
 /**
@@ -28,14 +28,14 @@ export function createDrain(
   });
 
   return async (linger, close) => {
-    // Connections are kept meanwhile: a proxy that has them opens hardly any that the next step could cut.
+    // Connections stay open meanwhile: a proxy that has some opens few new ones, which the next step could cut.
     if (linger.always || sockets.size > 0) await delay(linger.ms);
     const deadline = setTimeout(() => {
       log.warn({}, 'requests that were not finished in time are cut off');
       server.closeAllConnections();
     }, patience);
     await turnWithout(server, 'connection');
-    // Not as an HTTP server closes, which would also end what is idle, just as its client sends the next request.
+    // An HTTP server's own close() would end idle connections too, just as a client may send its next request.
     Listener.prototype.close.call(server);
     server.prependListener('request', (_request, response: ServerResponse) =>
       response.setHeader('connection', 'close'),

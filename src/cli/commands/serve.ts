@@ -153,10 +153,8 @@ function endOnUnexpected(log: Log, output: ReturnType<typeof createHeldOutput>):
 }
 
 async function contents({ ctx }: RunningServer): Promise<string> {
-  const [{ readTotal }, { publicly }] = await Promise.all([
-    import('../../services/counts.ts'),
-    import('../../context.ts'),
-  ]);
+  const { readTotal } = await import('../../services/counts.ts');
+  const { publicly } = await import('../../context.ts');
   return `${await readTotal(publicly(ctx), 'posts')} public posts`;
 }
 

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
-import type { FindNewest, Match, SearchFields, SearchIndex } from '../full-text.ts';
+import type { FindNewest, Match, SearchFields, SearchIndex } from '../database.ts';
 
 export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create table post_search (
@@ -10,7 +10,7 @@ export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create index post_search_terms on post_search using gin (terms)`,
 ];
 
-/** Documents of a block, which is itself a term of each; and by how much each look back is wider than the last. */
+/** Documents of a block, whose number is a term of each; and how many times as many blocks each step back reads. */
 const blockLength = 2048;
 const wider = 4;
 
@@ -25,8 +25,8 @@ export const postgresSearchIndex: SearchIndex = {
 };
 
 /**
- * A GIN index knows no order, so the newest are looked for first by the terms of the newest blocks: the index meets
- * the rarest term of a query first and skips in all others, whatever else they would match.
+ * A GIN index has no order, so the newest blocks are searched first, by their terms: the index starts from the rarest
+ * term of a query and skips in the lists of all others.
  */
 export const findNewestOnPostgres: FindNewest = async (db, query, most, upTo) => {
   const { rows } = await sql<{ newest: number | null }>`select max(doc) as newest from search_docs`.execute(
@@ -34,20 +34,23 @@ export const findNewestOnPostgres: FindNewest = async (db, query, most, upTo) =>
   );
   const found: Match[] = [];
   let last = blockOf(Math.min(upTo, rows[0]?.newest ?? 0));
-  for (let blocks = 1; last >= 0 && found.length < most; blocks *= wider) {
-    const first = Math.max(0, last - blocks + 1);
-    const within = matchesWithin(query, { first, last, upTo, most: most - found.length });
+  for (let length = 1; last >= 0 && found.length < most; length *= wider) {
+    const first = Math.max(0, last - length + 1);
+    const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
+    const within = matchesWithin(blocks, query, most - found.length, upTo);
     found.push(...(await within.execute(db)).rows);
     last = first - 1;
   }
   return found;
 };
 
-type Within = { readonly first: number; readonly last: number; readonly upTo: number; readonly most: number };
-
 /** Matches in some blocks, newest first. Materialized, or the planner would go through posts by their order. */
-function matchesWithin(query: SearchQuery, { first, last, upTo, most }: Within): RawBuilder<Match> {
-  const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
+function matchesWithin(
+  blocks: readonly string[],
+  query: SearchQuery,
+  most: number,
+  upTo: number,
+): RawBuilder<Match> {
   const wanted = `(${blocks.join(' | ')}) & ${expression(query)}`;
   return sql<Match>`with matching as materialized (
       select doc from post_search where terms @@ cast(${wanted} as tsquery)

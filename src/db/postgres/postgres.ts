@@ -178,24 +178,21 @@ function nameOf(text: string): string | null {
 
 /** A query builder that runs queries by `execute`. It has no transactions: those are the engine's own. */
 export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Tables> {
+  const refuse = (why: string) => () => {
+    throw new Error(why);
+  };
   const connection: DatabaseConnection = {
     executeQuery: execute,
-    streamQuery: () => {
-      throw new Error('Rows are read in pages, never streamed');
-    },
+    streamQuery: refuse('Rows are read in pages, never streamed'),
   };
-  class QueryDriver extends DummyDriver {
-    override async acquireConnection(): Promise<DatabaseConnection> {
-      return connection;
-    }
-    override async beginTransaction(): Promise<void> {
-      throw new Error('Changes go through Engine.write');
-    }
-  }
+  const driver = Object.assign(new DummyDriver(), {
+    acquireConnection: async () => connection,
+    beginTransaction: refuse('Changes go through Engine.write'),
+  });
   return new Kysely<Tables>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new QueryDriver(),
+      createDriver: () => driver,
       createIntrospector: (db) => new PostgresIntrospector(db),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SearchQuery } from '../../rules/search-terms.ts';
-import type { Match } from '../full-text.ts';
+import type { Match } from '../database.ts';
 import { plainError, type PlainError } from '../write.ts';
 import { openSqlite } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
@@ -13,8 +13,11 @@ export type SearchResult = { readonly matches: readonly Match[]; readonly error?
 // Searches on a connection of its own: a query of common words that never meet looks through the whole index.
 const { db } = openSqlite(String(workerData), { readOnly: true });
 
-parentPort?.on('message', async ({ id, request }: { readonly id: number; readonly request: Search }) => {
-  const { query, most, upTo } = request;
+parentPort?.on('message', (envelope: Envelope) => void search(envelope));
+
+type Envelope = { readonly id: number; readonly request: Search };
+
+async function search({ id, request: { query, most, upTo } }: Envelope): Promise<void> {
   const result: SearchResult = await newestMatches(query, most, upTo)
     .execute(db)
     .then(
@@ -22,4 +25,4 @@ parentPort?.on('message', async ({ id, request }: { readonly id: number; readonl
       (error: unknown) => ({ matches: [], error: plainError(error) }),
     );
   parentPort?.postMessage([[id, result]] satisfies Answers<SearchResult>);
-});
+}

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
-import type { SearchFields, SearchIndex } from '../full-text.ts';
+import type { SearchFields, SearchIndex } from '../database.ts';
 import {
   perform,
   plainError,

@@ -195,32 +195,30 @@ export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write')
   );
 }
 
+type Explain = (file: string, reason: string) => string;
+
+const isLocked: Explain = (file) =>
+  `The database ${file} is locked by another process: stop it, or wait until it is done.`;
+const cannotOpen: Explain = (file, reason) =>
+  `The database ${file} cannot be opened (${reason}): check the owner and permissions of its folder.`;
+const isForeign: Explain = (file, reason) =>
+  `The database ${file} is damaged or not Masthead's (${reason}): restore it from a backup.`;
+
+/** What to tell the operator, by result code. */
+const startFailures: Readonly<Record<number, Explain>> = {
+  5: isLocked, // busy
+  6: isLocked, // locked
+  8: cannotOpen, // read-only file
+  10: cannotOpen, // input/output error
+  11: (file, reason) => `The database ${file} is damaged (${reason}): restore it from a backup.`,
+  13: (file) => `The disk that holds ${file} is full: make room, then start again.`,
+  14: cannotOpen,
+  26: (file) => `${file} is not an SQLite database: restore it from a backup, or move it away.`,
+};
+
 /** What a failure to open or read the file means to the operator: a StartError, unless it is not SQLite's. */
 export function sqliteStartError(error: unknown, file: string): unknown {
-  const reason = errorMessage(error);
-  switch (sqliteCode(error)) {
-    case null:
-      return error;
-    case 5: // busy
-    case 6: // locked
-      return new StartError(
-        `The database ${file} is locked by another process: stop it, or wait until it is done.`,
-      );
-    case 8: // read-only file
-    case 10: // input/output error
-    case 14: // cannot open
-      return new StartError(
-        `The database ${file} cannot be opened (${reason}): check the owner and permissions of its folder.`,
-      );
-    case 11: // damaged
-      return new StartError(`The database ${file} is damaged (${reason}): restore it from a backup.`);
-    case 13: // full
-      return new StartError(`The disk that holds ${file} is full: make room, then start again.`);
-    case 26: // not a database
-      return new StartError(`${file} is not an SQLite database: restore it from a backup, or move it away.`);
-    default:
-      return new StartError(
-        `The database ${file} is damaged or not Masthead's (${reason}): restore it from a backup.`,
-      );
-  }
+  const code = sqliteCode(error);
+  if (code === null) return error;
+  return new StartError((startFailures[code] ?? isForeign)(file, errorMessage(error)));
 }

@@ -1,5 +1,5 @@
 import type { WriteContext } from '../../context.ts';
-import type { SearchFields } from '../../db/full-text.ts';
+import type { SearchFields } from '../../db/database.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { searchTerms, type Clause, type SearchQuery } from '../../rules/search-terms.ts';
