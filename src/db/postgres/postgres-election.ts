@@ -23,20 +23,12 @@ export function createElection(candidates: readonly Server[], log: Log) {
   const others = new Set<Server>();
 
   async function elect(): Promise<number> {
-    const failed: unknown[] = [];
-    const answers = await Promise.all(
-      candidates.map(async (server) => {
-        const standby = await isStandby(server).catch((error: unknown) => {
-          failed.push(error);
-          return null;
-        });
-        return { server, standby };
-      }),
-    );
-    faults = failed;
-    standbys = answers.filter(({ standby }) => standby === true).map(({ server }) => server);
-    const primaries = answers.filter(({ standby }) => standby === false).map(({ server }) => server);
-    const elected = await choose(primaries);
+    const answers = await Promise.allSettled(candidates.map((server) => isStandby(server)));
+    const whereStandby = (wanted: boolean) =>
+      candidates.filter((_, i) => answers[i]?.status === 'fulfilled' && answers[i].value === wanted);
+    faults = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+    standbys = whereStandby(true);
+    const elected = await choose(whereStandby(false));
     if (elected) become(elected);
     else miss(current !== null && standbys.includes(current));
     return misses === 0 ? lookEvery : lookAgain;
