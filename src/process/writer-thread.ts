@@ -14,6 +14,7 @@ const emptyLogEvery = 30_000;
 
 const waiting: Envelope[] = [];
 let running = false;
+let closing = false;
 
 const writer = createSqliteWriter(
   file,
@@ -24,11 +25,8 @@ const writer = createSqliteWriter(
 );
 
 port.on('message', (message: Envelope | 'close') => {
-  if (message === 'close') {
-    closeWhenIdle();
-    return;
-  }
-  waiting.push(message);
+  if (message === 'close') closing = true;
+  else waiting.push(message);
   if (!running) void run();
 });
 const emptying = setInterval(() => {
@@ -37,19 +35,14 @@ const emptying = setInterval(() => {
 // No answers yet: it has started.
 port.postMessage([]);
 
+/** Runs what is waiting; then closes, if that was asked for. */
 async function run(): Promise<void> {
   running = true;
   for (let first = waiting.shift(); first; first = waiting.shift()) {
     port?.postMessage(await writer.runBatch(first, () => performance.now()));
   }
   running = false;
-}
-
-function closeWhenIdle(): void {
-  if (running || waiting.length > 0) {
-    setImmediate(closeWhenIdle);
-    return;
-  }
+  if (!closing) return;
   clearInterval(emptying);
   // Nobody waits for an answer any more; the next start reports what is missing.
   void writer.close().finally(() => port?.close());

@@ -136,6 +136,12 @@ export function createThread<Result>(kind: keyof typeof kinds, workerData: unkno
     return worker;
   }
 
+  /** Refuses further calls; resolves when all others are answered. */
+  async function finish(): Promise<void> {
+    closing = true;
+    await Promise.allSettled(Array.from(waiting.values(), ({ promise }) => promise));
+  }
+
   return {
     /** Starts the thread at once; resolves with its first message. Rejects with the error that ended it before. */
     async start(): Promise<void> {
@@ -153,13 +159,10 @@ export function createThread<Result>(kind: keyof typeof kinds, workerData: unkno
       thread.postMessage({ id, request });
       return call.promise;
     },
-    /** Refuses further calls; resolves when all others are answered. */
-    async finish(): Promise<void> {
-      closing = true;
-      await Promise.allSettled(Array.from(waiting.values(), ({ promise }) => promise));
-    },
-    /** Lets the thread close its connection; resolves when it has ended. */
+    finish,
+    /** Lets the thread close its connection, after its last call; resolves when it has ended. */
     async close(): Promise<void> {
+      await finish();
       if (thread === null) return;
       const exited = new Promise((resolve) => thread?.once('exit', resolve));
       thread.ref();
