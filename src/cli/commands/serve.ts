@@ -54,27 +54,24 @@ type Run = {
 async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   const { startServer } = await import('../../server.ts');
   const server = await startServer(config, { existing: call.has('existing'), log });
-  // Before anything else is awaited, since whoever finds it ready may stop it at once. Never removed, since a signal
+  // Before anything else is awaited, since it may be stopped as soon as it is ready. Never removed, since a signal
   // without a listener ends the process.
-  const stopped = new Promise<string>((resolve) => {
-    let isStopping = false;
-    const stopOrEnd = (signal: string) => {
-      if (isStopping) process.exit(1);
-      isStopping = true;
-      resolve(signal);
-    };
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, stopOrEnd);
-    // A closed terminal sends it to end the service; otherwise it asks for new workers, and must not end it.
-    process.on('SIGHUP', () => {
-      if (process.stdin.isTTY) {
-        isStopping = true;
-        resolve('SIGHUP');
-      } else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
-    });
+  const stopped = Promise.withResolvers<string>();
+  let isStopping = false;
+  const startStopping = (signal: string) => {
+    isStopping = true;
+    stopped.resolve(signal);
+  };
+  for (const name of ['SIGTERM', 'SIGINT'] as const)
+    process.on(name, () => (isStopping ? process.exit(1) : startStopping(name)));
+  // A closed terminal sends it to end the service; otherwise it asks for new workers, and must not end it.
+  process.on('SIGHUP', () => {
+    if (process.stdin.isTTY) startStopping('SIGHUP');
+    else log.warn({}, 'SIGHUP replaces workers, and WORKERS is 1: restart the service instead');
   });
   await printBlock(call, server.config, await contents(server));
   output.release();
-  const signal = await stopped;
+  const signal = await stopped.promise;
   log.info({ signal }, 'stopping');
   await stop(server, log);
   log.info({}, 'stopped');
