@@ -49,24 +49,20 @@ export async function checkSecret(
   config: Config,
   { secret, mayRecord }: { readonly secret: SecretPolicy; readonly mayRecord: boolean },
 ): Promise<string | null> {
-  const isOther = found.secretFault === null && (await isOtherSecret());
-  const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
-  const fault = isOther
-    ? `${place} is not the one that this database was served with: put that one ${mend}`
-    : found.secretFault;
-  if (fault !== null && secret === 'required') throw new StartError(fault);
-  return fault;
-
-  async function isOtherSecret(): Promise<boolean> {
+  let fault = found.secretFault;
+  if (fault === null) {
     const replace = secret === 'adopted';
     // A standby will do for reading only, and there may be no primary.
     const db = config.readOnly ? engine.publicReads : engine.reads;
     const state = replace ? 'unrecorded' : await secretState({ db, secretKey: found.secretKey });
     // Of several processes that start with different secrets, the first decides.
-    return state === 'unrecorded' && (mayRecord || replace)
-      ? !(await engine.write(recordSecret, { replace }))
-      : state === 'other';
+    const mustRecord = state === 'unrecorded' && (mayRecord || replace);
+    const isOther = mustRecord ? !(await engine.write(recordSecret, { replace })) : state === 'other';
+    const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
+    if (isOther) fault = `${place} is not the one that this database was served with: put that one ${mend}`;
   }
+  if (fault !== null && secret === 'required') throw new StartError(fault);
+  return fault;
 }
 
 const mend =
