@@ -43,16 +43,14 @@ async function findPrimary(urls: readonly string[], log: Log) {
   let fault: unknown = null;
   for (const url of urls) {
     try {
+      await using opened = new AsyncDisposableStack();
       const { session, close } = await connect(url);
-      try {
-        if (!(await session.isStandby())) {
-          await checkServer(session, log);
-          return { session, close, url };
-        }
-      } catch (error) {
-        fault = error;
-      }
-      await close();
+      opened.defer(close);
+      if (await session.isStandby()) continue;
+      await checkServer(session, log);
+      // It stays open for its caller.
+      opened.move();
+      return { session, close, url };
     } catch (error) {
       fault = error;
     }
