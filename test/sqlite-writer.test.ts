@@ -114,7 +114,7 @@ test('a writer that is still starting answers what it was asked, then ends', asy
   const writer = createThread<Outcome>('writer', data, createLog('error'));
   const answer = writer.call({ name: 'none', input: null, now: 0 });
   await writer.close();
-  assert.match((await answer).error?.message ?? '', /^The write none is missing/);
+  assert.match(String((await answer).error?.message), /^The write none is missing/);
 });
 
 /** A database of its own, and how operations that wait together are run on it. */
