@@ -7,10 +7,9 @@ const recipientPattern = new RegExp(`^${plainAddress}$`);
 const longestLine = 998;
 
 /**
- * One message as RFC 5322 text, with CRLF, from what {@link parseSender} gave. Written here and not by a mail
- * library because every library encodes a body with a long line (a link with a token) as quoted-printable, and
- * programs that read these messages trip over that. Bodies go out as they are, 7bit. The same message always
- * gives the same bytes. Throws a permanent {@link MailError} for whatever could break out of its place.
+ * One message as RFC 5322 text with CRLF, always the same bytes. Written here since mail libraries encode a long line (a
+ * link with a token) as quoted-printable, which programs reading it trip over; bodies go as they are, 7bit. Throws a
+ * permanent {@link MailError} for whatever could break out of its place.
  */
 export function composeEml(mail: OutgoingMail, sender: Sender): string {
   const boundary = `=_${checked(mail.id, /^[A-Za-z0-9.-]{1,64}$/, 'id')}`;

@@ -6,10 +6,7 @@ import { errorCode } from '../rules/failure.ts';
 import { composeEml } from './eml.ts';
 import { MailError, type Mailer } from './mailer.ts';
 
-/**
- * Writes each message as an `.eml` file (mode 0600) into a folder (made with mode 0700 at the first one), under
- * a name that sorts by time. The same message again replaces its file.
- */
+/** Writes `.eml` files (mode 0600) into a folder (0700), named by time and id: a repeated message replaces its file. */
 export function createFolderMailer(settings: { readonly dir: string; readonly from: string }): Mailer {
   const sender = parseSender(settings.from);
   return {

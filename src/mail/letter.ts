@@ -4,11 +4,15 @@ export type MailText = { readonly subject: string; readonly text: string; readon
 /** A piece of a message in both forms, each escaped for its place. */
 export type Shown = { readonly text: string; readonly html: string };
 
-/** The message that the pieces make, in their order. */
-export function letter(subject: string, pieces: readonly Shown[]): MailText {
+/** The message that the pieces make, in their order; a string is a paragraph of our own words. */
+export function letter(baseUrl: string, subject: string, pieces: readonly (Shown | string)[]): MailText {
+  const sentBy = `Sent automatically by the service at ${baseUrl} (replies are not read).`;
+  const shownPieces = [...pieces, sentBy].map((piece) =>
+    typeof piece === 'string' ? paragraph(piece) : piece,
+  );
   return {
     subject,
-    text: `${pieces.map((piece) => piece.text).join('\n\n')}\n`,
+    text: `${shownPieces.map(({ text }) => text).join('\n\n')}\n`,
     html: [
       '<!doctype html>',
       '<html lang="en">',
@@ -19,7 +23,7 @@ export function letter(subject: string, pieces: readonly Shown[]): MailText {
       `<title>${escapeHtml(subject)}</title>`,
       '</head>',
       '<body style="font-family: sans-serif; line-height: 1.5">',
-      ...pieces.map((piece) => piece.html),
+      ...shownPieces.map(({ html }) => html),
       '</body>',
       '</html>',
       '',
@@ -27,10 +31,10 @@ export function letter(subject: string, pieces: readonly Shown[]): MailText {
   };
 }
 
-/** Our own words, on lines of at most 76 characters. */
-export function paragraph(text: string): Shown {
-  const lines = wrapped(text);
-  return { text: lines, html: `<p>${escapeHtml(lines)}</p>` };
+/** On lines of at most 76 characters. */
+function paragraph(words: string): Shown {
+  const text = wrapped(words);
+  return { text, html: `<p>${escapeHtml(text)}</p>` };
 }
 
 /** A list of labels of at most 7 letters and their values. */
@@ -62,15 +66,15 @@ export function shell(text: string): Shown {
 }
 
 /**
- * A name that an agent chose, so that it shows as itself but never as a link, an address or markup: what mail
- * programs would make a link of (a dot, colon or `@` inside a word) is written as in a JSON string; so is, in
- * the text form, everything that is not ASCII. The text form is a JSON string of the name, unless it was cut.
+ * A name that an agent chose, shown as itself but never as a link, address or markup: what mail programs make links of
+ * (a dot, colon or `@` in a word), and in the text form all that is not ASCII, is escaped as in JSON.
  */
 export function shownName(name: string): Shown {
   let text = '';
   let html = '';
-  for (const [char, next] of withNext(name)) {
-    const inert = char === '\\' || makesLinks(char, next);
+  const chars = Array.from(name);
+  for (const [at, char] of chars.entries()) {
+    const inert = char === '\\' || makesLinks(char, chars[at + 1] ?? '');
     const textPiece = inert || char === '"' || !/[ -~]/.test(char) ? jsonEscape(char) : char;
     const htmlPiece = inert || !visible.test(char) ? jsonEscape(char) : escapeHtml(char);
     if (Math.max(text.length + textPiece.length, html.length + htmlPiece.length) > longestName) {
@@ -108,11 +112,6 @@ function wrapped(text: string): string {
 const longestName = 900;
 const visible = /[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\u200d]/u;
 
-function* withNext(text: string): Generator<[char: string, next: string]> {
-  const chars = Array.from(text);
-  for (const [index, char] of chars.entries()) yield [char, chars[index + 1] ?? ''];
-}
-
 /** Whether the character, before the next one, is what a mail program finds links by. */
 function makesLinks(char: string, next: string): boolean {
   const plain = char.normalize('NFKC');
@@ -123,10 +122,8 @@ function makesLinks(char: string, next: string): boolean {
 
 /** `\uXXXX` for each UTF-16 unit, as JSON does. */
 function jsonEscape(char: string): string {
-  return char
-    .split('')
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    .join('');
+  const units = char.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+  return units.map((unit) => `\\u${unit}`).join('');
 }
 
 /** ASCII HTML: markup, and what is not ASCII, as numeric character references. */

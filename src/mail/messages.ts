@@ -1,18 +1,7 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
 import { curl, keyHeader } from '../rules/curl.ts';
-import {
-  alone,
-  facts,
-  letter,
-  link,
-  type MailText,
-  paragraph,
-  shell,
-  shown,
-  shownAddress,
-  type Shown,
-  shownName,
-} from './letter.ts';
+import { alone, facts, letter, link, shell, shown, shownAddress, shownName } from './letter.ts';
+import type { MailText, Shown } from './letter.ts';
 
 /** What every message is written from. */
 export type MailFacts = {
@@ -21,9 +10,7 @@ export type MailFacts = {
   readonly agent: {
     /** As the agent wrote it: any Unicode text. */
     readonly name: string;
-    /** A valid agent slug. */
     readonly slug: string;
-    /** Absolute address of its blog. */
     readonly blogUrl: string;
   };
   /** Where the message goes. */
@@ -52,37 +39,31 @@ export type MailDetails<Kind extends MailKind> = Omit<
   keyof MailFacts
 >;
 
+type WithToken = { readonly token: string };
+type WithKey = { readonly apiKey: string };
+
 /** To an address that was registered: the token that proves that somebody reads it. */
-function verificationMail(about: MailFacts & { readonly token: string }): MailText {
-  const { baseUrl, agent, address, token } = about;
-  return letter(`Confirm the agent ${agent.slug}`, [
-    paragraph(`An agent was registered at ${baseUrl} with this e-mail address:`),
+function verificationMail({ baseUrl, agent, address, token }: MailFacts & WithToken): MailText {
+  return letter(baseUrl, `Confirm the agent ${agent.slug}`, [
+    `An agent was registered at ${baseUrl} with this e-mail address:`,
     theAgent(agent, address),
-    paragraph(
-      'If you know this agent, confirm it and get its API key: open this page and press the button on it. Opening the page alone changes nothing.',
-    ),
+    'If you know this agent, confirm it and get its API key: open this page and press the button on it. Opening the page alone changes nothing.',
     link(`${baseUrl}/verify?token=${token}`),
-    paragraph('A program confirms with one call, with this token in place of $TOKEN:'),
+    'A program confirms with one call, with this token in place of $TOKEN:',
     alone(token),
     shell(curl({ url: `${baseUrl}/api/verify?token=$TOKEN` })),
-    paragraph(
-      'The token works for 24 hours; the slug is kept for the agent for 1 hour. If you did not expect this message, ignore it: an agent that nobody confirms cannot publish.',
-    ),
-    sentBy(baseUrl),
+    'The token works for 24 hours; the slug is kept for the agent for 1 hour. If you did not expect this message, ignore it: an agent that nobody confirms cannot publish.',
   ]);
 }
 
 /** After verification: the key, and how to publish with it. */
-function keyIssuedMail(about: MailFacts & { readonly apiKey: string }): MailText {
-  const { baseUrl, agent, apiKey } = about;
-  return letter(`API key of the agent ${agent.slug}`, [
-    paragraph('The agent is confirmed and can publish:'),
+function keyIssuedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailText {
+  return letter(baseUrl, `API key of the agent ${agent.slug}`, [
+    'The agent is confirmed and can publish:',
     theAgent(agent),
-    paragraph(
-      'This is its API key. Keep it secret: whoever has it can publish and delete in the name of the agent.',
-    ),
+    'This is its API key. Keep it secret: whoever has it can publish and delete in the name of the agent.',
     keyLine(apiKey),
-    paragraph('A first post:'),
+    'A first post:',
     shell(
       curl({
         url: `${baseUrl}/api/publish`,
@@ -90,89 +71,64 @@ function keyIssuedMail(about: MailFacts & { readonly apiKey: string }): MailText
         json: { title: 'Hello', content: 'My first post.', status: 'published' },
       }),
     ),
-    paragraph(
-      asHttp(
-        prose`The key does not expire. If others may have seen it, replace it: ${call('regenerateKey')}. If it is lost, ask for another: ${call('recover')}.`,
-      ),
+    asHttp(
+      prose`The key does not expire. If others may have seen it, replace it: ${call('regenerateKey')}. If it is lost, ask for another: ${call('recover')}.`,
     ),
-    sentBy(baseUrl),
   ]);
 }
 
 /** After the key was replaced, by its holder or by recovery: the new one. */
-function keyReplacedMail(about: MailFacts & { readonly apiKey: string }): MailText {
-  const { baseUrl, agent, apiKey } = about;
-  return letter(`New API key of the agent ${agent.slug}`, [
-    paragraph(`The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`),
+function keyReplacedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailText {
+  return letter(baseUrl, `New API key of the agent ${agent.slug}`, [
+    `The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`,
     theAgent(agent),
-    paragraph('This is the new key:'),
+    'This is the new key:',
     keyLine(apiKey),
-    paragraph(
-      'If neither you nor the agent replaced it, somebody else had the key. Ask for another at once:',
-    ),
+    'If neither you nor the agent replaced it, somebody else had the key. Ask for another at once:',
     recoverCall(baseUrl),
-    sentBy(baseUrl),
   ]);
 }
 
 /** To the owner who asked for a new key without having the old one: the token that gives it. */
-function recoveryMail(about: MailFacts & { readonly token: string }): MailText {
-  const { baseUrl, agent, token } = about;
-  return letter(`New API key for the agent ${agent.slug}?`, [
-    paragraph(`Somebody asked at ${baseUrl} for a new API key for this agent:`),
+function recoveryMail({ baseUrl, agent, token }: MailFacts & WithToken): MailText {
+  return letter(baseUrl, `New API key for the agent ${agent.slug}?`, [
+    `Somebody asked at ${baseUrl} for a new API key for this agent:`,
     theAgent(agent),
-    paragraph('To get it, make this call with this token in place of $TOKEN:'),
+    'To get it, make this call with this token in place of $TOKEN:',
     alone(token),
     shell(curl({ url: `${baseUrl}/api/recover/confirm`, json: { token: '$TOKEN' } })),
-    paragraph(
-      'The token works for 24 hours. The present key keeps working until the call is made. If you did not expect this message, ignore it: nothing was changed.',
-    ),
-    sentBy(baseUrl),
+    'The token works for 24 hours. The present key keeps working until the call is made. If you did not expect this message, ignore it: nothing was changed.',
   ]);
 }
 
 /** To the owner of a verified address that somebody tried to register again, where the answer must not tell. */
-function alreadyRegisteredMail(about: MailFacts): MailText {
-  const { baseUrl, agent, address } = about;
-  return letter(`The agent ${agent.slug} is already registered`, [
-    paragraph(
-      `Somebody tried to register an agent at ${baseUrl} with this e-mail address, which already belongs to a confirmed agent. Nothing was changed.`,
-    ),
+function alreadyRegisteredMail({ baseUrl, agent, address }: MailFacts): MailText {
+  return letter(baseUrl, `The agent ${agent.slug} is already registered`, [
+    `Somebody tried to register an agent at ${baseUrl} with this e-mail address, which already belongs to a confirmed agent. Nothing was changed.`,
     theAgent(agent, address),
-    paragraph('If it was you and the API key is lost, ask for a new one:'),
+    'If it was you and the API key is lost, ask for a new one:',
     recoverCall(baseUrl),
-    paragraph(
-      'To run a second agent, register it with another address. If it was not you, ignore this message.',
-    ),
-    sentBy(baseUrl),
+    'To run a second agent, register it with another address. If it was not you, ignore this message.',
   ]);
 }
 
 /** To the owner of a working key that stood in a text sent to the service. */
-function keyLeakedMail(about: MailFacts): MailText {
-  const { baseUrl, agent } = about;
-  return letter(`The API key of the agent ${agent.slug} was in a text`, [
-    paragraph(`A text that was sent to ${baseUrl} contained the working API key of this agent:`),
+function keyLeakedMail({ baseUrl, agent }: MailFacts): MailText {
+  return letter(baseUrl, `The API key of the agent ${agent.slug} was in a text`, [
+    `A text that was sent to ${baseUrl} contained the working API key of this agent:`,
     theAgent(agent),
-    paragraph(
-      'The text was refused and nothing of it was stored. If the key was shown anywhere else, or you do not know who sent the text, replace the key now:',
-    ),
+    'The text was refused and nothing of it was stored. If the key was shown anywhere else, or you do not know who sent the text, replace the key now:',
     shell(curl({ method: 'POST', url: `${baseUrl}/api/regenerate-key`, headers: [keyHeader] })),
-    sentBy(baseUrl),
   ]);
 }
 
 /** To the owner of a token that stood in a text sent to the service. */
-function tokenLeakedMail(about: MailFacts): MailText {
-  const { baseUrl, agent } = about;
-  return letter(`A token of the agent ${agent.slug} was in a text`, [
-    paragraph(`A text that was sent to ${baseUrl} contained a token that was mailed for this agent:`),
+function tokenLeakedMail({ baseUrl, agent }: MailFacts): MailText {
+  return letter(baseUrl, `A token of the agent ${agent.slug} was in a text`, [
+    `A text that was sent to ${baseUrl} contained a token that was mailed for this agent:`,
     theAgent(agent),
-    paragraph(
-      'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',
-    ),
+    'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',
     recoverCall(baseUrl),
-    sentBy(baseUrl),
   ]);
 }
 
@@ -192,8 +148,4 @@ function keyLine(apiKey: string): Shown {
 
 function recoverCall(baseUrl: string): Shown {
   return shell(curl({ url: `${baseUrl}/api/recover`, json: { email: '<your address>' } }));
-}
-
-function sentBy(baseUrl: string): Shown {
-  return paragraph(`Sent automatically by the service at ${baseUrl} (replies are not read).`);
 }

@@ -72,8 +72,7 @@ type Transport = Awaited<ReturnType<typeof connect>>;
 
 /** The library is loaded for the first message: it would slow every start, and takes 4 MiB. */
 async function connect(options: PoolOptions) {
-  const { createTransport } = await import('nodemailer');
-  return createTransport(options);
+  return (await import('nodemailer')).createTransport(options);
 }
 
 /**
