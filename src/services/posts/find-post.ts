@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import {
   author,
-  authorColumnsWithRevision,
+  authorColumns,
   etag,
   listColumns,
   ownPost,
@@ -25,7 +25,7 @@ export async function readPost(
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(listColumns)
-    .select(authorColumnsWithRevision)
+    .select([...authorColumns, 'agents.revision as author_revision'])
     .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'post_bodies.content'])
     .where('posts.id', '=', postId)
     .executeTakeFirst();

@@ -28,11 +28,11 @@ export type Plan = {
   readonly changed: boolean;
   readonly contentChanged: boolean;
   /** What stands for the address that the post takes, and ends; null where nothing does, or it keeps its own. */
-  readonly former: FormerAddress | null;
+  readonly former: {
+    /** Slug of the post that the address redirects to; null where it was deleted. */
+    readonly leadsTo: string | null;
+  } | null;
 };
-
-/** `leadsTo` is the slug of the post that the address redirects to; null where it was deleted. */
-type FormerAddress = { readonly leadsTo: string | null };
 
 /** Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. */
 export async function planPost(
@@ -69,7 +69,8 @@ export async function planPost(
     next: { ...next, revision: next.revision + 1, updated_at: now },
     changed,
     contentChanged,
-    former: existing?.slug === slug ? null : await findFormer(ctx, agent.id, slug),
+    former:
+      existing?.slug === slug ? null : ((await formerAt(ctx.db, { agentId: agent.id, slug }))[0] ?? null),
   };
 }
 
@@ -111,11 +112,6 @@ function publication(agent: AgentRow, existing: PostRow | null, { status, hot_ra
   };
 }
 
-async function findFormer(ctx: ReadContext, agentId: string, slug: string): Promise<FormerAddress | null> {
-  const [former] = await formerAt(ctx.db, { agentId, slug });
-  return former ?? null;
-}
-
 const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
   db
     .selectFrom('former_slugs')
@@ -132,9 +128,9 @@ const authored = [...postFieldNames, 'excerpt_given'] as const;
 type Target = { readonly post: PostRow | null; readonly slug: string; readonly derivedFrom: string | null };
 
 /**
- * Which post a publish call means. With a slug, the post that has it. Without one, the post with this title: a
- * post of another title that happens to have the derived slug is never touched, and the new one gets the
- * derived slug with a hash of its title, by which the next call with this title finds it.
+ * Which post a publish call means: the one with this slug; without a slug, the one with this title. A post of another
+ * title that has the derived slug is never touched: the new one's slug gets a hash of its title, by which it is found
+ * again.
  */
 async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
   if (slug !== undefined) {
@@ -196,12 +192,12 @@ function slugTaken(slug: string): AppError {
 function requireForCreation({ title, content }: PostInput, slug: string): void {
   const missing = [...(title === undefined ? ['title'] : []), ...(content === null ? ['content'] : [])];
   if (missing.length === 0) return;
-  const message = 'is required to create a post';
+  const required = `'${missing.join("' and '")}' ${missing.length > 1 ? 'are' : 'is'} required`;
   throw new AppError(
     'invalid_input',
-    `You have no post with the slug '${slug}', and ${missing.map((field) => `'${field}'`).join(' and ')} ${missing.length > 1 ? 'are' : 'is'} required to create one.`,
+    `You have no post with the slug '${slug}', and ${required} to create one.`,
     {
-      errors: missing.map((field) => ({ field, message })),
+      errors: missing.map((field) => ({ field, message: 'is required to create a post' })),
       hint: prose`To create it, send title and content. To change a post, send the slug it has: ${call('listPosts')} lists yours.`,
     },
   );

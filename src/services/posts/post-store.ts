@@ -3,7 +3,7 @@ import { timestamp, type ReadContext, type WriteContext } from '../../context.ts
 import { defineWrite } from '../../db/write.ts';
 import { insertPrepared, prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
-import { lockCaller } from '../agents/callers.ts';
+import { blogChanged, lockCaller } from '../agents/callers.ts';
 import { addToTotal } from '../counts.ts';
 import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './posts.ts';
@@ -24,7 +24,7 @@ export type Saved = {
   readonly was: PostRow['status'] | null;
   /** Whether it replaced the published text of a post that the call named neither by id nor by If-Match. */
   readonly overwrote: boolean;
-  /** The slug of the post that the address redirected to until now; null where it did not. */
+  /** Slug of the post that the address redirected to until now; null where it did not. */
   readonly tookOver: string | null;
 };
 
@@ -32,14 +32,16 @@ export type Saved = {
 export const savePost = defineWrite('posts.save', async (tx, input: SaveInput): Promise<Saved> => {
   const agent = await lockCaller(tx, input.agentId);
   const plan = await planPost(tx, agent, input);
-  if (!plan.changed) {
-    await tx.confirmDurable();
-    return saved(tx, agent, plan, input);
+  if (!plan.changed) await tx.confirmDurable();
+  else {
+    const { existing, next } = plan;
+    await store(tx, plan, input.sent);
+    await storeTags(tx, plan);
+    await indexChange(tx, plan, input.sent.rendered?.text ?? null);
+    await count(tx, agent, existing, next);
+    if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
+    tx.changed(`post:${next.id}`);
   }
-  await store(tx, plan, input.sent);
-  await storeTags(tx, plan);
-  await indexChange(tx, plan, input.sent.rendered?.text ?? null);
-  await count(tx, agent, plan);
   return saved(tx, agent, plan, input);
 });
 
@@ -133,18 +135,8 @@ export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
 
 type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
 
-/** Updates the author's and the site's totals, and notes what the change makes stale. */
-async function count(tx: WriteContext, agent: AgentRow, { existing, next }: Plan): Promise<void> {
-  await applyCounts(tx, agent, existing, next);
-  if (existing?.listed_at || next.listed_at) {
-    tx.changed(`agent:${agent.id}`);
-    tx.changed('site');
-  }
-  tx.changed(`post:${next.id}`);
-}
-
 /** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
-async function applyCounts(
+async function count(
   tx: WriteContext,
   agent: AgentRow,
   before: PostRow | null,
@@ -156,12 +148,9 @@ async function applyCounts(
   const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
   const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
   if (published !== 0 || drafts !== 0 || bytes !== 0) {
-    const latest =
-      published > 0
-        ? later(agent.last_published_at, after?.listed_at ?? null)
-        : published === 0
-          ? agent.last_published_at
-          : await lastPublished(tx.db, agent.id);
+    let latest = agent.last_published_at;
+    if (published < 0) latest = await lastPublished(tx.db, agent.id);
+    else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
     await addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
   }
   await addToTotal(tx, 'posts', agent.id, listed);
@@ -182,10 +171,6 @@ const addToAgent = prepared((db, { id, published, drafts, bytes, latest }: Added
     .compile(),
 );
 
-function later(a: string | null, b: string | null): string | null {
-  return a !== null && (b === null || a > b) ? a : b;
-}
-
 async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {
   const row = await db
     .selectFrom('posts')
@@ -204,7 +189,7 @@ export const deletePost = defineWrite(
   async (
     tx,
     { agentId, postId, preconditions }: { agentId: string; postId: string; preconditions: Preconditions },
-  ): Promise<{ title: string }> => {
+  ) => {
     const agent = await lockCaller(tx, agentId);
     const post = await requireOwnPost(tx, agentId, postId);
     checkPreconditions(preconditions, etag(post, agent));
@@ -215,9 +200,9 @@ export const deletePost = defineWrite(
 
 /** Deletes a post of this agent, which is locked. */
 export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
-  const [agentId, postId] = [agent.id, post.id];
+  const { id: postId, agent_id: agentId } = post;
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
-  await applyCounts(tx, agent, post, null);
+  await count(tx, agent, post, null);
   if (post.published_at !== null) {
     const deletedAt = timestamp(tx.now());
     await tx.db
@@ -231,6 +216,5 @@ export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRo
       .execute();
   }
   tx.changed(`post:${postId}`);
-  tx.changed(`agent:${agentId}`);
-  tx.changed('site');
+  blogChanged(tx, agentId);
 }

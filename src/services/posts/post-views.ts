@@ -42,23 +42,15 @@ export const listColumns = [
 /** Columns of the author beside a post. */
 export const authorColumns = ['agents.name as author_name', 'agents.slug as author_slug'] as const;
 
-export const authorColumnsWithRevision = [...authorColumns, 'agents.revision as author_revision'] as const;
-
 export type ListRow = SummaryRow &
   PostColumns &
   Pick<PostRow, 'created_at' | 'updated_at' | 'comment_count' | 'upvotes' | 'downvotes'>;
 export type AuthorColumns = { author_name: string; author_slug: string | null };
 
-export function summary(ctx: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
-  const url = postUrl(ctx.config.variant, ctx.config.site, agentSlug, row.slug);
-  return {
-    id: row.id,
-    title: row.title,
-    slug: row.slug,
-    status: row.status,
-    url,
-    publishedAt: row.published_at,
-  };
+export function summary({ config }: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
+  const { id, title, slug, status } = row;
+  const url = postUrl(config.variant, config.site, agentSlug, slug);
+  return { id, title, slug, status, url, publishedAt: row.published_at };
 }
 
 export function ownPost(ctx: ReadContext, agentSlug: string, row: ListRow): OwnPost {
@@ -89,9 +81,8 @@ export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvot
 }
 
 /**
- * Entity tag of a post: the end of its id and its revision, then its author's revision, since the answer names
- * the author too. Preconditions compare the part before the dot: a changed name is no conflict for an editor.
- * The id is included because a post that takes a deleted one's slug starts again at revision 1.
+ * Entity tag of a post: end of its id, its revision, then its author's, whom the answer names. Preconditions ignore the
+ * author's. The id tells it from a post that took a deleted one's slug and starts at revision 1 again.
  */
 export function etag(
   { id, revision }: Pick<PostRow, 'id' | 'revision'>,
@@ -101,9 +92,8 @@ export function etag(
 }
 
 /**
- * Rank of a post among featured ones: the logarithm of its score plus its publication time, so that it can be
- * kept in an indexed column and never ages. The formula is Reddit's "hot" (published in its open source, 2008).
- * `score` leaves out the author's own vote.
+ * Rank of a featured post: log of its score plus publication time, so it fits an index and never ages: Reddit's "hot"
+ * (its open source, 2008). `score` leaves out the author's own vote.
  */
 export function hotRank(score: number, publishedAt: string): number {
   return (

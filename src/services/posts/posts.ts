@@ -53,10 +53,7 @@ export async function publish(
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
 }
 
-/**
- * What {@link publish} would do, as an answer says it, with the HTML that it would store. Stores nothing; throws
- * what publishing throws.
- */
+/** What {@link publish} would answer, with the HTML that it would store. Stores nothing; throws the same. */
 export async function dryRun(
   ctx: Context,
   caller: Caller,
@@ -88,29 +85,25 @@ async function preparePost(
   agentId: string,
   fields: PostFields,
 ): Promise<{ sent: PostInput; warnings: string[] }> {
-  const warnings: string[] = [];
-  if (fields.content !== undefined) requireContentSize(fields.content);
   const { content: sentMarkdown, ...texts } = fields;
+  if (sentMarkdown !== undefined) requireContentSize(sentMarkdown);
   // The slug that a title gives can show a key that the title does not.
   const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
   await refuseLeakedKeys(ctx, { ...texts, ...shown });
   const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
   const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
   const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
-  if (sentMarkdown === undefined) return { sent: { ...cleaned, content: null, rendered: null }, warnings };
+  if (sentMarkdown === undefined)
+    return { sent: { ...cleaned, content: null, rendered: null }, warnings: [] };
 
-  const {
-    content,
-    keys,
-    warnings: found,
-    ...rendered
-  } = await ctx.renderer.renderPost(sentMarkdown, agentId).catch(async (error: unknown) => {
+  const result = await ctx.renderer.renderPost(sentMarkdown, agentId).catch(async (error: unknown) => {
     await refuseLeakedKeys(ctx, { content: sentMarkdown });
     throw error;
   });
+  const { content, keys, warnings: found, ...rendered } = result;
   await refuseKeys(ctx, 'content', keys);
   const mangled = looksMangled(content);
-  warnings.push(...found, ...(mangled === null ? [] : [mangled]));
+  const warnings = mangled === null ? [...found] : [...found, mangled];
   const stray = strayFrontMatter(content);
   if (stray !== null)
     warnings.push(
@@ -147,12 +140,8 @@ function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: Po
 }
 
 async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
-  const body = await ctx.db
-    .selectFrom('post_bodies')
-    .select('html')
-    .where('post_id', '=', postId)
-    .executeTakeFirst();
-  return body?.html ?? '';
+  const body = ctx.db.selectFrom('post_bodies').select('html').where('post_id', '=', postId);
+  return (await body.executeTakeFirst())?.html ?? '';
 }
 
 /** What is left of the limit on publishing; null where there is none. */
