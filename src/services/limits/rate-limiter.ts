@@ -17,8 +17,7 @@ type Subject = {
   /** When the window was read, epoch ms. */
   readAt: number;
   /**
-   * Calls that passed but are not in the database yet, and the time of the first of them. Below zero where a call was
-   * taken back that is there already: the next one is not added.
+   * Calls not in the database yet; below zero where one that is there was taken back. The time of the first of them.
    */
   pending: number;
   pendingSince: number;
@@ -26,10 +25,9 @@ type Subject = {
 };
 
 /**
- * Limits calls of policies that need not be exact without a database write per call: each process lets calls pass from
- * memory and adds them to the stored count every second, or sooner when it holds as many as its share of the error. It
- * never refuses while the true count is within the limit, and `processes` of them together admit at most 2 % more: each
- * may hold 1 % / processes unsettled, and a settled batch may leave the window early by as much.
+ * Limits calls without a database write each: a process lets them pass from memory and adds them to the stored count
+ * every second, or when it holds its share of the error. Never refuses within the limit; `processes` of them admit at
+ * most 2 % more: 1 % unsettled in all, and as much for batches that leave the window early.
  */
 export function createRateLimiter(ctx: Context, processes: () => number) {
   const subjects = new Map<string, Subject>();
@@ -118,8 +116,7 @@ function isFresh(ctx: Context, { window, readAt, pending }: Subject): boolean {
 
 async function settleNow(ctx: Context, entries: readonly Subject[]): Promise<void> {
   const counted = entries.filter((entry) => entry.pending > 0);
-  for (const entry of entries) {
-    if (entry.pending > 0) continue;
+  for (const entry of entries.filter(({ pending }) => pending <= 0)) {
     const window = await readOrKeep(ctx, entry);
     Object.assign(entry, { window, readAt: ctx.now() });
   }
@@ -149,12 +146,10 @@ async function settleBatch(ctx: Context, counted: readonly Subject[]): Promise<v
   }));
   try {
     const windows = await ctx.engine.write(settleCalls, batch);
-    counted.forEach((entry, i) => {
-      entry.pending -= batch[i]?.units ?? 0;
-      entry.pendingSince = ctx.now();
-      entry.window = windows[i] ?? entry.window;
-      entry.readAt = ctx.now();
-    });
+    for (const [i, entry] of counted.entries()) {
+      const [pending, now] = [entry.pending - (batch[i]?.units ?? 0), ctx.now()];
+      Object.assign(entry, { pending, pendingSince: now, window: windows[i], readAt: now });
+    }
   } catch (error) {
     ctx.log.debug({ err: error }, 'calls stay uncounted in the database until it can be written');
   }

@@ -25,7 +25,8 @@ export const countCall: CountCall = async (tx, ticket) => {
   const window = await lockWindow(tx, ticket);
   const rate = rateStatus(tx.now(), window, ticket.quota);
   if (!rate.allowed) return rate;
-  await append(tx, ticket, 1, tx.now(), window);
+  const { policy, subject } = ticket;
+  await append(tx, { policy, subject, units: 1, at: tx.now() }, window);
   return afterCall(rate);
 };
 
@@ -39,24 +40,19 @@ export const countOnly = defineWrite('limits.count', async () => undefined);
 
 type Subject = Pick<Ticket, 'policy' | 'subject'>;
 
-/** Calls of one process to be added to the stored counts, e.g. those of the last second. */
-type Batch = readonly (Subject & { readonly units: number; readonly at: number })[];
+/** Calls of one process to be added to a stored count, e.g. those of the last second. */
+type Calls = Subject & { readonly units: number; readonly at: number };
 
 /** Adds calls that have already passed, and returns the window of each subject, in the same order. */
-export const settleCalls = defineWrite('limits.settle', async (tx, batch: Batch) => {
+export const settleCalls = defineWrite('limits.settle', async (tx, batch: readonly Calls[]) => {
   const windows: Window[] = [];
   // The same order in all processes, so that two batches cannot deadlock.
-  const order = batch
-    .map((entry, index) => ({ entry, index }))
-    .toSorted((a, b) => (a.entry.subject < b.entry.subject ? -1 : 1));
-  for (const { entry, index } of order) {
+  const inOrder = [...batch.entries()].toSorted(([, a], [, b]) => (a.subject < b.subject ? -1 : 1));
+  for (const [index, entry] of inOrder) {
     const window = await lockWindow(tx, entry);
-    await append(tx, entry, entry.units, entry.at, window);
-    windows[index] = {
-      used: window.used + entry.units,
-      oldest: window.oldest ?? entry.at,
-      newest: window.newest,
-    };
+    await append(tx, entry, window);
+    const { used, oldest } = window;
+    windows[index] = { ...window, used: used + entry.units, oldest: oldest ?? entry.at };
   }
   return windows;
 });
@@ -77,12 +73,7 @@ export function rateStatus(now: number, window: Window, quota: number): Rate {
 }
 
 /** The newest row of a subject, and what was before its first one inside the window: null without one. */
-type Ends = {
-  readonly at: number;
-  readonly n: number;
-  readonly oldest: number | null;
-  readonly before: number | null;
-};
+type Ends = { at: number; n: number; oldest: number | null; before: number | null };
 
 /** Counted calls of a subject within the hour that ends now. */
 export async function readWindow(ctx: ReadContext, policy: string, subject: string): Promise<Window> {
@@ -101,15 +92,9 @@ const findEnds = prepared(
       and at > ${cutoff} order by at, n limit 1) as first on true`.compile(db),
 );
 
-async function append(
-  tx: WriteContext,
-  { policy, subject }: Subject,
-  units: number,
-  at: number,
-  { newest }: Window,
-): Promise<void> {
-  const row = { policy, subject, at: Math.max(at, newest?.at ?? 0), n: (newest?.n ?? 0) + units, units };
-  await insertCalls(tx.db, row);
+async function append(tx: WriteContext, calls: Calls, { newest }: Window): Promise<void> {
+  const { at, n } = newest ?? { at: 0, n: 0 };
+  await insertCalls(tx.db, { ...calls, at: Math.max(calls.at, at), n: n + calls.units });
 }
 
 const insertCalls = prepared((db, row: Insertable<Tables['rate_calls']>) =>

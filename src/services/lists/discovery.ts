@@ -22,8 +22,8 @@ import {
 export type Listing<T> = Page<T> & { readonly total: number | null };
 
 /**
- * Whether a list call asks for the caller's own posts: with `status`, or with a key and neither `since` nor
- * `agent`, and always where the variant has no list of everyone's. Throws invalid_input for `status` with `agent`.
+ * Whether a list call asks for the caller's own posts: with `status`, with a key and neither `since` nor `agent`, or
+ * where there is no list of everyone's. Throws invalid_input for `status` with `agent`.
  */
 export function asksForOwnPosts(
   { discovery }: Pick<Variant, 'discovery'>,
@@ -46,10 +46,7 @@ export type OwnPostsQuery = PageQuery & {
   readonly sort: PostOrder;
 };
 
-/**
- * An agent's own posts, newest created first. `since` (ISO time) looks at publication, for drafts at creation.
- * Throws unauthorized.
- */
+/** An agent's own posts, newest created first. `since` (ISO) applies to drafts' creation. Throws unauthorized. */
 export async function listOwnPosts(
   ctx: ReadContext,
   agentId: string,

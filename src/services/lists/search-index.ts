@@ -8,9 +8,8 @@ import { parseTags } from '../../rules/post-fields.ts';
 type Searched = Pick<PostRow, 'id' | 'title' | 'tags' | 'published_at'>;
 
 /**
- * Updates the search index after a change of a post; `plainText` is null if no content was sent. Every post that
- * was ever published has an entry, and keeps it when it is unpublished or its agent is suspended: whether a match
- * may be shown is decided at search time, by `listed_at`.
+ * Updates the search index after a change of a post; `plainText` is null if no content was sent. Every post once
+ * published keeps an entry: `listed_at` decides at search time whether it is shown.
  */
 export async function indexChange(
   tx: WriteContext,
@@ -89,8 +88,8 @@ function frequentTerms(terms: readonly string[]): string[] {
 }
 
 /**
- * How well a matching post fits a query. The same on every engine, and computed from one small row: the engines'
- * own measures read the whole index (bm25) or the whole text (ts_rank) of every match.
+ * How well a match fits a query, the same on every engine, from one small row: the engines' own measures (bm25, ts_rank)
+ * read the whole index or text of every match.
  */
 export function relevance(digest: string, { all }: SearchQuery): number {
   const [title = '', tags = '', frequent = ''] = digest.split('\n');

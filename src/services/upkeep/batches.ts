@@ -1,7 +1,4 @@
-/**
- * Reads rows in batches of `length`, the next ones by `read` after the last row of the batch before, or after `from`.
- * Ends with the first batch that is shorter, which may be empty.
- */
+/** Reads rows in batches; `read` gets the last row before, at first `from`. The last batch is shorter, maybe empty. */
 export async function* inBatches<Row>(
   length: number,
   read: (after: Row | undefined) => Promise<Row[]>,

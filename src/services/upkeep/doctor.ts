@@ -47,11 +47,8 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .where('due_at', 'is not', null)
     .where('created_at', '<', timestamp(ctx.now() - mailMayWait))
     .executeTakeFirst();
-  const given = await ctx.db
-    .selectFrom('outbox')
-    .select(rowCount)
-    .where('dead_at', 'is not', null)
-    .executeTakeFirstOrThrow();
+  const dead = ctx.db.selectFrom('outbox').select(rowCount).where('dead_at', 'is not', null);
+  const given = await dead.executeTakeFirstOrThrow();
   const oldest = late?.oldest ?? null;
   const since = oldest === null ? '' : `, the oldest since ${oldest}: see the log`;
   const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
@@ -76,18 +73,11 @@ const mostCounted = 1_000;
 /** Rows that one statement looks at, so that none takes long: an agent is held against all of its posts. */
 const rowsAtOnce = { agents: 100, posts: 10_000 };
 
-/** Conditions that hold where a total of the site is wrong. */
-const totals: Readonly<Record<string, RawBuilder<boolean>>> = {
-  'public posts': sql<boolean>`(select coalesce(sum(value), 0) from counters where name = 'posts')
-    <> (select count(*) from posts where listed_at is not null)`,
-  'public blogs': sql<boolean>`(select coalesce(sum(value), 0) from counters where name = 'blogs')
-    <> (select count(*) from agents where listed_at is not null)`,
-};
-
-type Question = { readonly of: 'agents' | 'posts'; readonly wrong: RawBuilder<boolean> };
+/** The totals of the site, each with the table whose listed rows it counts. */
+const totals = { posts: 'posts', blogs: 'agents' };
 
 /** Conditions that hold for the wrong rows of a table. */
-const questions: Readonly<Record<string, Question>> = {
+const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBuilder<boolean> }>> = {
   'posts of an agent': {
     of: 'agents',
     wrong: sql`published_count <> (select count(*) from posts where agent_id = agents.id and status = 'published')
@@ -127,22 +117,23 @@ const questions: Readonly<Record<string, Question>> = {
 /** Every stored fact that differs from what it is derived from. Reads all posts. */
 export async function findWrongCounts(ctx: ReadContext): Promise<WrongCount[]> {
   const found: WrongCount[] = [];
-  for (const [what, wrong] of Object.entries(totals)) {
-    const { rows } = await sql`select 1 where ${wrong}`.execute(ctx.db);
-    if (rows.length > 0) found.push({ what, rows: 1, example: 'all' });
+  for (const [name, table] of Object.entries(totals)) {
+    const { rows } = await sql`select 1
+      where (select coalesce(sum(value), 0) from counters where name = ${sql.lit(name)})
+        <> (select count(*) from ${sql.table(table)} where listed_at is not null)`.execute(ctx.db);
+    if (rows.length > 0) found.push({ what: `public ${name}`, rows: 1, example: 'all' });
   }
   for (const [what, question] of Object.entries(questions)) {
-    const names = await wrongRows(ctx, question);
-    const [first] = names;
-    if (first !== undefined) found.push({ what, rows: names.length, example: first });
+    const ids = await wrongRows(ctx, question);
+    if (ids[0] !== undefined) found.push({ what, rows: ids.length, example: ids[0] });
   }
   return found;
 }
 
 /** Ids of the first {@link mostCounted} rows that are wrong, read in the order of the ids. */
-async function wrongRows(ctx: ReadContext, { of, wrong }: Question): Promise<string[]> {
-  const names: string[] = [];
-  for (let after = ''; names.length < mostCounted;) {
+async function wrongRows(ctx: ReadContext, { of, wrong }: (typeof questions)[string]): Promise<string[]> {
+  const ids: string[] = [];
+  for (let after = ''; ids.length < mostCounted;) {
     const last = await ctx.db
       .selectFrom(of)
       .select('id')
@@ -151,13 +142,12 @@ async function wrongRows(ctx: ReadContext, { of, wrong }: Question): Promise<str
       .limit(1)
       .offset(rowsAtOnce[of] - 1)
       .executeTakeFirst();
+    const upTo = last ? sql`and id <= ${last.id}` : sql``;
     const { rows } = await sql<{ id: string }>`select id from ${sql.table(of)}
-      where id > ${after} ${last ? sql`and id <= ${last.id}` : sql``} and (${wrong}) order by id limit ${mostCounted}`.execute(
-      ctx.db,
-    );
-    names.push(...rows.map(({ id }) => id));
+      where id > ${after} ${upTo} and (${wrong}) order by id limit ${mostCounted}`.execute(ctx.db);
+    ids.push(...rows.map(({ id }) => id));
     if (!last) break;
     after = last.id;
   }
-  return names.slice(0, mostCounted);
+  return ids.slice(0, mostCounted);
 }

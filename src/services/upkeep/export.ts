@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { postDocument } from '../../rules/front-matter.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
+import { inOrder } from '../lists/paging.ts';
 import { summary } from '../posts/post-views.ts';
+import { inBatches } from './batches.ts';
 import type { TarEntry } from './tar.ts';
 
 /** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */
@@ -33,16 +34,15 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
 type ExportedPost = PostRow & { readonly content: string };
 
 function posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost[]> {
-  return batches(postsAtOnce, (after?: ExportedPost) =>
-    db
-      .selectFrom('posts')
-      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-      .selectAll('posts')
-      .select('post_bodies.content')
-      .where('posts.agent_id', '=', agentId)
-      .where(sql<boolean>`(posts.created_at, posts.id) > (${after?.created_at ?? ''}, ${after?.id ?? ''})`)
-      .orderBy('posts.created_at')
-      .orderBy('posts.id')
+  const rows = db
+    .selectFrom('posts')
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .selectAll('posts')
+    .select('post_bodies.content')
+    .where('posts.agent_id', '=', agentId);
+  const order = { columns: ['posts.created_at', 'posts.id'], direction: 'asc' } as const;
+  return inBatches<ExportedPost>(postsAtOnce, (after) =>
+    inOrder(rows, order, after ? [after.created_at, after.id] : null)
       .limit(postsAtOnce)
       .execute(),
   );
@@ -68,14 +68,13 @@ function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarE
 type ExportedComment = { id: string; postId: string; content: string; createdAt: string };
 
 function comments({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedComment[]> {
-  return batches(commentsPerFile, (after?: ExportedComment) =>
-    db
-      .selectFrom('comments')
-      .select(['id', 'post_id as postId', 'content', 'created_at as createdAt'])
-      .where('agent_id', '=', agentId)
-      .where(sql<boolean>`(created_at, id) > (${after?.createdAt ?? ''}, ${after?.id ?? ''})`)
-      .orderBy('created_at')
-      .orderBy('id')
+  const rows = db
+    .selectFrom('comments')
+    .select(['id', 'post_id as postId', 'content', 'created_at as createdAt'])
+    .where('agent_id', '=', agentId);
+  const order = { columns: ['created_at', 'id'], direction: 'asc' } as const;
+  return inBatches<ExportedComment>(commentsPerFile, (after) =>
+    inOrder(rows, order, after ? [after.createdAt, after.id] : null)
       .limit(commentsPerFile)
       .execute(),
   );
@@ -84,7 +83,7 @@ function comments({ db }: ReadContext, agentId: string): AsyncGenerator<Exported
 type ExportedVote = { postId: string; vote: number; createdAt: string };
 
 function votes({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedVote[]> {
-  return batches(votesPerFile, (after?: ExportedVote) =>
+  return inBatches<ExportedVote>(votesPerFile, (after) =>
     db
       .selectFrom('votes')
       .select(['post_id as postId', 'vote', 'created_at as createdAt'])
@@ -96,21 +95,8 @@ function votes({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedVot
   );
 }
 
-/** Rows in batches of this size, each read after the last row of the one before. There is always one batch. */
-async function* batches<Row>(size: number, read: (after?: Row) => Promise<Row[]>): AsyncGenerator<Row[]> {
-  let rows = await read();
-  yield rows;
-  while (rows.length === size) {
-    rows = await read(rows.at(-1));
-    yield rows;
-  }
-}
-
 /** A file for each batch: `votes.json`, `votes-2.json` and so on. There is always the first. */
 async function* numbered<T>(name: string, files: AsyncIterable<T>): AsyncGenerator<[string, T]> {
   let number = 0;
-  for await (const file of files) {
-    number++;
-    yield [`${name}${number === 1 ? '' : `-${number}`}.json`, file];
-  }
+  for await (const file of files) yield [`${name}${++number === 1 ? '' : `-${number}`}.json`, file];
 }

@@ -55,12 +55,8 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     .deleteFrom('agents')
     .where('verified_at', 'is', null)
     .where('registered_at', '<', ago(rememberTokensFor))
-    .where((row) =>
-      row.not(
-        row.exists(
-          row.selectFrom('tokens').select('tokens.hash').whereRef('tokens.agent_id', '=', 'agents.id'),
-        ),
-      ),
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('tokens').select('hash').whereRef('tokens.agent_id', '=', 'agents.id'))),
     )
     .execute();
   return { mailGivenUp: await expireMail(tx) };
@@ -74,10 +70,7 @@ export async function areTermsLeft({ db }: ReadContext): Promise<boolean> {
   return (await readFact(db, searchErasure)) !== null;
 }
 
-/**
- * Erases the terms of deleted posts from the search index, a part at a time. Returns whether that was the last part.
- * What is deleted meanwhile is due again.
- */
+/** Erases terms of deleted posts from the search index, a part at a time. Returns whether that was the last part. */
 export const eraseTerms = defineWrite(
   'maintenance.erase-terms',
   async (tx, { part }: { part: 'first' | 'next' }) => {

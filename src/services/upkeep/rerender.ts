@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
@@ -72,16 +73,11 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
   for (const { id, revision, rendered } of posts) {
     const post = await tx.db
       .updateTable('posts')
-      .set((row) => ({
+      .set({
         renderer_version: rendererVersion,
         words: rendered.words,
-        excerpt: row
-          .case()
-          .when('excerpt_given', '=', 1)
-          .then(row.ref('excerpt'))
-          .else(rendered.excerpt)
-          .end(),
-      }))
+        excerpt: sql<string>`case when excerpt_given = 1 then excerpt else ${rendered.excerpt} end`,
+      })
       .where('id', '=', id)
       .where('revision', '=', revision)
       .returning(['id', 'agent_id', 'title', 'tags', 'published_at', 'listed_at'])

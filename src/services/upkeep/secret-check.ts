@@ -8,10 +8,7 @@ import { readFact } from './facts.ts';
 
 const factName = 'secret_fingerprint';
 
-/**
- * Whether a database was served with this secret or another; `unrecorded` if it does not tell, being new or written by
- * an older release.
- */
+/** Whether a database was served with this secret or another; `unrecorded` if new or of an older release. */
 export async function secretState({
   db,
   secretKey,
@@ -27,10 +24,7 @@ export async function hasHadSecret(db: Kysely<Tables>): Promise<boolean> {
   return (await readFact(db, factName)) !== null || (await newestSealedMail(db)) !== null;
 }
 
-/**
- * Records the secret as the one of this database; without `replace` only if no other is. Returns whether it is
- * recorded.
- */
+/** Records this secret as the database's; without `replace` only if no other is. Returns whether it is recorded. */
 export const recordSecret = defineWrite('secret.record', async (tx, { replace }: { replace: boolean }) => {
   await tx.lock('secret');
   if (!replace && (await secretState(tx)) === 'other') return false;

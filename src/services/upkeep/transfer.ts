@@ -36,17 +36,16 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   processes: null,
 };
 
-type CopiedTable = { readonly name: string; readonly key: readonly string[]; readonly batchLength: number };
-
 /** Rows read and written together: bodies may have several MiB each. */
 const fewRows = 500;
 const fewBodies = 32;
 /** Rows after which the copy so far is committed. */
 const rowsPerCommit = 5_000;
 
-const copiedTables: readonly CopiedTable[] = Object.entries(keys).flatMap(([name, key]) =>
+const copiedTables = Object.entries(keys).flatMap(([name, key]) =>
   key === null ? [] : { name, key, batchLength: name === 'post_bodies' ? fewBodies : fewRows },
 );
+type CopiedTable = (typeof copiedTables)[number];
 
 /** One table of a finished copy. `sha256` is of all its rows, equal on both sides. */
 export type CopiedRows = { readonly table: string; readonly rows: number; readonly sha256: string };
@@ -54,18 +53,12 @@ export type CopiedRows = { readonly table: string; readonly rows: number; readon
 export type TransferOptions = {
   readonly now: () => number;
   /** Called with the rows copied so far of each table, and once more when it is `checked`. */
-  readonly progress: (step: {
-    readonly table: string;
-    readonly done: number;
-    readonly all: number;
-    readonly checked: boolean;
-  }) => void;
+  readonly progress: (step: { table: string; done: number; all: number; checked: boolean }) => void;
 };
 
 /**
- * Copies a whole instance into an empty database, or continues where an earlier copy was interrupted; then reads
- * both again and compares. No process that writes may be serving the source, which is locked meanwhile. Until
- * everything has been compared, the copy cannot be served. Throws StartError.
+ * Copies a whole instance into an empty database, or continues an interrupted copy; then reads both again and compares.
+ * Nothing may write to the source, which is locked; the copy cannot be served before it is compared. Throws StartError.
  */
 export async function transfer(
   source: WholeDatabase,
@@ -164,12 +157,9 @@ async function countRows({ db }: WholeDatabase, table: string): Promise<number> 
 function readTable({ db }: WholeDatabase, table: CopiedTable, from?: Row): AsyncGenerator<Row[], undefined> {
   const key = keyOf(table);
   const read = async (after: Row | undefined) => {
-    const beyond =
-      after === undefined
-        ? sql``
-        : sql`where (${key}) > (${sql.join(table.key.map((column) => sql.val(after[column])))})`;
-    const { rows } = await sql<Row>`select * from ${sql.table(table.name)} ${beyond}
-    order by ${key} limit ${sql.lit(table.batchLength)}`.execute(db);
+    const beyond = after && sql`where (${key}) > (${sql.join(table.key.map((column) => after[column]))})`;
+    const { rows } = await sql<Row>`select * from ${sql.table(table.name)} ${beyond ?? sql``}
+      order by ${key} limit ${sql.lit(table.batchLength)}`.execute(db);
     return rows;
   };
   return inBatches(table.batchLength, read, from);
@@ -177,10 +167,8 @@ function readTable({ db }: WholeDatabase, table: CopiedTable, from?: Row): Async
 
 async function lastRow({ db }: WholeDatabase, table: CopiedTable): Promise<Row | undefined> {
   const backwards = sql.join(table.key.map((column) => sql`${sql.ref(column)} desc`));
-  const { rows } =
-    await sql<Row>`select ${keyOf(table)} from ${sql.table(table.name)} order by ${backwards} limit 1`.execute(
-      db,
-    );
+  const { rows } = await sql<Row>`select ${keyOf(table)} from ${sql.table(table.name)}
+    order by ${backwards} limit 1`.execute(db);
   return rows[0];
 }
 
