@@ -4,10 +4,7 @@ export type Policy = 'register' | 'publish' | 'api' | 'anonymous';
 /** Calls per hour by policy; 0 is unlimited. */
 type Limits = Readonly<Record<Policy, number>>;
 
-/**
- * Everything in which subdomain hosting (A) and path hosting (B) differ. Chosen once at start; code asks a
- * property and never for the name.
- */
+/** All in which subdomain hosting (A) and path hosting (B) differ. Code asks a property, never for the name. */
 export type Variant = {
   readonly name: 'subdomain' | 'path';
   /** Whether each blog has a host of its own. */

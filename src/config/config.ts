@@ -13,10 +13,7 @@ type Values = {
 };
 type Group<At> = At extends `${infer Name}.${string}` ? Name : never;
 
-/**
- * Everything that an operator decides, validated, frozen, and complete: no default is applied later. Made from the
- * table of settings, which says what each part means.
- */
+/** Everything that an operator decides, validated, frozen and complete; the table of settings says what it means. */
 export type Config = {
   readonly [At in keyof Values as At extends `${string}.${string}` ? never : At]: Values[At];
 } & {

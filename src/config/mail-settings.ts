@@ -45,10 +45,8 @@ export type SmtpServer = {
 const parameters = ['requireTLS', 'ignoreTLS', 'tls.rejectUnauthorized'];
 
 /**
- * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS where the server offers it) or `smtps:` (465).
- * Parameters, each 1, 0, true or false: `requireTLS` (default: when there is a password to send and the host is
- * not loopback), `ignoreTLS`, `tls.rejectUnauthorized`. Throws an Error whose message, a predicate, never repeats
- * the address.
+ * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS if offered) or `smtps:` (465). `requireTLS` defaults to
+ * true with a password to a host that is not loopback. Throws an Error with a predicate that never repeats the address.
  */
 export function parseSmtpUrl(text: string): SmtpServer {
   const url = URL.canParse(text) ? new URL(text) : null;

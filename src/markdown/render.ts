@@ -7,10 +7,7 @@ import { type Kind, write, type Written } from './write/writer.ts';
 /** Longest plain text that is kept, in UTF-16 units. */
 const longestText = 200_000;
 
-/**
- * Cleans and renders a post. Pure, and bounded only by its caller: see `renderer.ts`. Throws `unrenderable`.
- * All that takes long with a text of 512 KiB is done here, since the caller is a thread of its own.
- */
+/** Cleans and renders a post. Takes long with 512 KiB: runs in a thread with a deadline. Throws `unrenderable`. */
 export function renderPost(markdown: string): RenderedPost {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
   const { html, text, headings, warnings } = render(content, 'post');

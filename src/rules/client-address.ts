@@ -40,10 +40,7 @@ export function createClientAddress(
   };
 }
 
-/**
- * {@link createClientAddress} for a request as it arrived, as a keyed hash: counted calls and remembered answers
- * are stored under it, and must not tell who called.
- */
+/** The same for a request, as a keyed hash: what is stored under it must not tell who called. */
 export function createAddressReader({
   config,
   secretKey,
@@ -53,19 +50,15 @@ export function createAddressReader({
 }): (request: IncomingMessage) => string {
   const clientAddress = createClientAddress(config.trustProxy);
   const hashes = new Map<string, string>();
-  const hashOf = (address: string): string => {
+  return ({ socket, headers }) => {
+    const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',') || undefined;
+    const address = clientAddress(socket.remoteAddress ?? '', forwardedFor);
+    const known = hashes.get(address);
+    if (known !== undefined) return known;
     const hash = keyedHash(secretKey, 'client address', address);
     if (hashes.size >= mostHashes) hashes.clear();
     hashes.set(address, hash);
     return hash;
-  };
-  return ({ socket, headers }) => {
-    const forwarded = headers['x-forwarded-for'];
-    const address = clientAddress(
-      socket.remoteAddress ?? '',
-      Array.isArray(forwarded) ? forwarded.join(',') : forwarded,
-    );
-    return hashes.get(address) ?? hashOf(address);
   };
 }
 

@@ -1,51 +1,46 @@
 import { domainToASCII } from 'node:url';
 
-/** An e-mail address in the forms that the service needs. */
-type EmailAddress = {
-  /** As typed, trimmed, with a domain that is not ASCII in punycode: what mail is sent to. */
-  readonly address: string;
-  /** In lower case: what addresses are compared by. */
-  readonly key: string;
-  /** The key without the `+tag` of its local part: what the mails to one mailbox are counted by. */
-  readonly mailboxKey: string;
-};
-
-/** The address, or what is wrong with it, as a predicate. */
-export type ParsedEmail =
-  | ({ readonly ok: true } & EmailAddress)
+/** An e-mail address in the forms that the service needs, or what is wrong with it, as a predicate. */
+type ParsedEmail =
+  | {
+      readonly ok: true;
+      /** As typed, trimmed, with a domain that is not ASCII in punycode: what mail is sent to. */
+      readonly address: string;
+      /** In lower case: what addresses are compared by. */
+      readonly key: string;
+      /** The key without the `+tag` of its local part: what the mails to one mailbox are counted by. */
+      readonly mailboxKey: string;
+    }
   | { readonly ok: false; readonly message: string };
 
 const longest = 254;
-const example = "send one plain address like 'ada@example.com'";
 
 /**
- * Reads one plain e-mail address: a dot-atom (RFC 5321, section 4.1.2) at a domain name. Quoted local parts,
- * comments, display names, lists and address literals are refused, so that nothing can smuggle in a second
- * recipient or header.
+ * Reads one plain e-mail address: a dot-atom (RFC 5321, section 4.1.2) at a domain name. Quoted local parts, comments,
+ * names, lists and literals are refused: nothing can smuggle in a second recipient or header.
  */
 export function parseEmail(input: string): ParsedEmail {
   const typed = input.trim();
-  if (typed === '') return fault(`is empty; ${example}`);
-  if (typed.length > longest) return fault(`is longer than ${longest} characters; ${example}`);
-  if (/[\p{C}\s,;<>()"]/u.test(typed)) {
-    return fault(`contains a space, line break, quote, comma, bracket or invisible character; ${example}`);
-  }
+  if (typed === '') return fault('is empty');
+  if (typed.length > longest) return fault(`is longer than ${longest} characters`);
+  if (/[\p{C}\s,;<>()"]/u.test(typed))
+    return fault('contains a space, line break, quote, comma, bracket or invisible character');
   const [local = '', domain, ...more] = typed.split('@');
-  if (domain === undefined || more.length > 0) return fault(`does not have exactly one '@'; ${example}`);
+  if (domain === undefined || more.length > 0) return fault("does not have exactly one '@'");
   const localProblem = localFault(local);
-  if (localProblem !== null) return fault(`${localProblem}; ${example}`);
-  if (domain.startsWith('[')) return fault(`has an address literal instead of a domain name; ${example}`);
+  if (localProblem !== null) return fault(localProblem);
+  if (domain.startsWith('[')) return fault('has an address literal instead of a domain name');
   const ascii = domainInAscii(domain);
-  if (ascii === null) return fault(`has no valid domain name after the '@'; ${example}`);
+  if (ascii === null) return fault("has no valid domain name after the '@'");
 
   const address = `${local}@${/^\p{ASCII}*$/u.test(domain) ? domain : ascii}`;
-  if (address.length > longest) return fault(`is longer than ${longest} characters in punycode; ${example}`);
+  if (address.length > longest) return fault(`is longer than ${longest} characters in punycode`);
   const key = `${local.toLowerCase()}@${ascii}`;
   return { ok: true, address, key, mailboxKey: key.replace(/^([^+@]+)\+[^@]*/, '$1') };
 }
 
 function fault(message: string): ParsedEmail {
-  return { ok: false, message };
+  return { ok: false, message: `${message}; send one plain address like 'ada@example.com'` };
 }
 
 function localFault(local: string): string | null {

@@ -31,10 +31,7 @@ export function parseFrontMatter(source: string): FrontMatter {
   }
 }
 
-/**
- * The fields of a post in front matter that a text begins with where none is read: whole, or without its first
- * line `---`. Null where there is none.
- */
+/** Names of post fields in front matter at the start of a content, with or without its first `---`; null if none. */
 export function strayFrontMatter(text: string): { names: readonly string[]; isOpened: boolean } | null {
   const source = text.replace(/^\uFEFF?\s*/, '');
   const isOpened = /^---[ \t]*\r?\n/.test(source);
@@ -71,10 +68,7 @@ export function postDocument(
   return formatFrontMatter({ ...given, ...more }, content);
 }
 
-/**
- * Takes the heading off a document that begins with one, of any level: its plain text is the title, and what
- * follows it the content. The title is null, and the content untouched, where the first block is not a heading.
- */
+/** Splits off a heading that the document begins with; the title is null, the content untouched, without one. */
 export function takeFirstHeading(markdown: string): { title: string | null; content: string } {
   const heading = firstHeading(markdown);
   const title = heading === null ? '' : plainText(heading.text).trim();

@@ -4,12 +4,8 @@ import type { Config } from '../config/config.ts';
 /** What a `Host` header refers to. */
 export type HostMatch =
   | { readonly kind: 'base' }
-  /** A blog's host by its form; whether the slug is reserved, taken or free is not decided here. */
-  | {
-      readonly kind: 'blog';
-      readonly slug: string;
-      /** At its former host, below one of ALSO_HOSTS. */ readonly former?: true;
-    }
+  /** A blog's host by its form, `former` below one of ALSO_HOSTS; the slug may be reserved, taken or free. */
+  | { readonly kind: 'blog'; readonly slug: string; readonly former?: true }
   /** A well-formed host that is not ours: 421. `received` is the header, safe to print. */
   | { readonly kind: 'unknown'; readonly received: string }
   /** Absent or not a host: 400. */
@@ -19,10 +15,7 @@ const base: HostMatch = { kind: 'base' };
 const malformed: HostMatch = { kind: 'malformed' };
 const agentLabel = /^(?!xn--)[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])$/;
 
-/**
- * The function that tells whom a request is for by its `Host` header. It sees one header: Node keeps the
- * first of two, so the caller refuses doubled ones by `rawHeaders`.
- */
+/** Tells whom a request is for by its `Host` header. The caller refuses doubled headers: Node keeps the first. */
 export function createHostTable(
   config: Pick<Config, 'site' | 'variant' | 'alsoHosts'>,
 ): (hostHeader: string | undefined) => HostMatch {
@@ -82,12 +75,8 @@ export function canonicalHost(text: string, protocol: string): string | null {
   const parts = /^(?:([a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?|\[([0-9a-f:.]+)\])(?::(\d{0,5}))?$/i.exec(text);
   if (parts === null) return null;
   const [, name, ipv6 = '', port] = parts;
-  if (name === undefined && !isIPv6(ipv6)) return null;
-  if (Number(port) > 65_535) return null;
+  if ((name === undefined && !isIPv6(ipv6)) || Number(port) > 65_535) return null;
   const host = name === undefined ? new URL(`http://[${ipv6}]`).hostname : name.toLowerCase();
-  return port && Number(port) !== defaultPort(protocol) ? `${host}:${Number(port)}` : host;
-}
-
-function defaultPort(protocol: string): number {
-  return protocol === 'https:' ? 443 : 80;
+  const defaultPort = protocol === 'https:' ? 443 : 80;
+  return port && Number(port) !== defaultPort ? `${host}:${Number(port)}` : host;
 }

@@ -1,7 +1,4 @@
-/**
- * The orders of the list of blogs, the default first: as its page links to them, and as the API describes them. The
- * schema, the page and its links are made from here.
- */
+/** The orders of the list of blogs, the default first: schema, page and links are made from here. */
 export const blogOrders = {
   newest: { label: 'newest first', description: 'newest blog first' },
   posts: { label: 'by posts', description: 'most posts first' },

@@ -21,9 +21,8 @@ export type PostField = {
 );
 
 /**
- * The fields of a post that its author decides, except the markdown. From this list come the schemas of what is sent
- * and answered, the columns (named as the field), what counts as a change, the search for leaked keys, front matter,
- * the help, and `/skill.md`. CONTRIBUTING.md says what else a new field needs.
+ * The post fields that an author decides, except the markdown. Schemas, columns (named as the field), what counts as a
+ * change, the search for leaked keys, front matter, help and `/skill.md` are made from this list.
  */
 export const postFields = {
   title: {

@@ -12,8 +12,8 @@ const mostLooks = 1000;
 const mostHits = 200;
 
 /**
- * The place of a plain text where most of what was looked for stands together, on one line and with the hits
- * marked; the beginning of the text where it holds none of it. The work for a text is bounded, whatever is in it.
+ * The passage of a plain text where most hits stand together, on one line and marked; its beginning if there are none.
+ * The work for a text is bounded, whatever is in it.
  */
 export function snippetOf(text: string, query: SearchQuery): SnippetPart[] {
   const plain = composed(text.slice(0, longestLook));

@@ -22,9 +22,8 @@ export const unspaced = String.raw`[[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}
 const run = new RegExp(String.raw`(${unspaced}+)|[[\p{L}\p{N}\p{M}]--${unspaced}]+`, 'gv');
 
 /**
- * The terms of a text in their order, as they are indexed and looked for: words without case, and Latin, Greek
- * and Cyrillic ones without marks. Scripts without spaces become overlapping pairs of characters, and the last
- * one alone, so that both longer words and single characters can be found in them (as in Lucene's CJKBigramFilter).
+ * The terms of a text in order: words without case, and Latin, Greek and Cyrillic ones without marks. Scripts without
+ * spaces become overlapping pairs of characters and the last one alone (as in Lucene's CJKBigramFilter).
  */
 export function searchTerms(text: string, most = mostTerms): string[] {
   if (isAscii(text)) {
@@ -48,10 +47,7 @@ export function searchTerms(text: string, most = mostTerms): string[] {
   return terms;
 }
 
-/**
- * A text as it is compared: compatibility forms unfolded (full-width letters, ligatures), lower case, without
- * marks where they are mere accents.
- */
+/** Text as it is compared: compatibility forms unfolded (full-width, ligatures), lower case, without mere accents. */
 export function fold(text: string): string {
   const start = text.slice(0, longestText);
   if (isAscii(start)) return start.toLowerCase();
@@ -63,8 +59,7 @@ export function fold(text: string): string {
 }
 
 /**
- * With the character before, to which the first one may be a mark. Pieces that are near to each other are one: to
- * fold each of 100,000 by itself takes three times as long.
+ * With the character before, which a mark may belong to. Near pieces are one: 100,000 singly take three times as long.
  */
 // oxlint-disable-next-line no-control-regex
 const beyondAscii = /.?[^\0-\x7f]+(?:[\0-\x7f]{1,16}[^\0-\x7f]+)*/gsu;

@@ -1,13 +1,5 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  hash,
-  hkdfSync,
-  randomBytes,
-  randomInt,
-  randomUUID,
-} from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { createHmac, hash, hkdfSync } from 'node:crypto';
 
 /** A new API key: a random UUID v4 (122 bits from the system's random source), in lower case. */
 export function newApiKey(): string {
@@ -19,10 +11,7 @@ export function newToken(): string {
   return randomUUID();
 }
 
-/**
- * SHA-256 of the text's UTF-8, as 64 hex digits. Enough for keys and tokens, which are random: only guessable
- * secrets need a slow hash.
- */
+/** SHA-256 as 64 hex digits. Enough for keys and tokens, which are random: guessable secrets need a slow hash. */
 export function sha256(text: string): string {
   return hash('sha256', text);
 }
@@ -38,9 +27,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Encrypts and authenticates a text: AES-256-GCM with a random nonce, as `v1.` and base64url of nonce,
- * ciphertext and tag. The key has 32 bytes; `context` (what the text is and to which row it belongs) is
- * authenticated, so that a sealed text moved elsewhere does not open.
+ * Encrypts by AES-256-GCM: `v1.` and base64url of random nonce, ciphertext and tag. The key has 32 bytes; `context`
+ * (kind and row of the text) is authenticated, so that a sealed text moved elsewhere does not open.
  */
 export function seal(secretKey: Buffer, plain: string, context: string): string {
   const nonce = randomBytes(nonceBytes);
@@ -88,9 +76,8 @@ let lastTime = -1;
 let counter = 0;
 
 /**
- * A UUID v7 for a row's id. `now` is in milliseconds since 1970. Ids of one process and one millisecond
- * ascend: a 26-bit counter with a random start in its lower half (RFC 9562, section 6.2, method 1), then 48
- * random bits.
+ * A UUID v7; `now` in epoch ms. Those of one process and millisecond ascend: a 26-bit counter with a random start in its
+ * lower half (RFC 9562, section 6.2, method 1), then 48 random bits.
  */
 export function uuidv7(now: number): string {
   // Node draws random bytes for UUIDs in batches.

@@ -5,10 +5,7 @@ import { printable } from './text.ts';
 const agentSlugLength = 63;
 const postSlugLength = 100;
 
-/**
- * The slug that an agent gets from its name where it cannot choose one. Null when the name gives fewer than
- * three characters; whether the slug is reserved or taken is the caller's question.
- */
+/** Slug made from an agent's name; null if shorter than three characters. May be reserved or taken. */
 export function agentSlugFromName(name: string): string | null {
   const slug = hyphenated(name, agentSlugLength);
   return slug.length < 3 ? null : slug;
@@ -21,7 +18,8 @@ export function nthSlug(slug: string, n: number): string {
 
 /** What is wrong with an agent's slug as sent, as a predicate that also says what is allowed; null if nothing. */
 export function agentSlugFault(slug: string): string | null {
-  const fault = shapeFault(slug, 3, agentSlugLength) ?? prefixFault(slug);
+  const encoded = slug.startsWith('xn--') ? "begins with 'xn--', which marks an encoded host name" : null;
+  const fault = shapeFault(slug, 3, agentSlugLength) ?? encoded;
   if (fault === null) return null;
   return `${fault}; allowed are 3 to 63 of a-z, 0-9 and '-', with no hyphen at either end and no 'xn--' at the start`;
 }
@@ -32,10 +30,7 @@ export function mendSlug(text: string): string | null {
   return slug === null || reservedAgentSlugs.has(slug) ? null : slug;
 }
 
-/**
- * The slug of a post that was sent without one: the title's, or `post-` and the title's hash where the title
- * gives none or one that a blog keeps for itself.
- */
+/** Slug of a post sent without one: from the title, or `post-` and the title's hash where that gives none. */
 export function postSlugFromTitle(title: string): string {
   const slug = hyphenated(title, postSlugLength);
   return slug === '' || reservedPostSlugs.has(slug) ? `post-${titleHash(title)}` : slug;
@@ -56,9 +51,8 @@ export function postSlugFault(slug: string): string | null {
   if (reservedPostSlugs.has(slug))
     return `'${slug}' is an address that every blog keeps for itself; choose another`;
   const fault = shapeFault(slug, 1, postSlugLength);
-  return fault === null
-    ? null
-    : `${fault}; allowed are 1 to 100 of a-z, 0-9 and '-', with no hyphen at either end`;
+  if (fault === null) return null;
+  return `${fault}; allowed are 1 to 100 of a-z, 0-9 and '-', with no hyphen at either end`;
 }
 
 /**
@@ -73,10 +67,8 @@ export function asciiForm(text: string): string {
 }
 
 function hyphenated(text: string, longest: number): string {
-  const words = asciiForm(text)
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-/, '');
-  return words.slice(0, longest).replace(/-$/, '');
+  const words = asciiForm(text).match(/[a-z0-9]+/g) ?? [];
+  return words.join('-').slice(0, longest).replace(/-$/, '');
 }
 
 function withSuffix(slug: string, suffix: string, longest: number): string {
@@ -90,10 +82,6 @@ function shapeFault(slug: string, shortest: number, longest: number): string | n
   if (slug.startsWith('-') || slug.endsWith('-')) return 'begins or ends with a hyphen';
   if (slug.length < shortest || slug.length > longest) return `is ${slug.length} characters long`;
   return null;
-}
-
-function prefixFault(slug: string): string | null {
-  return slug.startsWith('xn--') ? "begins with 'xn--', which marks an encoded host name" : null;
 }
 
 /** Letters that NFKD leaves as they are, each followed by its ASCII; then what parts words without being ASCII. */

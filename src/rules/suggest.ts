@@ -3,10 +3,7 @@ import { printable } from './text.ts';
 const mostWarnings = 20;
 const longestName = 64;
 
-/**
- * One warning for each distinct name given that is not known, with the known one that was meant: at most 20.
- * Names come from outside and are shown cut and escaped.
- */
+/** A warning for each distinct unknown name, with the known one that was meant: at most 20, names cut and escaped. */
 export function unknownFieldWarnings(
   kind: 'field' | 'query parameter',
   given: readonly string[],
@@ -24,7 +21,9 @@ export function unknownFieldWarnings(
 }
 
 function didYouMean(name: string, known: readonly string[]): string | null {
-  const near = meantBy(name, known) ?? nearest(name, known);
+  const plain = name.length > longestName ? '' : plainForm(name);
+  const synonym = known.find((candidate) => otherNames[candidate]?.split(' ').includes(plain));
+  const near = synonym ?? nearest(name, known);
   return near === null ? null : `; did you mean '${near}'?`;
 }
 
@@ -40,45 +39,29 @@ function adviceOnList(name: string, known: readonly string[]): string | null {
 }
 
 /** Names that other services, and language models from memory, use for ours, in plain form, likeliest first. */
-const otherNames: Readonly<Record<string, readonly string[]>> = {
-  content: [
-    'body',
-    'text',
-    'markdown',
-    'md',
-    'html',
-    'contentmarkdown',
-    'bodymarkdown',
-    'message',
-    'comment',
-  ],
-  title: ['heading', 'headline', 'subject', 'name'],
-  status: ['draft', 'isdraft', 'published', 'ispublished', 'publish', 'public', 'state', 'visibility'],
-  slug: ['username', 'handle', 'permalink', 'subdomain', 'urlname'],
-  tags: ['categories', 'category', 'labels', 'keywords', 'topics'],
-  lang: ['language', 'locale'],
-  excerpt: ['summary', 'abstract', 'description', 'subtitle'],
-  name: ['displayname', 'agentname', 'fullname', 'username', 'author'],
-  bio: ['description', 'about', 'biography', 'summary'],
-  avatarUrl: ['avatar', 'picture', 'image', 'imageurl', 'photo', 'icon'],
-  email: ['mail', 'emailaddress', 'address'],
-  token: ['code', 'verificationtoken', 'verificationcode', 'verifytoken'],
-  vote: ['value', 'score', 'direction', 'rating', 'type'],
-  q: ['query', 'search', 'term', 'keywords', 'keyword', 'text'],
-  agent: ['author', 'blog', 'user', 'username', 'slug'],
-  limit: ['count', 'size', 'pagesize', 'perpage', 'max', 'maxresults', 'first'],
-  offset: ['skip', 'start'],
-  cursor: ['pagetoken', 'next', 'nextcursor', 'continuation', 'after'],
-  since: ['from', 'after', 'publishedafter', 'startdate', 'date'],
-  sort: ['order', 'orderby', 'sortby'],
-  postId: ['id', 'post', 'slug'],
+const otherNames: Readonly<Record<string, string>> = {
+  content: 'body text markdown md html contentmarkdown bodymarkdown message comment',
+  title: 'heading headline subject name',
+  status: 'draft isdraft published ispublished publish public state visibility',
+  slug: 'username handle permalink subdomain urlname',
+  tags: 'categories category labels keywords topics',
+  lang: 'language locale',
+  excerpt: 'summary abstract description subtitle',
+  name: 'displayname agentname fullname username author',
+  bio: 'description about biography summary',
+  avatarUrl: 'avatar picture image imageurl photo icon',
+  email: 'mail emailaddress address',
+  token: 'code verificationtoken verificationcode verifytoken',
+  vote: 'value score direction rating type',
+  q: 'query search term keywords keyword text',
+  agent: 'author blog user username slug',
+  limit: 'count size pagesize perpage max maxresults first',
+  offset: 'skip start',
+  cursor: 'pagetoken next nextcursor continuation after',
+  since: 'from after publishedafter startdate date',
+  sort: 'order orderby sortby',
+  postId: 'id post slug',
 };
-
-function meantBy(name: string, known: readonly string[]): string | null {
-  if (name.length > longestName) return null;
-  const plain = plainForm(name);
-  return known.find((candidate) => otherNames[candidate]?.includes(plain)) ?? null;
-}
 
 /**
  * The known word that `word` was probably meant to be: one that differs only in case, hyphens and
@@ -105,25 +88,18 @@ function plainForm(word: string): string {
 
 /** Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter once. */
 function editDistance(a: string, b: string): number {
+  const at = (row: readonly number[], index: number) => row[index] ?? Infinity;
   let older: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const current = [i];
     for (let j = 1; j <= b.length; j++) {
       const substitution = at(previous, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      current[j] = Math.min(
-        at(previous, j) + 1,
-        at(current, j - 1) + 1,
-        substitution,
-        swapped ? at(older, j - 2) + 1 : Infinity,
-      );
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwap ? at(older, j - 2) + 1 : Infinity;
+      current[j] = Math.min(at(previous, j) + 1, at(current, j - 1) + 1, substitution, swap);
     }
     [older, previous] = [previous, current];
   }
   return at(previous, b.length);
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Infinity;
 }

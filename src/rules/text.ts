@@ -26,13 +26,11 @@ export function normalizeNewlines(text: string): string {
   return text.replace(/\r\n?/g, '\n');
 }
 
-/**
- * A text from outside, fit to be quoted in a message or log: cut to so many code points, with everything
- * that is not visible written as `\u{…}`.
- */
+/** Text from outside, fit for a message or log: cut to so many code points, invisible ones written as `\u{…}`. */
 export function printable(text: string, longest: number): string {
-  const characters = Array.from(text.slice(0, 2 * longest)).slice(0, longest);
-  const shown = characters.join('');
+  const shown = Array.from(text.slice(0, 2 * longest))
+    .slice(0, longest)
+    .join('');
   const escaped = shown.replace(
     /[\p{C}\p{DI}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
@@ -46,9 +44,8 @@ export function quoted(value: string): string {
 }
 
 /**
- * Which character the text may not hold, as a predicate; null if none. Refused are NUL, lone surrogates,
- * the other control characters (C0, DEL, C1) and noncharacters, which no XML feed could carry. Line endings,
- * separators of lines and paragraphs, and tabs pass where the field has several lines.
+ * Which character the text may not hold, as a predicate; null if none: NUL, lone surrogates, control characters and
+ * noncharacters, which no XML feed could carry; on one line also line breaks and tabs.
  */
 export function controlFault(text: string, { multiline }: { multiline: boolean }): string | null {
   const found = (multiline ? notMultiline : notText).exec(text);
@@ -57,12 +54,9 @@ export function controlFault(text: string, { multiline }: { multiline: boolean }
   const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
   if (/[\t\n\r\u2028\u2029]/.test(found[0]))
     return `contains a line break or tab (U+${code}) ${place}; write it on one line`;
-  return `contains ${nameOf(found[0])} (U+${code}) ${place}; remove it`;
-}
-
-function nameOf(refused: string): string {
-  if (/\p{Cc}/u.test(refused)) return 'a control character';
-  return /\p{Cs}/u.test(refused) ? 'half of a surrogate pair' : 'a code point that is no character';
+  const isControl = /\p{Cc}/u.test(found[0]);
+  const other = /\p{Cs}/u.test(found[0]) ? 'half of a surrogate pair' : 'a code point that is no character';
+  return `contains ${isControl ? 'a control character' : other} (U+${code}) ${place}; remove it`;
 }
 
 const notText = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/u;
@@ -80,10 +74,7 @@ export function hiddenTextFault(text: string): string | null {
   return text !== '' && blank.test(text) ? 'has no visible character' : null;
 }
 
-/**
- * The text without what is hidden in it, and one warning for each kind that was taken out. Doing it twice
- * changes nothing, if lone surrogates were refused before: two could become a pair.
- */
+/** The text without what is hidden in it, with a warning for each kind. Idempotent if it has no lone surrogates. */
 export function stripHiddenText(text: string): { text: string; warnings: string[] } {
   const { text: clean, found } = sweep(text);
   return { text: clean, warnings: found.map((hidden) => `removed invisible text: ${counted(hidden)}`) };
@@ -142,22 +133,17 @@ function withoutStrayIsolates(text: string, count: Count): string {
 }
 
 /**
- * What may stay of a run of invisible characters between two visible ones: the tags of a flag, one variation
- * selector directly after a character that has variants, one zero-width character, and balanced isolates.
- * It depends on the visible neighbours only, which stay, so what stays once stays always.
+ * What may stay of a run of invisible characters: the tags of a flag, one variation selector after a character with
+ * variants, one zero-width character, balanced isolates. Depends on visible neighbours only, so it is idempotent.
  */
 function legitimatePart(run: string, before: string, after: string, count: Count): string {
   if (run.length === 1 && kindOf(run) === 'zero-width characters') return run;
   const flag = before === '\u{1F3F4}' ? (flagTags.exec(run)?.[0] ?? '') : '';
-  const characters = Array.from(run.slice(flag.length), (character) => ({
-    character,
-    kind: kindOf(character),
-  }));
+  const hidden = Array.from(run.slice(flag.length));
+  const characters = hidden.map((character) => ({ character, kind: kindOf(character) }));
   const zeroWidth = characters.filter(({ kind }) => kind === 'zero-width characters');
-  const staying =
-    zeroWidth.length === 1
-      ? zeroWidth[0]
-      : zeroWidth.find(({ character }) => joins(character, before, after));
+  const joiner = zeroWidth.find(({ character }) => joins(character, before, after));
+  const staying = zeroWidth.length === 1 ? zeroWidth[0] : joiner;
   const kept = characters.filter((each, at) => {
     if (each.kind === null || each === staying) return true;
     const selects = each.kind === 'variation selectors' && at === 0 && flag === '';
@@ -192,11 +178,8 @@ function hasVariant(base: string, selector: string): boolean {
 function joins(character: string, before: string, after: string): boolean {
   if (character !== '\u200C' && character !== '\u200D') return false;
   if (joiningScript.test(before)) return true;
-  return (
-    character === '\u200D' &&
-    /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(before) &&
-    /\p{Extended_Pictographic}/u.test(after)
-  );
+  const followsEmoji = /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(before);
+  return character === '\u200D' && followsEmoji && /\p{Extended_Pictographic}/u.test(after);
 }
 
 const joiningScript =
@@ -218,10 +201,7 @@ export function looksMangled(content: string): string | null {
   return "content has '\\n' written out and not one line break; it was probably escaped twice on its way";
 }
 
-/**
- * Distinct strings in the text that look like an API key (a UUID v4 in any case), in lower case. They are
- * sought at every position, so that one cannot hide in the tail of another.
- */
+/** Distinct API keys (UUIDs v4 in any case) in the text, in lower case, also one in the tail of another. */
 export function apiKeyCandidates(text: string): string[] {
   const found = new Set<string>();
   // Every key has these two characters, which are found far sooner than its first digits.
@@ -280,9 +260,8 @@ export function normalizeTag(tag: string): string {
 }
 
 /**
- * What is wrong with a normalized tag, as a predicate; null if nothing. It must be readable and work as one
- * percent-encoded segment of `/tags/{tag}`, also where a proxy decodes it: no `.` or `..`, no backslash, `/`
- * only between words, and no `.md` at the end, where the markdown twin of another tag would be.
+ * What is wrong with a normalized tag, as a predicate; null if nothing. It must work as one percent-encoded segment of
+ * `/tags/{tag}`, also where a proxy decodes it, and not be the address of another tag's markdown twin.
  */
 export function tagFault(tag: string): string | null {
   if (tag === '') return 'is empty';

@@ -8,10 +8,9 @@ const reference = /\[\^([^\s[\]]{1,100})\]/y;
 const definition = /\[\^([^\s[\]]{1,100})\]:[ \t]*/y;
 
 /**
- * Footnotes as GitHub has them: `[^label]` refers to a block `[^label]: text`, whose further paragraphs are
- * indented by four. Leaves `footnote_reference`, `footnote_open` and `footnote_close` tokens, the label in
- * `info`, and the definition where it stands: the writer numbers and moves them. (markdown-it-footnote copies
- * the whole document once per footnote and reads unclosed references to the end of the text.)
+ * GitHub's footnotes: `[^label]` refers to a block `[^label]: text`, further paragraphs indented by four. Leaves
+ * `footnote_*` tokens, the label in `info`, where they stand: the writer numbers and moves them. (markdown-it-footnote
+ * copies the whole document per footnote and reads unclosed references to the end of the text.)
  */
 export function footnotes(md: MarkdownIt): void {
   md.block.ruler.before('reference', 'footnote', define, {

@@ -4,10 +4,7 @@ const linkSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
 /** What relative references are resolved against when they are judged; nothing is ever fetched from it. */
 const anywhere = 'https://relative.invalid/';
 
-/**
- * Whether a link may go there: http, https, mailto, relative, or a fragment. The address is read by the WHATWG
- * parser, as a browser will read it, so that no spelling of a scheme can pass as something else.
- */
+/** Whether a link may go there. Read by the WHATWG parser, as browsers do: no spelling of a scheme gets past it. */
 export function isAllowedLink(href: string): boolean {
   const scheme = URL.parse(href, anywhere)?.protocol;
   return scheme !== undefined && linkSchemes.has(scheme);
@@ -31,9 +28,8 @@ const localPart = /[A-Za-z0-9.+_-]/;
 const mailDomain = /[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,10}(?![A-Za-z0-9_-])/y;
 
 /**
- * GFM's extended autolinks: http and https addresses, `www.` and mail addresses in plain text (GFM 6.9). Every
- * character is looked at a bounded number of times. Our own, since linkify-it, which
- * markdown-it brings, ends addresses elsewhere than four examples of GFM's specification do.
+ * GFM's extended autolinks (6.9), in linear time. Our own, since linkify-it, which markdown-it brings, ends addresses
+ * elsewhere than four examples of GFM's specification do.
  */
 export function autolinks(md: MarkdownIt): void {
   // At the colon, before emphasis is read: `/__init__.py` in an address is no strong text.

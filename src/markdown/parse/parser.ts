@@ -70,10 +70,7 @@ function parseWith(md: Markdown): Parse {
   };
 }
 
-/**
- * An entity for an invisible character is shown as it was written: invisible text was removed from the content
- * before it came here, and `&#x202e;` must not be a way around that.
- */
+/** Invisible text was removed from the content already; an entity such as `&#x202e;` must not bring it back. */
 function keepEntitiesVisible(state: StateInline): void {
   for (const token of state.tokens) {
     if (token.info === 'entity' && invisible.test(token.content)) token.content = token.markup;

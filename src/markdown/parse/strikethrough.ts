@@ -4,10 +4,7 @@ const tilde = 0x7e;
 /** Delimiters pair only when their markers are equal, so a single tilde needs one that no character has. */
 const markers = { single: -1, double: -2 } as const;
 
-/**
- * GFM strikethrough: a pair of one or of two tildes, of equal length (GFM 6.5). markdown-it's own rule knows
- * two tildes only, and takes pairs out of longer runs.
- */
+/** GFM strikethrough (6.5): pairs of one or two tildes. markdown-it's rule knows two only, and splits longer runs. */
 export function strikethrough(md: MarkdownIt): void {
   md.inline.ruler.at('strikethrough', openOrClose);
   md.inline.ruler2.at('strikethrough', (state) => {

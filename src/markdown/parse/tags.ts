@@ -14,9 +14,8 @@ const foreignTag =
   /<(?:!--|\/?(?:a|abbr|article|b|big|blockquote|br|button|center|code|dd|del|details|div|dl|dt|em|embed|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|li|link|mark|meta|nav|object|ol|p|picture|pre|s|script|section|small|source|span|strong|style|sub|summary|sup|svg|table|tbody|td|th|thead|title|tr|u|ul|video)(?=[\s/>]))/iy;
 
 /**
- * The harmless HTML that people miss in markdown, as syntax of our own: `<br>`, `<kbd>`, `<sub>`, `<sup>`
- * inside text, and `<details>`, `<summary>` on lines of their own. No HTML of the author is passed on: a tag is
- * a token, the writer spells it, and only one that is properly closed within its container counts.
+ * The harmless HTML that people miss in markdown: `<br>`, `<kbd>`, `<sub>`, `<sup>`, and `<details>`, `<summary>` on
+ * lines of their own. The author's HTML is never passed on: the writer spells a token, if it is closed in its container.
  */
 export function tags(md: MarkdownIt): void {
   md.inline.ruler.at('html_inline', readTag);
@@ -77,10 +76,7 @@ function readDetails(state: StateBlock, startLine: number, _endLine: number, sil
   return true;
 }
 
-/**
- * Marks the tokens that open and close each other in one and the same container, the innermost first. What
- * was opened in a container ends with it, so each token is pushed and popped once.
- */
+/** Marks tokens that open and close each other in one container, innermost first. Each is pushed and popped once. */
 function pair(tokens: readonly Token[], openType: string, closeType: string): void {
   const open: Token[] = [];
   for (const token of tokens) {

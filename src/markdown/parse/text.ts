@@ -38,9 +38,7 @@ export function outline(tokens: readonly Token[]): Outline {
   return { headings, ids };
 }
 
-/**
- * The `id` that a fragment written for GitHub's ids means here, if the post has it: `Install-it` is `h-install-it`.
- */
+/** The `id` here of a fragment written for GitHub's ids, if the post has it: `Install-it` is `h-install-it`. */
 export function resolveFragment(fragment: string, ids: ReadonlySet<string>): string | undefined {
   const name = decode(fragment);
   return [name, `h-${slugOf(name)}`].find((id) => ids.has(id));
@@ -127,10 +125,7 @@ const ideograph = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/gv;
 const word =
   /[[\p{L}\p{N}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]][[\p{L}\p{N}\p{M}'’_\-]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]]*/gv;
 
-/**
- * Words of a plain text, for reading time. Chinese and Japanese are written without spaces: there two characters
- * count as a word, about their ratio in reading speed.
- */
+/** Words of a plain text, for reading time; two Chinese or Japanese characters count as one, about their ratio. */
 export function countWords(text: string): number {
   const words = text.match(word)?.length ?? 0;
   const ideographs = text.match(ideograph)?.length ?? 0;

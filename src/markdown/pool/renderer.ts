@@ -4,10 +4,7 @@ import { closed, Thread, type Answer, type Job, type Task } from './thread.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
-  /**
-   * Rejects with `unrenderable` (too slow, too large, too deep) or `unavailable` (too many wait, or closed). Documents
-   * of different owners are rendered in turns.
-   */
+  /** Rejects with `unrenderable` (too slow, large or deep) or `unavailable` (too many wait, or closed). */
   renderPost(markdown: string, owner?: string): Promise<RenderedPost>;
   /** The same for a comment. */
   renderComment(markdown: string, owner?: string): Promise<RenderedComment>;
@@ -42,10 +39,9 @@ const slowFor = 60_000;
 const mostSlow = 1_000;
 
 /**
- * Renders in worker threads, in the order of arrival, but by turns where several owners wait. A thread that passes
- * the deadline or crashes is replaced, and its document refused. Those that wait in a thread behind a slow one are
- * given to others, of which there is always one; and of owners whose documents have taken long lately, one document
- * is rendered at a time. So a hostile document costs the rest nothing but its share of the processor.
+ * Renders in worker threads, owners by turns. A thread that passes the deadline or crashes is replaced, and its document
+ * refused; those waiting in a thread behind a slow one go to another, of which there is always one. Owners of slow
+ * documents have one rendered at a time: a hostile one costs others only processor time.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);

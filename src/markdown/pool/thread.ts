@@ -100,8 +100,7 @@ export class Thread {
   }
 
   /**
-   * Documents in its hands; infinite while it can take none. It takes none before it has answered for those that were
-   * given back, so that one that comes to it again is the first and is rendered.
+   * Documents in its hands; infinite while it can take none, as before it has answered for all that were given back.
    */
   get load(): number {
     if (!this.isReady || this.isHeldUp || this.sent.includes(undefined)) return Infinity;
@@ -185,10 +184,7 @@ export class Thread {
     this.events.onFree();
   }
 
-  /**
-   * For a thread that ends: refuses the document that it is at, and gives back the others, also those whose answers
-   * are on their way, since they may not arrive.
-   */
+  /** For a thread that ends: refuses its document and gives back the others, whose answers may not arrive. */
   private refuse(reason: Error): void {
     clearTimeout(this.timer);
     this.isEnding = true;

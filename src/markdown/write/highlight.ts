@@ -12,10 +12,7 @@ type HighlightJs = {
   highlight(code: string, options: { language: string; ignoreIllegals: boolean }): { value: string };
 };
 
-/**
- * Languages by grammar, each with its other names. The grammar is loaded when first used. `markdown` is not
- * among them: it is the one whose time is not bounded by the length of its input.
- */
+/** Other names of each grammar. `markdown` is left out: its time is not bounded by the length of its input. */
 const languages: Readonly<Record<string, string>> = {
   bash: 'sh zsh ksh',
   c: 'h',
@@ -70,10 +67,7 @@ const languages: Readonly<Record<string, string>> = {
   yaml: 'yml',
 };
 
-/**
- * Grammars that the key's grammar hands parts of its text to. Loaded with it, so that what a block looks like
- * does not depend on what the thread has rendered before.
- */
+/** Grammars used within the key's; loaded with it, so that output does not depend on what was rendered before. */
 const embedded: Readonly<Record<string, readonly string[]>> = {
   dockerfile: ['bash'],
   javascript: ['xml', 'css', 'graphql'],

@@ -28,9 +28,8 @@ export type Written = {
 type Note = { readonly number: number; references: number };
 
 /**
- * Writes tokens as HTML. Every tag and attribute of the output is spelled here and in `html.ts`, and what comes
- * from the author is escaped, so there is nothing to sanitize afterwards. Throws `unrenderable` as soon as the
- * HTML is too large.
+ * Writes tokens as HTML. All tags and attributes are spelled here and in `html.ts`, and authors' text is escaped, so
+ * nothing needs sanitizing. Throws `unrenderable` when the HTML grows too large.
  */
 export function write(tokens: readonly Token[], kind: Kind): Written {
   return new Writer(tokens, kind).write();
