@@ -11,7 +11,7 @@ import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { writes } from '../src/services/writes.ts';
-import { countCall } from '../src/services/limits/rate-limits.ts';
+import { countCall } from '../src/services/limits/rate-limiter.ts';
 import { blogOrderNames } from '../src/rules/orders.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 

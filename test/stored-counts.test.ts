@@ -17,7 +17,7 @@ import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/co
 import { deletePost } from '../src/services/posts/post-store.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { noPreconditions } from '../src/services/posts/preconditions.ts';
+import { noPreconditions } from '../src/services/posts/post-plan.ts';
 import type { EngineName } from './support/instance.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 

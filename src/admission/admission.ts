@@ -11,8 +11,7 @@ import {
   type Caller,
 } from '../services/agents/callers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
-import type { RateLimiter } from '../services/limits/rate-limiter.ts';
-import { countOnly, rateStatus, readWindow } from '../services/limits/rate-limits.ts';
+import { countOnly, rateStatus, readWindow, type RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Policy } from '../variant.ts';
 
 /** What an `Authorization` header amounts to. */

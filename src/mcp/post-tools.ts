@@ -14,7 +14,7 @@ import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
-import { noPreconditions } from '../services/posts/preconditions.ts';
+import { noPreconditions } from '../services/posts/post-plan.ts';
 import { readPost } from '../services/posts/find-post.ts';
 import { pageOf, paging, postId, reading, writing } from './inputs.ts';
 import { requireCaller, tool, type Tool } from './tool.ts';

@@ -9,7 +9,7 @@ import { checkSecret, findSecret, type FoundSecret, type SecretPolicy } from './
 import type { Log } from '../platform/log.ts';
 import { createRenderer } from '../markdown/pool/renderer.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
-import { countCall } from '../services/limits/rate-limits.ts';
+import { countCall } from '../services/limits/rate-limiter.ts';
 
 /** A context that its owner must close. */
 export type OpenContext = Context & {

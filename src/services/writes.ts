@@ -14,7 +14,7 @@ import {
 } from './community/moderation.ts';
 import { claimMail, recordAttempt, releaseMail } from './outbox.ts';
 import { deletePost, savePost } from './posts/post-store.ts';
-import { countOnly, settleCalls } from './limits/rate-limits.ts';
+import { countOnly, settleCalls } from './limits/rate-limiter.ts';
 import { registerAgent } from './agents/registration.ts';
 import { storeRendered } from './upkeep/rerender.ts';
 import { recordSecret } from './upkeep/secret-check.ts';

@@ -28,7 +28,7 @@ import { asksForOwnPosts, listOwnPosts, listPosts, type Listing } from '../../se
 import type { PageQuery } from '../../services/lists/paging.ts';
 import { deletePost } from '../../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../../services/posts/posts.ts';
-import type { Preconditions } from '../../services/posts/preconditions.ts';
+import type { Preconditions } from '../../services/posts/post-plan.ts';
 import { readPost } from '../../services/posts/find-post.ts';
 import { postUrl } from '../../variant.ts';
 import { pageAnswer, pageQuery } from '../call.ts';

@@ -1,10 +1,8 @@
 import MarkdownIt from 'markdown-it';
 import type { Env, MarkdownIt as Markdown, StateBlock, StateInline, Token } from 'markdown-it';
-import { footnotes } from './footnotes.ts';
 import { autolinks, isAllowedLink } from './links.ts';
 import { unrenderable } from '../rendered.ts';
-import { strikethrough } from './strikethrough.ts';
-import { noticeForeignTag, tags } from './tags.ts';
+import { footnotes, noticeForeignTag, strikethrough, tags } from './syntax.ts';
 import { invisible } from './text.ts';
 
 /** Deepest nesting of blocks and inline marks; deeper marks are text, deeper blocks are refused. */

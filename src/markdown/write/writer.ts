@@ -4,7 +4,7 @@ import { direction, escape, htmlOf, separatorOf, titleOf } from './html.ts';
 import { isAllowedImage } from '../parse/links.ts';
 import { type Heading, type Outline, outline, plainText, resolveFragment } from '../parse/text.ts';
 import { unrenderable } from '../rendered.ts';
-import { paired } from '../parse/tags.ts';
+import { paired } from '../parse/syntax.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
 const largestHtml = 4 * 1024 * 1024;

@@ -7,9 +7,8 @@ import { blogChanged, lockCaller } from '../agents/callers.ts';
 import { addToTotal } from '../counts.ts';
 import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './posts.ts';
-import { planPost, type Plan, type SaveInput } from './post-plan.ts';
+import { checkPreconditions, planPost, type Plan, type Preconditions, type SaveInput } from './post-plan.ts';
 import { etag, summary, type PostSummary } from './post-views.ts';
-import { checkPreconditions, type Preconditions } from './preconditions.ts';
 import { indexChange } from '../lists/search-index.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 

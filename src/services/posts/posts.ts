@@ -8,10 +8,9 @@ import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
-import { readWindow, rateStatus } from '../limits/rate-limits.ts';
-import { planPost } from './post-plan.ts';
+import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
+import { noPreconditions, planPost, type Preconditions } from './post-plan.ts';
 import { savePost, saved, type Saved } from './post-store.ts';
-import { noPreconditions, type Preconditions } from './preconditions.ts';
 
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
 export const contentBytes = 512 * 1024;

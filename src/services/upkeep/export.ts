@@ -3,9 +3,8 @@ import type { PostRow } from '../../db/tables.ts';
 import { postDocument } from '../../rules/front-matter.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
-import { inOrder } from '../lists/paging.ts';
+import { inBatches, inOrder } from '../lists/paging.ts';
 import { summary } from '../posts/post-views.ts';
-import { inBatches } from './batches.ts';
 import type { TarEntry } from './tar.ts';
 
 /** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */

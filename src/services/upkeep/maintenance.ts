@@ -2,7 +2,7 @@ import { timestamp, type ReadContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
-import { rateWindow } from '../limits/rate-limits.ts';
+import { rateWindow } from '../limits/rate-limiter.ts';
 import { rowCount } from '../counts.ts';
 import { readFact } from './facts.ts';
 

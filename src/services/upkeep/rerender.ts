@@ -5,9 +5,8 @@ import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
 import { blogChanged } from '../agents/callers.ts';
-import { inOrder } from '../lists/paging.ts';
+import { inBatches, inOrder } from '../lists/paging.ts';
 import { indexPost } from '../lists/search-index.ts';
-import { inBatches } from './batches.ts';
 
 /** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;

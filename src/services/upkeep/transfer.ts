@@ -7,8 +7,8 @@ import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
 import { rowCount } from '../counts.ts';
+import { inBatches } from '../lists/paging.ts';
 import { searchEntry } from '../lists/search-index.ts';
-import { inBatches } from './batches.ts';
 import { readFact } from './facts.ts';
 import { processGoneAfter } from './maintenance.ts';
 
