@@ -19,9 +19,7 @@ port.postMessage({ type: 'ready' } satisfies Answer);
 
 function answer({ kind, markdown }: Job): Answer {
   try {
-    return kind === 'post'
-      ? { type: 'post', rendered: renderPost(markdown) }
-      : { type: 'comment', rendered: renderComment(markdown) };
+    return { type: 'rendered', rendered: kind === 'post' ? renderPost(markdown) : renderComment(markdown) };
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'unrenderable') throw error;
     return { type: 'refused', detail: error.message, errors: error.extra.errors ?? [] };

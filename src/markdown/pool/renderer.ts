@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
-import { closed, Thread, type Answer, type Job, type Task } from './thread.ts';
+import { closed, Thread, type Job, type Task } from './thread.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
@@ -46,16 +46,9 @@ const mostSlow = 1_000;
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
   return {
-    async renderPost(markdown, owner = '') {
-      const answer = await pool.run({ kind: 'post', markdown }, owner);
-      if (answer.type === 'post') return answer.rendered;
-      throw unexpected(answer);
-    },
-    async renderComment(markdown, owner = '') {
-      const answer = await pool.run({ kind: 'comment', markdown }, owner);
-      if (answer.type === 'comment') return answer.rendered;
-      throw unexpected(answer);
-    },
+    renderPost: async (markdown, owner = '') =>
+      (await pool.run({ kind: 'post', markdown }, owner)) as RenderedPost,
+    renderComment: async (markdown, owner = '') => pool.run({ kind: 'comment', markdown }, owner),
     close: () => pool.close(),
   };
 }
@@ -73,7 +66,7 @@ class Pool {
     this.options = { deadlineMs: 2000, memoryMb: 256, maxWaiting: 1000, onCrash: () => {}, ...options };
   }
 
-  run(job: Job, owner: string): Promise<Answer> {
+  run(job: Job, owner: string): Promise<RenderedPost | RenderedComment> {
     if (this.isClosed) return Promise.reject(closed());
     const { maxWaiting } = this.options;
     if (this.waiting.size >= maxWaiting || this.waiting.of(owner) >= maxWaiting / 2) {
@@ -89,7 +82,7 @@ class Pool {
   async close(): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retiring);
-    for (const task of this.waiting.takeAll()) task.reject(closed());
+    this.rejectWaiting(closed());
     await Promise.all([...this.threads].map((thread) => thread.end(closed())));
   }
 
@@ -135,14 +128,9 @@ class Pool {
 
   /** An idle thread; a busy one where there can be no more, and the document is short. */
   private leastBusy({ job }: Task): Thread | undefined {
-    let load = this.canStart() || job.markdown.length > longestQueued ? 1 : depth;
-    let found: Thread | undefined;
-    for (const thread of this.active()) {
-      if (thread.load >= load) continue;
-      load = thread.load;
-      found = thread;
-    }
-    return found;
+    const most = this.canStart() || job.markdown.length > longestQueued ? 1 : depth;
+    const [thread] = this.active().toSorted((a, b) => a.load - b.load);
+    return thread && thread.load < most ? thread : undefined;
   }
 
   private start(): void {
@@ -153,11 +141,9 @@ class Pool {
       },
       onSlow: (owner) => this.noteSlow(owner),
       onGivenBack: (tasks) => {
-        if (this.isClosed) for (const task of tasks) task.reject(closed());
-        else {
-          this.waiting.giveBack(tasks);
-          this.dispatch();
-        }
+        this.waiting.giveBack(tasks);
+        if (this.isClosed) this.rejectWaiting(closed());
+        else this.dispatch();
       },
       onGone: (wasReady) => this.replace(thread, wasReady),
     });
@@ -183,9 +169,12 @@ class Pool {
     } else if (this.threads.size === 0) {
       // A thread that cannot even start would be started again for ever.
       const detail = 'Nothing can be rendered at this moment.';
-      const error = new AppError('unavailable', detail, { retryAfter: 60 });
-      for (const task of this.waiting.takeAll()) task.reject(error);
+      this.rejectWaiting(new AppError('unavailable', detail, { retryAfter: 60 }));
     }
+  }
+
+  private rejectWaiting(error: Error): void {
+    for (const task of this.waiting.takeAll()) task.reject(error);
   }
 }
 
@@ -236,8 +225,4 @@ class Turns {
     this.size = 0;
     return tasks;
   }
-}
-
-function unexpected(answer: Answer): Error {
-  return new Error(`the render thread answered with '${answer.type}'`);
 }

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { AppError, type FieldFault } from '../../errors.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import { unrenderable, type RenderedComment, type RenderedPost } from '../rendered.ts';
+import type { RendererOptions } from './renderer.ts';
 import type { Kind } from '../write/writer.ts';
 
 /** What a thread is asked to do. */
@@ -12,8 +13,7 @@ export type Answer =
   | { readonly type: 'ready' }
   /** For a job that was given to another thread meanwhile. */
   | { readonly type: 'skipped' }
-  | { readonly type: 'post'; readonly rendered: RenderedPost }
-  | { readonly type: 'comment'; readonly rendered: RenderedComment }
+  | { readonly type: 'rendered'; readonly rendered: RenderedPost | RenderedComment }
   | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
 
 /** What each side sees of the other at once: places in shared memory. */
@@ -28,15 +28,8 @@ export const shared = {
 export type Task = {
   readonly job: Job;
   readonly owner: string;
-  resolve(answer: Answer): void;
+  resolve(rendered: RenderedPost | RenderedComment): void;
   reject(error: Error): void;
-};
-
-/** As in the options of the renderer. */
-export type ThreadOptions = {
-  readonly deadlineMs: number;
-  readonly memoryMb: number;
-  readonly onCrash: (error: Error) => void;
 };
 
 /** How long one document may hold up those that were sent to the same thread after it, ms. */
@@ -45,7 +38,7 @@ const patience = 50;
 const advice = 'Simplify or split it.';
 
 /** What the pool is told. */
-export type ThreadEvents = {
+type ThreadEvents = {
   onFree(): void;
   /** A document of this owner takes long. */
   onSlow(owner: string): void;
@@ -69,7 +62,7 @@ export class Thread {
   private isSlow = false;
   private isEnding = false;
 
-  constructor(options: ThreadOptions, events: ThreadEvents) {
+  constructor(options: Required<RendererOptions>, events: ThreadEvents) {
     this.deadlineMs = options.deadlineMs;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
@@ -130,19 +123,15 @@ export class Thread {
       }, this.deadlineMs - first);
       this.isSlow = true;
       if (this.sent[0]) this.events.onSlow(this.sent[0].owner);
-      this.giveBackOthers();
+      const [head, ...others] = this.sent;
+      Atomics.store(this.memory, shared.skipping, 1);
+      this.sent = [head, ...others.map(() => undefined)];
+      this.giveBack(others);
     }, first);
   }
 
   private answersOnTheirWay(): number {
     return (Atomics.load(this.memory, shared.answered) - this.received) | 0;
-  }
-
-  private giveBackOthers(): void {
-    const [head, ...others] = this.sent;
-    Atomics.store(this.memory, shared.skipping, 1);
-    this.sent = [head, ...others.map(() => undefined)];
-    this.giveBack(others);
   }
 
   private giveBack(tasks: readonly (Task | undefined)[]): void {
@@ -161,9 +150,8 @@ export class Thread {
 
   private receive(answer: Answer): void {
     let task: Task | undefined;
-    if (answer.type === 'ready') {
-      this.isReady = true;
-    } else {
+    if (answer.type === 'ready') this.isReady = true;
+    else {
       // It came after the deadline.
       if (this.isEnding) return;
       clearTimeout(this.timer);
@@ -180,7 +168,7 @@ export class Thread {
     if (answer.type === 'skipped') this.giveBack([task]);
     else if (answer.type === 'refused')
       task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
-    else task?.resolve(answer);
+    else if (answer.type === 'rendered') task?.resolve(answer.rendered);
     this.events.onFree();
   }
 

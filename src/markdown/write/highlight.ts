@@ -17,11 +17,8 @@ const languages: Readonly<Record<string, string>> = {
   bash: 'sh zsh ksh',
   c: 'h',
   clojure: 'clj',
-  cmake: '',
   cpp: 'c++ cc cxx hpp hxx',
   csharp: 'cs c#',
-  css: '',
-  dart: '',
   diff: 'patch',
   dockerfile: 'docker containerfile',
   elixir: 'ex exs',
@@ -32,40 +29,32 @@ const languages: Readonly<Record<string, string>> = {
   groovy: 'gradle',
   haskell: 'hs',
   ini: 'toml conf cfg',
-  java: '',
   javascript: 'js jsx mjs cjs',
   json: 'jsonc json5 jsonl',
   julia: 'jl',
   kotlin: 'kt kts',
   latex: 'tex',
-  less: '',
   lisp: 'elisp el',
-  lua: '',
   makefile: 'make mk',
-  nginx: '',
-  nix: '',
   objectivec: 'objc obj-c',
   ocaml: 'ml',
   perl: 'pl pm',
-  php: '',
   powershell: 'ps1 pwsh',
-  properties: '',
   protobuf: 'proto',
   python: 'py',
   'python-repl': 'pycon',
-  r: '',
   ruby: 'rb',
   rust: 'rs',
-  scala: '',
   scss: 'sass',
   shell: 'console shellsession',
   sql: 'psql sqlite mysql postgresql',
-  swift: '',
   typescript: 'ts tsx mts cts',
   wasm: 'wat',
   xml: 'html xhtml svg rss atom vue',
   yaml: 'yml',
 };
+
+const withoutAliases = 'cmake css dart java less lua nginx nix php properties r scala swift'.split(' ');
 
 /** Grammars used within the key's; loaded with it, so that output does not depend on what was rendered before. */
 const embedded: Readonly<Record<string, readonly string[]>> = {
@@ -78,11 +67,9 @@ const embedded: Readonly<Record<string, readonly string[]>> = {
   yaml: ['ruby'],
 };
 
-const grammarOf = new Map(
-  Object.entries(languages).flatMap(([name, aliases]) =>
-    [name, ...(aliases.match(/\S+/g) ?? [])].map((alias): [string, string] => [alias, name]),
-  ),
-);
+const grammarOf = new Map(withoutAliases.map((name) => [name, name]));
+for (const [name, aliases] of Object.entries(languages))
+  for (const alias of [name, ...aliases.split(' ')]) grammarOf.set(alias, name);
 
 const require = createRequire(import.meta.url);
 let loaded: HighlightJs | undefined;
