@@ -88,8 +88,6 @@ function bare(name: string): string {
 }
 
 function frozen<Value extends object>(value: Value): Value {
-  for (const part of Object.values(value)) {
-    if (typeof part === 'object' && part !== null) frozen(part);
-  }
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part);
   return Object.freeze(value);
 }

@@ -32,19 +32,18 @@ function integer(preset: number, min?: number, max?: number) {
   return { default: String(preset), read: (given: Given) => given.integer(preset, min, max) };
 }
 
-function limit(policy: Policy) {
+function limit<Name extends Policy>(policy: Name) {
   const [preset, onPath] = [variants.subdomain.limits[policy], variants.path.limits[policy]];
   return {
+    at: `limits.${policy}` as const,
     default: preset === onPath ? String(preset) : `${preset}, with VARIANT=path ${onPath}`,
     read: (given: Given) => given.integer(values.readVariant(given).limits[policy]),
     show: (calls: number) => (calls === 0 ? 'off' : String(calls)),
   };
 }
 
-function withoutPasswords(addresses: readonly (string | null)[]): string {
-  return (
-    addresses.flatMap((address) => (address === null ? [] : withoutPassword(address))).join(', ') || none
-  );
+function withoutPasswords(addresses: readonly string[]): string {
+  return addresses.map(withoutPassword).join(', ') || none;
 }
 
 function withoutPassword(address: string): string {
@@ -129,7 +128,7 @@ export const settings = {
     default: 'DATABASE_URL',
     secret: true,
     show: (database: values.DatabaseConfig) =>
-      withoutPasswords('directUrl' in database ? [database.directUrl] : []),
+      'directUrl' in database && database.directUrl ? withoutPassword(database.directUrl) : none,
   },
   DATABASE_REPLICA_URLS: {
     at: 'database',
@@ -158,7 +157,7 @@ export const settings = {
     default: 'none',
     secret: true,
     read: values.readSmtpUrl,
-    show: (url: string | null) => withoutPasswords([url]),
+    show: (url: string | null) => (url === null ? none : withoutPassword(url)),
   },
   MAIL_FROM: {
     at: 'mail.from',
@@ -206,25 +205,21 @@ export const settings = {
     read: values.readTrustProxy,
   },
   LIMIT_REGISTER: {
-    at: 'limits.register',
     meaning: 'Registrations per hour and client address, failed ones too; 0 is no limit.',
     example: 'LIMIT_REGISTER=60',
     ...limit('register'),
   },
   LIMIT_PUBLISH: {
-    at: 'limits.publish',
     meaning: 'Publishing calls per hour and key; 0 is no limit.',
     example: 'LIMIT_PUBLISH=600',
     ...limit('publish'),
   },
   LIMIT_API: {
-    at: 'limits.api',
     meaning: 'Other calls per hour and key; 0 is no limit.',
     example: 'LIMIT_API=6000',
     ...limit('api'),
   },
   LIMIT_ANONYMOUS: {
-    at: 'limits.anonymous',
     meaning:
       'Calls without a valid key, and searches on /search, per hour and client address; 0 is no limit.',
     example: 'LIMIT_ANONYMOUS=6000',

@@ -31,16 +31,11 @@ export function startupNotes(config: Config): string[] {
   return notes.flatMap(([applies, note]) => (applies ? note : []));
 }
 
-/** What the start-up block tells that is not in the configuration. */
-export type StartupFacts = {
-  /** Of the program. */
-  readonly version: string;
-  /** What is in the database: `12 public posts`. */
-  readonly database: string;
-};
-
-/** The text that a start prints: where things are, and {@link startupNotes}. Ends with a newline. */
-export function startupBlock(config: Config, facts: StartupFacts): string {
+/**
+ * The text that a start prints: where things are, and {@link startupNotes}. Ends with a newline. `facts` are the
+ * version of the program, and what is in the database: `12 public posts`.
+ */
+export function startupBlock(config: Config, facts: { version: string; database: string }): string {
   const { variant, site, mail, database } = config;
   const place = database.engine === 'sqlite' ? database.file : settings.DATABASE_URL.show(database);
   const rows = [

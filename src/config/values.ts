@@ -34,9 +34,8 @@ export function readVariant(given: Given): Variant {
 
 export function readHost(given: Given): string {
   const host = given.text() ?? '127.0.0.1';
-  if (isIP(host) === 0 && !/^[a-z0-9][a-z0-9.-]*$/i.test(host)) {
+  if (isIP(host) === 0 && !/^[a-z0-9][a-z0-9.-]*$/i.test(host))
     given.refuse(`is ${quoted(host)}, not an address or a host name (no port, no brackets)`);
-  }
   return host;
 }
 
@@ -52,9 +51,8 @@ export function readBaseUrl(anyGiven: Given): string {
     given.refuse('is not an http:// or https:// address');
     return local;
   }
-  if (url.pathname !== '/' || /[?#@]/.test(value)) {
+  if (url.pathname !== '/' || /[?#@]/.test(value))
     given.refuse('must be scheme, host and port alone, without path, query, fragment or user');
-  }
   return `${url.protocol}//${host}`;
 }
 
@@ -64,11 +62,10 @@ export function readBlogDomain(given: Given): string {
   const preset = isLoopback(hostname) && isAddress(hostname) ? host.replace(hostname, 'localhost') : host;
   const value = given.text() ?? preset;
   const domain = canonicalHost(value, protocol);
-  if (domain === null || !URL.canParse(`http://${domain}`)) {
+  if (domain === null || !URL.canParse(`http://${domain}`))
     given.refuse(`is ${quoted(value)}, not a host with or without a port`);
-  } else if (readVariant(given).blogHosts && isAddress(new URL(`http://${domain}`).hostname)) {
+  else if (readVariant(given).blogHosts && isAddress(new URL(`http://${domain}`).hostname))
     given.refuse('is an IP address, which has no subdomains: name a domain, or set VARIANT=path');
-  }
   return domain ?? preset;
 }
 
@@ -102,12 +99,10 @@ export function readDatabase(anyGiven: Given): DatabaseConfig {
     };
   }
   const path = url.slice('sqlite:'.length).replace(/^\/\//, '');
-  if (/[?#]|^:|^file:/i.test(path)) {
+  if (/[?#]|^:|^file:/i.test(path))
     given.refuse('must name a file after sqlite:, without options; memory alone keeps nothing');
-  }
-  for (const other of [direct, replicas]) {
+  for (const other of [direct, replicas])
     if (other.isGiven()) other.refuse('is for PostgreSQL, but DATABASE_URL is not');
-  }
   return { engine: 'sqlite', file: given.resolve(path || join(readDataDir(given), 'masthead.db')) };
 }
 
@@ -129,9 +124,8 @@ export function readSecret(given: Given): string | null {
   const secret = given.text();
   if (secret !== null && secret.length < 32) given.refuse('is shorter than 32 characters');
   const database = readDatabase(given);
-  if (database.engine === 'postgres' && database.urls.length > 0 && !given.isGiven()) {
+  if (database.engine === 'postgres' && database.urls.length > 0 && !given.isGiven())
     given.refuse('is required with PostgreSQL, since all servers must share it');
-  }
   return secret;
 }
 
@@ -158,9 +152,8 @@ export function readDkim(given: Given): Dkim | null {
   if (!/^[a-z0-9._-]*$/i.test(selector)) parts[1]?.refuse(`is ${quoted(selector)}, not a name`);
   // Environment files of several tools keep a key on one line, with \n for its line breaks.
   const privateKey = pem.replaceAll('\\n', '\n').trim();
-  if (privateKey !== '' && !isRsaKey(privateKey)) {
+  if (privateKey !== '' && !isRsaKey(privateKey))
     parts[2]?.refuse('is not an RSA private key in PEM, or is encrypted');
-  }
   return { domain, selector, privateKey };
 }
 
