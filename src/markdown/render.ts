@@ -1,8 +1,8 @@
 import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../rules/text.ts';
-import { commentParser, type Parse, type Parsed, postParser } from './parse/parser.ts';
+import { commentParser, type Parse, postParser } from './parse/parser.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
 import { countWords, excerptOf } from './parse/text.ts';
-import { type Kind, write, type Written } from './write/writer.ts';
+import { type Kind, write } from './write/writer.ts';
 
 /** Longest plain text that is kept, in UTF-16 units. */
 const longestText = 200_000;
@@ -31,18 +31,10 @@ export function renderComment(markdown: string): RenderedComment {
 
 const parsers: Readonly<Record<Kind, Parse>> = { post: postParser(), comment: commentParser() };
 
-function render(markdown: string, kind: Kind): Written {
-  const parsed = parsers[kind](markdown);
-  const written = write(parsed.tokens, kind);
-  return { ...written, warnings: [...parserWarnings(parsed), ...written.warnings] };
-}
-
-function parserWarnings({ refusedLinks, rawHtml }: Parsed): string[] {
-  const links = [...refusedLinks].map(
-    (href) => `'${href}' is not made a link: a link may be http, https, mailto or relative`,
-  );
-  if (rawHtml === undefined) return links;
-  return [...links, `raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`];
+function render(markdown: string, kind: Kind) {
+  const { tokens, warnings } = parsers[kind](markdown);
+  const written = write(tokens, kind);
+  return { ...written, warnings: [...warnings, ...written.warnings] };
 }
 
 function cut(text: string): string {

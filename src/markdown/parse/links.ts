@@ -93,14 +93,12 @@ function splitText(state: StateCore, token: Token): Token | Token[] {
   return pieces;
 }
 
-type Found = { readonly start: number; readonly end: number; readonly href: string };
-
-function webAddress(text: string, start: number): Found | undefined {
+function webAddress(text: string, start: number) {
   const end = addressEnd(text, start, text.length);
   return end < 0 ? undefined : { start, end, href: `http://${text.slice(start, end)}` };
 }
 
-function mailAddress(text: string, at: number, from: number): Found | undefined {
+function mailAddress(text: string, at: number, from: number) {
   let start = at;
   while (start > from && localPart.test(text.charAt(start - 1))) start--;
   mailDomain.lastIndex = at + 1;

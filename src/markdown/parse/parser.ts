@@ -11,17 +11,8 @@ const deepestNesting = 50;
 /** Most tokens in a document: about four times those of 512 KiB of ordinary text. */
 const mostTokens = 1_000_000;
 
-/** A parsed document, and what its author should be told about it. */
-export type Parsed = {
-  readonly tokens: Token[];
-  /** Addresses that were not made links. */
-  readonly refusedLinks: ReadonlySet<string>;
-  /** The first raw HTML tag that is shown as text. */
-  readonly rawHtml: string | undefined;
-};
-
 /** Throws `unrenderable` for a document that is nested too deep or has too many parts. */
-export type Parse = (markdown: string) => Parsed;
+export type Parse = (markdown: string) => { readonly tokens: Token[]; readonly warnings: readonly string[] };
 
 /** Parser of posts: CommonMark, GFM, footnotes, and a few tags of our own. Raw HTML is text. */
 export function postParser(): Parse {
@@ -63,8 +54,14 @@ function parseWith(md: Markdown): Parse {
     const env: Env = {};
     const tokens = md.parse(markdown, env);
     tokens.forEach(refuseDepth);
+    const warnings = Array.from(
+      refusedLinks,
+      (href) => `'${href}' is not made a link: a link may be http, https, mailto or relative`,
+    );
     const rawHtml = env['rawHtml'];
-    return { tokens, refusedLinks, rawHtml: typeof rawHtml === 'string' ? rawHtml : undefined };
+    if (typeof rawHtml === 'string')
+      warnings.push(`raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`);
+    return { tokens, warnings };
   };
 }
 

@@ -49,22 +49,10 @@ export function plainText(tokens: readonly Token[]): string {
   return tokens.map(textOf).join('');
 }
 
-function textOf(token: Token): string {
-  switch (token.type) {
-    case 'text':
-    case 'code_inline':
-    case 'tag_open':
-    case 'tag_close':
-      return token.info === 'paired' ? '' : token.content;
-    case 'softbreak':
-    case 'hardbreak':
-    case 'tag_break':
-      return '\n';
-    case 'image':
-      return plainText(token.children ?? []);
-    default:
-      return '';
-  }
+function textOf({ type, info, content, children }: Token): string {
+  if (/^(?:text|code_inline|tag_(?:open|close))$/.test(type)) return info === 'paired' ? '' : content;
+  if (/^(?:softbreak|hardbreak|tag_break)$/.test(type)) return '\n';
+  return type === 'image' ? plainText(children ?? []) : '';
 }
 
 function levelOf(token: Token): number {

@@ -3,7 +3,7 @@ import { highlight } from './highlight.ts';
 import { direction, escape, htmlOf, separatorOf, titleOf } from './html.ts';
 import { isAllowedImage } from '../parse/links.ts';
 import { type Heading, type Outline, outline, plainText, resolveFragment } from '../parse/text.ts';
-import { unrenderable } from '../rendered.ts';
+import { unrenderable, type RenderedPost } from '../rendered.ts';
 import { paired } from '../parse/syntax.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
@@ -16,13 +16,7 @@ const mostWarnings = 20;
 /** What a document may contain: a post everything, a comment no images and no headings. */
 export type Kind = 'post' | 'comment';
 
-/** A document as HTML and as plain text, with its headings and the warnings it caused. */
-export type Written = {
-  readonly html: string;
-  readonly text: string;
-  readonly headings: readonly Heading[];
-  readonly warnings: readonly string[];
-};
+type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'>;
 
 /** A footnote that is referred to: its number, from 1, and how often. */
 type Note = { readonly number: number; references: number };
@@ -88,18 +82,18 @@ class Writer {
       }
       if (!token.hidden) this.html += htmlOf(token) ?? this.block(token, at);
       this.text += separatorOf(token);
-      if (token.type === 'inline') this.inline(token.children ?? []);
+      if (token.type === 'inline') {
+        this.checkbox = '';
+        this.inline(token.children ?? []);
+      }
       refuseSize(this.html.length);
     }
   }
 
   private block(token: Token, at: number): string {
     switch (token.type) {
-      case 'inline': {
-        const { checkbox } = this;
-        this.checkbox = '';
-        return checkbox;
-      }
+      case 'inline':
+        return this.checkbox;
       case 'list_item_open':
         return this.item(at);
       case 'heading_open':
