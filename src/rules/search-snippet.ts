@@ -23,11 +23,9 @@ export function snippetOf(text: string, query: SearchQuery): SnippetPart[] {
   const shown = hits.filter(({ at, end }) => at >= from && end <= from + snippetLength);
   const to = Math.max(shown.at(-1)?.end ?? from, wordBefore(plain, from + snippetLength));
   const parts = markHits(plain.slice(0, to), from, shown);
-  return [
-    ...(from > 0 ? [{ text: '… ', hit: false }] : []),
-    ...parts,
-    ...(to < plain.length ? [{ text: ' …', hit: false }] : []),
-  ];
+  if (from > 0) parts.unshift({ text: '… ', hit: false });
+  if (to < plain.length) parts.push({ text: ' …', hit: false });
+  return parts;
 }
 
 /** A snippet as plain text with ** around every hit. */
@@ -129,13 +127,10 @@ const foldedUnits = new Uint16Array(0x10000);
 function foldUnit(unit: number): number {
   const known = foldedUnits[unit];
   if (known !== undefined && known !== 0) return known;
-  const result = isLoneUnit(unit) ? fold(String.fromCharCode(unit)) : '';
+  // Halves of pairs, Han and Hangul are compared as they are, so they need not be folded to see that.
+  const mayFold = unit < 0x3400 || (unit > 0x9fff && unit < 0xac00) || unit > 0xdfff;
+  const result = mayFold ? fold(String.fromCharCode(unit)) : '';
   return (foldedUnits[unit] = result.length === 1 ? result.charCodeAt(0) : unit);
-}
-
-/** Halves of pairs, Han and Hangul are compared as they are, so they need not be folded to see that. */
-function isLoneUnit(unit: number): boolean {
-  return unit < 0x3400 || (unit > 0x9fff && unit < 0xac00) || unit > 0xdfff;
 }
 
 /** The hit from which on most different ones follow within a snippet. */
@@ -145,11 +140,8 @@ function densest(hits: readonly Hit[]): Hit | undefined {
   let next = 0;
   const near = new Map<string, number>();
   for (const hit of hits) {
-    for (
-      let other = hits[next];
-      other && other.end <= hit.at + snippetLength - leadLength;
-      other = hits[++next]
-    )
+    const end = hit.at + snippetLength - leadLength;
+    for (let other = hits[next]; other && other.end <= end; other = hits[++next])
       near.set(other.needle, (near.get(other.needle) ?? 0) + 1);
     if (near.size > most) [best, most] = [hit, near.size];
     const left = (near.get(hit.needle) ?? 1) - 1;

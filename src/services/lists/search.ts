@@ -18,12 +18,12 @@ const rankedMatches = 1000;
 const snippetsAtOnce = 10;
 
 /** A query as it was written, and which page of its results. */
-export type SearchCall = { readonly q: string; readonly limit: number; readonly cursor: string | null };
+type SearchCall = { readonly q: string; readonly limit: number; readonly cursor: string | null };
 
 /** A matching post, with the passage that shows why. */
 export type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
 
-export type SearchPage<Post> = Page<Found<Post>> & {
+type SearchPage<Post> = Page<Found<Post>> & {
   /** How many match; null if there are more than are ranked. */
   readonly total: number | null;
   readonly warnings: readonly string[];
@@ -88,11 +88,11 @@ function postsWithTexts(ctx: ReadContext, ids: readonly string[]) {
 }
 
 /** The posts in the order of the ids. One that has just been unpublished is left out. */
-async function withSnippets<Row extends { readonly id: string; readonly text: string }, Post>(
+async function withSnippets<Post>(
   ids: readonly string[],
-  rows: readonly Row[],
+  rows: Awaited<ReturnType<typeof postsWithTexts>>,
   query: SearchQuery,
-  view: (row: Row) => Post,
+  view: (row: ListedRow) => Post,
 ): Promise<Found<Post>[]> {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const found: Found<Post>[] = [];
@@ -106,10 +106,8 @@ async function withSnippets<Row extends { readonly id: string; readonly text: st
 }
 
 function nothingToLookFor({ none }: SearchQuery): AppError {
-  const message =
-    none.length > 0
-      ? 'must hold a word to look for, beside those that must not occur'
-      : 'must hold a word to look for: letters or digits';
+  const more = none.length > 0 ? ', beside those that must not occur' : ': letters or digits';
+  const message = `must hold a word to look for${more}`;
   return new AppError('invalid_input', `'q' ${message}.`, {
     errors: [{ field: 'q', message }],
     hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins.',

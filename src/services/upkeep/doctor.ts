@@ -57,15 +57,8 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
 }
 
-/** A stored fact that differs from what it is derived from. */
-type WrongCount = {
-  /** What is counted, e.g. `public posts`. */
-  readonly what: string;
-  /** In how many rows, up to {@link mostCounted}. */
-  readonly rows: number;
-  /** One of them. */
-  readonly example: string;
-};
+/** What is counted (`public posts`), in how many rows it is wrong, up to {@link mostCounted}, and one of them. */
+type WrongCount = { readonly what: string; readonly rows: number; readonly example: string };
 
 /** Rows counted per fault: beyond that the rest of the table need not be read. */
 const mostCounted = 1_000;
