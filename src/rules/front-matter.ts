@@ -26,7 +26,7 @@ export function parseFrontMatter(source: string): FrontMatter {
     const { lines, contentAt } = linesToClosing(text, opening.length);
     return { ok: true, fields: readFields(lines), content: text.slice(contentAt).replace(/^\r?\n/, '') };
   } catch (error) {
-    if (error instanceof LineFault) return { ok: false, message: `line ${error.line}: ${error.message}` };
+    if (error instanceof LineFault) return { ok: false, message: error.message };
     throw error;
   }
 }
@@ -44,10 +44,9 @@ export function strayFrontMatter(text: string): { names: readonly string[]; isOp
 
 /** The inverse: {@link parseFrontMatter} reads exactly these fields and this content back, and so does YAML. */
 export function formatFrontMatter(fields: Readonly<FrontMatterFields>, content: string): string {
-  const lines = Object.entries(fields).map(
-    ([key, value]) =>
-      `${key}: ${Array.isArray(value) ? `[${value.map(quoted).join(', ')}]` : quoted(value)}\n`,
-  );
+  const written = (value: string | string[]) =>
+    Array.isArray(value) ? `[${value.map(quoted).join(', ')}]` : quoted(value);
+  const lines = Object.entries(fields).map(([key, value]) => `${key}: ${written(value)}\n`);
   return `---\n${lines.join('')}---\n\n${content}`;
 }
 
@@ -91,9 +90,8 @@ function linesToClosing(text: string, from: number): { lines: string[]; contentA
 
 function lineAt(text: string, at: number): { text: string; next: number } {
   const end = text.indexOf('\n', at);
-  return end === -1
-    ? { text: text.slice(at), next: text.length }
-    : { text: text.slice(at, end), next: end + 1 };
+  if (end === -1) return { text: text.slice(at), next: text.length };
+  return { text: text.slice(at, end), next: end + 1 };
 }
 
 /** @param lines those after the opening `---`, which is line 1. */
@@ -166,20 +164,14 @@ function unquoted(text: string, line: number): string {
 function quoted(value: string): string {
   const plain =
     /^[A-Za-z](?:[\w -]*\w)?$/.test(value) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(value);
-  return plain ? value : JSON.stringify(value).replace(/[\x85\u2028\u2029]/g, escapedBreak);
-}
-
-/** Line breaks to YAML 1.1, which JSON leaves as they are. */
-function escapedBreak(lineBreak: string): string {
-  return `\\u${lineBreak.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  const hex = (char: string) => char.charCodeAt(0).toString(16).padStart(4, '0');
+  // Line breaks to YAML 1.1, which JSON leaves as they are.
+  return plain ? value : JSON.stringify(value).replace(/[\x85\u2028\u2029]/g, (char) => `\\u${hex(char)}`);
 }
 
 class LineFault extends Error {
-  readonly line: number;
-
   constructor(line: number, problem: string) {
-    super(problem);
-    this.line = line;
+    super(`line ${line}: ${problem}`);
   }
 }
 
@@ -193,13 +185,8 @@ function firstHeading(markdown: string): { text: string; end: number } | null {
   const line = lineAt(markdown, markdown.lastIndexOf('\n', firstVisible) + 1);
   const atx = /^ {0,3}#{1,6}\s/.exec(line.text)?.[0];
   if (atx !== undefined) {
-    return {
-      text: line.text
-        .slice(atx.length)
-        .trim()
-        .replace(/(?:^|\s)#+$/, ''),
-      end: line.next,
-    };
+    const text = line.text.slice(atx.length).trim();
+    return { text: text.replace(/(?:^|\s)#+$/, ''), end: line.next };
   }
   const below = lineAt(markdown, line.next);
   if (line.text.length > longestHeading || beginsOtherBlock.test(line.text)) return null;

@@ -28,12 +28,8 @@ const run = new RegExp(String.raw`(${unspaced}+)|[[\p{L}\p{N}\p{M}]--${unspaced}
 export function searchTerms(text: string, most = mostTerms): string[] {
   if (isAscii(text)) {
     // The same for plain English, at half the cost.
-    const words =
-      text
-        .slice(0, longestText)
-        .toLowerCase()
-        .match(/[a-z0-9]+/g) ?? [];
-    return words.slice(0, most).map(cut);
+    const lower = text.slice(0, longestText).toLowerCase();
+    return (lower.match(/[a-z0-9]+/g) ?? []).slice(0, most).map(cut);
   }
   const terms: string[] = [];
   for (const { 0: word, 1: pairs } of fold(text).matchAll(run)) {
@@ -51,11 +47,10 @@ export function searchTerms(text: string, most = mostTerms): string[] {
 export function fold(text: string): string {
   const start = text.slice(0, longestText);
   if (isAscii(start)) return start.toLowerCase();
-  return withoutLongMarks(start)
-    .replace(beyondAscii, foldPiece)
-    .toLowerCase()
-    .slice(0, longestText)
-    .toWellFormed();
+  // Runs of marks are cut short: to put them in order, as normalization does, takes quadratic time.
+  const bounded = start.replace(/(\p{M}{8})\p{M}+/gu, '$1');
+  const folded = bounded.replace(beyondAscii, foldPiece).toLowerCase();
+  return folded.slice(0, longestText).toWellFormed();
 }
 
 /**
@@ -76,11 +71,6 @@ function foldPiece(piece: string): string {
 export function isAscii(text: string): boolean {
   // oxlint-disable-next-line no-control-regex
   return /^[\0-\x7f]*$/.test(text);
-}
-
-/** Runs of marks are cut short: to put them in order, as normalization does, takes quadratic time. */
-function withoutLongMarks(text: string): string {
-  return text.replace(/(\p{M}{8})\p{M}+/gu, '$1');
 }
 
 function cut(term: string): string {

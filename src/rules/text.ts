@@ -69,7 +69,7 @@ export function hiddenText(text: string): HiddenText[] {
 
 /** What is hidden in a name, title, tag or bio, as a predicate; null if nothing. */
 export function hiddenTextFault(text: string): string | null {
-  const { found } = sweep(text);
+  const found = hiddenText(text);
   if (found.length > 0) return `contains invisible text (${found.map(counted).join(', ')}); remove it`;
   return text !== '' && blank.test(text) ? 'has no visible character' : null;
 }
@@ -186,8 +186,7 @@ const joiningScript =
   /[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}]/u;
 
 function characterAt(text: string, at: number): string {
-  const code = text.codePointAt(at);
-  return code === undefined ? '' : String.fromCodePoint(code);
+  return (text.codePointAt(at) ?? 0) > 0xffff ? text.slice(at, at + 2) : text.charAt(at);
 }
 
 function characterBefore(text: string, at: number): string {
