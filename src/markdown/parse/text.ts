@@ -26,11 +26,10 @@ export function outline(tokens: readonly Token[]): Outline {
   const ids = new Set<string>();
   const next = new Map<string, number>();
   const opens = tokens.flatMap((token, at) => (token.type === 'heading_open' ? [{ token, at }] : []));
+  const levelOf = ({ tag }: Token) => Number(tag.slice(1));
   const highest = opens.reduce((least, { token }) => Math.min(least, levelOf(token)), 6);
   for (const { token, at } of opens) {
-    const text = plainText(tokens[at + 1]?.children ?? [])
-      .replace(/\s+/gu, ' ')
-      .trim();
+    const text = onOneLine(plainText(tokens[at + 1]?.children ?? []));
     const id = uniqueId(`h-${slugOf(text) || 'section'}`, ids, next);
     const level = Math.min(6, levelOf(token) - highest + 2);
     headings.set(token, { id, level, text: firstCodePoints(text, longestText) });
@@ -53,10 +52,6 @@ function textOf({ type, info, content, children }: Token): string {
   if (/^(?:text|code_inline|tag_(?:open|close))$/.test(type)) return info === 'paired' ? '' : content;
   if (/^(?:softbreak|hardbreak|tag_break)$/.test(type)) return '\n';
   return type === 'image' ? plainText(children ?? []) : '';
-}
-
-function levelOf(token: Token): number {
-  return Number(token.tag.slice(1));
 }
 
 /** GitHub's rule: lower case, letters, digits, hyphens and underscores kept, spaces to hyphens. */
@@ -97,10 +92,7 @@ const excerptLength = 300;
 
 /** The beginning of a plain text on one line, cut between words. */
 export function excerptOf(text: string): string {
-  const line = text
-    .slice(0, excerptLength * 10)
-    .replace(/\s+/gu, ' ')
-    .trim();
+  const line = onOneLine(text.slice(0, excerptLength * 10));
   const whole = firstCodePoints(line, excerptLength);
   if (whole === line) return line;
   const cut = firstCodePoints(line, excerptLength - 1);
@@ -120,9 +112,12 @@ export function countWords(text: string): number {
   return words + Math.ceil(ideographs / 2);
 }
 
+function onOneLine(text: string): string {
+  return text.replace(/\s+/gu, ' ').trim();
+}
+
 /** The first so many code points of a text. */
 function firstCodePoints(text: string, count: number): string {
-  return Array.from(text.slice(0, count * 2))
-    .slice(0, count)
-    .join('');
+  const codePoints = Array.from(text.slice(0, count * 2));
+  return codePoints.slice(0, count).join('');
 }

@@ -13,10 +13,9 @@ export async function postsForFeed(
   ctx: ReadContext,
   of: { readonly agentId: string; readonly tag: string | null } | null,
 ): Promise<PagePostWithText[]> {
-  const { items } =
-    of === null
-      ? { items: await newestPosts(ctx, feedLength) }
-      : await postsOfBlog(ctx, of.agentId, { tag: of.tag, limit: feedLength, cursor: null });
+  const items = of
+    ? (await postsOfBlog(ctx, of.agentId, { tag: of.tag, limit: feedLength, cursor: null })).items
+    : await newestPosts(ctx, feedLength);
   const ids = items.map((post) => post.id);
   if (ids.length === 0) return [];
   const sizes = await ctx.db
@@ -36,10 +35,10 @@ export async function postsForFeed(
     .select(['post_id', 'content', 'html'])
     .where('post_id', 'in', fittingIds)
     .execute();
-  const bodyOf = new Map(bodies.map((body) => [body.post_id, body]));
+  const bodyOf = new Map(bodies.map(({ post_id, ...body }) => [post_id, body]));
   return fitting.flatMap((post) => {
     const body = bodyOf.get(post.id);
-    return body ? { ...post, content: body.content, html: body.html } : [];
+    return body ? { ...post, ...body } : [];
   });
 }
 

@@ -5,7 +5,8 @@ import type { PostRow } from '../../db/tables.ts';
 import { searchTerms, type Clause, type SearchQuery } from '../../rules/search-terms.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 
-type Searched = Pick<PostRow, 'id' | 'title' | 'tags' | 'published_at'>;
+type Indexed = Pick<PostRow, 'id' | 'title' | 'tags'>;
+type Searched = Indexed & Pick<PostRow, 'published_at'>;
 
 /**
  * Updates the search index after a change of a post; `plainText` is null if no content was sent. Every post once
@@ -23,11 +24,7 @@ export async function indexChange(
 }
 
 /** Makes a post findable by its title, tags and plain text, and nothing else. */
-export async function indexPost(
-  tx: WriteContext,
-  post: Omit<Searched, 'published_at'>,
-  plainText: string,
-): Promise<void> {
+export async function indexPost(tx: WriteContext, post: Indexed, plainText: string): Promise<void> {
   const { fields, digest } = searchEntry(post, plainText);
   const [entry] = await storeDigest(tx.db, { postId: post.id, digest });
   if (!entry) throw new Error(`The search entry of post ${post.id} was not stored`);
@@ -44,11 +41,8 @@ const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: 
 );
 
 /** What the index and `search_docs` store about a post. */
-export function searchEntry(
-  { title, tags }: Pick<PostRow, 'title' | 'tags'>,
-  plainText: string,
-): { fields: SearchFields; digest: string } {
-  const fields = {
+export function searchEntry({ title, tags }: Pick<PostRow, 'title' | 'tags'>, plainText: string) {
+  const fields: SearchFields = {
     title: searchTerms(title),
     tags: parseTags(tags).flatMap((tag) => searchTerms(tag)),
     text: searchTerms(plainText),
