@@ -253,18 +253,18 @@ export type Preconditions = { readonly ifMatch: string | null; readonly ifNoneMa
 export const noPreconditions: Preconditions = { ifMatch: null, ifNoneMatch: null };
 
 /** Throws precondition_failed unless the present entity tag (null: there is no post) is one that the call asks for. */
-export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null): void {
-  if (ifMatch !== null && etag === null)
+export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, present: string | null): void {
+  if (ifMatch !== null && present === null)
     throw failed(
       'If-Match requires an existing post, and there is none with this slug.',
       prose`To create it, send the call without If-Match. ${call('listPosts')} with your key lists your posts.`,
     );
-  if (ifMatch !== null && etag !== null && !matches(ifMatch, etag))
+  if (ifMatch !== null && present !== null && !matches(ifMatch, present))
     throw failed(
-      `The post has changed since you read it: its ETag is now ${etag}.`,
+      `The post has changed since you read it: its ETag is now ${present}.`,
       'GET the post, take its ETag, and send the call again with it.',
     );
-  if (ifNoneMatch !== null && etag !== null && matches(ifNoneMatch, etag))
+  if (ifNoneMatch !== null && present !== null && matches(ifNoneMatch, present))
     throw failed(
       'If-None-Match requires that no post has this slug, and there is one.',
       'To update that post, send the call without If-None-Match. To create another, send another slug.',
@@ -276,12 +276,12 @@ function failed(detail: string, hint: Prose): AppError {
 }
 
 /** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
-function matches(header: string, etag: string): boolean {
+function matches(header: string, ofPost: string): boolean {
   if (header.trim() === '*') return true;
-  const present = postPart(etag);
+  const present = postPart(ofPost);
   return header.split(',').some((tag) => postPart(tag.trim().replace(/^W\//i, '')) === present);
 }
 
-function postPart(etag: string): string | undefined {
-  return etag.replaceAll('"', '').split('.')[0];
+function postPart(tag: string): string | undefined {
+  return tag.replaceAll('"', '').split('.')[0];
 }

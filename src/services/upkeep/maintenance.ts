@@ -55,8 +55,10 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     .deleteFrom('agents')
     .where('verified_at', 'is', null)
     .where('registered_at', '<', ago(rememberTokensFor))
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('tokens').select('hash').whereRef('tokens.agent_id', '=', 'agents.id'))),
+    .where((agent) =>
+      agent.not(
+        agent.exists(agent.selectFrom('tokens').select('hash').whereRef('agent_id', '=', 'agents.id')),
+      ),
     )
     .execute();
   return { mailGivenUp: await expireMail(tx) };
