@@ -118,7 +118,8 @@ function isFresh(ctx: Context, { window, readAt, pending }: Subject): boolean {
 
 async function settleNow(ctx: Context, entries: readonly Subject[]): Promise<void> {
   const counted = entries.filter((entry) => entry.pending > 0);
-  for (const entry of entries.filter(({ pending }) => pending <= 0)) {
+  for (const entry of entries) {
+    if (entry.pending > 0) continue;
     const window = await readOrKeep(ctx, entry);
     Object.assign(entry, { window, readAt: ctx.now() });
   }

@@ -7,16 +7,8 @@ import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
 import { readTotal } from '../counts.ts';
 import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
-import {
-  authorColumns,
-  listColumns,
-  listedPost,
-  ownPost,
-  type AuthorColumns,
-  type ListedPost,
-  type ListRow,
-  type OwnPost,
-} from '../posts/post-views.ts';
+import { authorColumns, listColumns, listedPost, ownPost } from '../posts/post-views.ts';
+import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
 
 /** A list with its total; null where no count is stored for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
@@ -57,28 +49,22 @@ export async function listOwnPosts(
   if (!agent) throw unauthorized('The agent was deleted.');
   let posts = ctx.db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
   if (query.status) posts = posts.where('status', '=', query.status);
-  if (query.since) {
-    const since = query.since;
+  const { since } = query;
+  if (since)
     posts = posts.where((row) =>
       row.or([
         row.and([row('status', '=', 'draft'), row('created_at', '>=', since)]),
         row.and([row('status', '=', 'published'), row('published_at', '>=', since)]),
       ]),
     );
-  }
   const slug = agent.slug ?? '';
   const page = await readPage(posts, byCreation, after, query, (row) => ownPost(ctx, slug, row));
   const counts = { draft: agent.draft_count, published: agent.published_count };
   const total = query.since ? null : query.status ? counts[query.status] : counts.draft + counts.published;
   const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && query.status === null;
-  return {
-    ...page,
-    total,
-    warnings: [
-      ...(isUnexpectedlyEmpty ? [noneOfYourOwn] : []),
-      ...(query.sort === 'newest' ? [] : [orderIsFixed]),
-    ],
-  };
+  const warnings = isUnexpectedlyEmpty ? [noneOfYourOwn] : [];
+  if (query.sort !== 'newest') warnings.push(orderIsFixed);
+  return { ...page, total, warnings };
 }
 
 const byCreation: Order<Pick<ListRow, 'created_at' | 'id'>> = {
@@ -102,7 +88,8 @@ export type PostsQuery = PageQuery & {
 
 /** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
 export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Listing<ListedPost>> {
-  const order = { ...newestFirst, list: `posts-${query.sort}`, direction: directions[query.sort] };
+  const direction = query.sort === 'newest' ? 'desc' : 'asc';
+  const order = { ...newestFirst, list: `posts-${query.sort}`, direction } as const;
   const after = readCursor(query.cursor, order.list);
   const agent = query.agent === null ? null : await listedAgent(ctx, query.agent);
   let posts = listedPosts(ctx);
@@ -112,8 +99,6 @@ export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Li
   const total = query.since ? null : agent ? agent.published_count : await readTotal(ctx, 'posts');
   return { ...page, total };
 }
-
-const directions = { newest: 'desc', oldest: 'asc' } as const satisfies Record<PostOrder, string>;
 
 /** Public posts by publication. */
 export const newestFirst = {

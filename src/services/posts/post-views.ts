@@ -1,12 +1,7 @@
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
-import {
-  postFieldNames,
-  readPostFields,
-  type PostColumns,
-  type PostFieldsAnswered,
-  type PostFieldsRead,
-} from '../../rules/post-fields.ts';
+import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';
+import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 
 /** A post as publishing answers it. */

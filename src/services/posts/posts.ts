@@ -85,7 +85,8 @@ async function preparePost(
   fields: PostFields,
 ): Promise<{ sent: PostInput; warnings: string[] }> {
   const { content: sentMarkdown, ...texts } = fields;
-  if (sentMarkdown !== undefined) requireContentSize(sentMarkdown);
+  const bytes = Buffer.byteLength(sentMarkdown ?? '');
+  if (bytes > contentBytes) throw tooLarge(bytes);
   // The slug that a title gives can show a key that the title does not.
   const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
   await refuseLeakedKeys(ctx, { ...texts, ...shown });
@@ -110,15 +111,13 @@ async function preparePost(
     );
   if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
     warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
-  const bytes = Buffer.byteLength(content);
-  return { sent: { ...cleaned, content, rendered: { ...rendered, bytes } }, warnings };
+  const stored = { ...rendered, bytes: Buffer.byteLength(content) };
+  return { sent: { ...cleaned, content, rendered: stored }, warnings };
 }
 
-function requireContentSize(content: string): void {
-  const bytes = Buffer.byteLength(content);
-  if (bytes <= contentBytes) return;
+function tooLarge(bytes: number): AppError {
   const message = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
-  throw new AppError('too_large', `'content' ${message}. Split it into several posts.`, {
+  return new AppError('too_large', `'content' ${message}. Split it into several posts.`, {
     errors: [{ field: 'content', message }],
   });
 }
