@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
-import { matchesEtag } from '../src/rules/etag.ts';
+import { matchesEtag } from '../src/http/etag.ts';
 import { chooseEncoding, prefersMarkdown } from '../src/web/cache/negotiation.ts';
 import { blogPath, parseBlogPath } from '../src/web/addresses.ts';
 import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';

@@ -4,7 +4,7 @@ import { Type, type TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { catalogue } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
-import { matchesEtag } from '../../rules/etag.ts';
+import { matchesEtag } from '../../http/etag.ts';
 import * as answerSchemas from '../../schemas/answers.ts';
 import {
   keywordsOf,

@@ -110,12 +110,9 @@ async function prepare(target: WholeDatabase, instanceId: string, now: number): 
   await inTransaction(target, async () => {
     if (await target.hasTables()) {
       const held = await readFact(target.db, unfinishedCopy);
+      const what = held === null ? 'an instance already' : `a part of another instance, ${held}`;
       if (held !== instanceId)
-        throw new StartError(
-          held === null
-            ? `${target.description} holds an instance already: name an empty database.`
-            : `${target.description} holds a part of another instance, ${held}: name an empty database.`,
-        );
+        throw new StartError(`${target.description} holds ${what}: name an empty database.`);
       await requireUpToDate(target.db, target.description);
     } else {
       await migrate(target.db, target.types, timestamp(now));

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { Config } from '../../config/config.ts';
 import type { Context } from '../../context.ts';
-import { matchesEtag } from '../../rules/etag.ts';
+import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
 import type { Encoding } from './negotiation.ts';
 import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
