@@ -16,22 +16,17 @@ export type ShellCall = {
 /** The header that carries the key. */
 export const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
 
-/** The curl command for a call, ready to paste: one argument per line, or few lines where it is one of many. */
-export function curl(call: ShellCall, layout: 'tall' | 'short' = 'tall'): string {
-  const { method, url, headers = [], json, file, download } = call;
+/** The curl command for a call, ready to paste: one argument per line. */
+export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
   const hasBody = json !== undefined || file !== undefined;
   const implied = hasBody ? 'POST' : 'GET';
   const verb = method === undefined || method === implied ? '' : `-X ${method} `;
-  const first = `curl ${verb}${download ? '-OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`;
-  const named = headers.map((header) => `-H "${header}"`);
-  const body =
-    json === undefined ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(json))}`];
-  if (file !== undefined) body.push('-H "Content-Type: text/markdown"', `--data-binary @${file}`);
-  const lines =
-    layout === 'tall'
-      ? [first, ...named, ...body]
-      : [...(named.length === 1 ? [`${first} ${named[0]}`] : [first, named.join(' ')]), body.join(' ')];
-  return lines.filter((line) => line !== '').join(' \\\n  ');
+  const lines = [`curl ${verb}${download ? '-OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`];
+  for (const header of headers) lines.push(`-H "${header}"`);
+  if (json !== undefined)
+    lines.push('-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(json))}`);
+  if (file !== undefined) lines.push('-H "Content-Type: text/markdown"', `--data-binary @${file}`);
+  return lines.join(' \\\n  ');
 }
 
 /** Within single quotes a shell interprets nothing but the closing quote; within double quotes, variables. */
