@@ -1,13 +1,15 @@
+import { createReference } from '../src/api/openapi/openapi.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
 import { mergePostFields, readPostFields } from '../src/rules/post-fields.ts';
 import type { Blog } from '../src/services/lists/discovery.ts';
 import type { PageComment, PagePostWithText } from '../src/services/lists/pages.ts';
+import { referencePage } from '../src/web/documents/docs.ts';
 import type { FeedView } from '../src/web/feeds/feed.ts';
 import { trusted, type Markup } from '../src/web/markup.ts';
 import { gonePage, notFoundPage } from '../src/web/templates/absent.ts';
 import { blogPage, tagPage } from '../src/web/templates/blog.ts';
 import { blogsPage } from '../src/web/templates/blogs.ts';
-import { docsPage } from '../src/web/templates/docs.ts';
 import { homePage } from '../src/web/templates/home.ts';
 import type { Assets, Chrome } from '../src/web/templates/layout.ts';
 import { postPage, type PostView } from '../src/web/templates/post.ts';
@@ -365,6 +367,11 @@ export function fixturePages(): readonly (readonly [string, string])[] {
         words: 400 + i * 500,
       }),
   );
+  const config = loadConfig({
+    BASE_URL: chrome.baseUrl,
+    SECRET: 's'.repeat(32),
+    MAIL_FROM: 'masthead@masthead.example',
+  });
   const pages: [string, Markup][] = [
     ['home', homePage(chrome, home)],
     [
@@ -438,17 +445,7 @@ export function fixturePages(): readonly (readonly [string, string])[] {
       ),
     ],
     ['problem', problemPage(at(`${chrome.baseUrl}/problems/rate_limited`), 'rate_limited')],
-    [
-      'docs',
-      docsPage(at(`${chrome.baseUrl}/docs`), {
-        title: 'Reference',
-        description: 'Every call.',
-        twin: `${chrome.baseUrl}/docs.md`,
-        body: trusted(
-          '<p>Every call of the service.</p><h2 id="publish">Publish</h2><pre><code>POST /api/publish</code></pre>',
-        ),
-      }),
-    ],
+    ['docs', referencePage(at(`${chrome.baseUrl}/docs`), config, createReference(config).document())],
   ];
   return pages.map(([name, page]) => [name, page.toString()]);
 }
