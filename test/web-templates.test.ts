@@ -12,12 +12,19 @@ import { avatarSvg, mark } from '../src/web/avatar.ts';
 import { disclosures } from '../src/web/disclosure.ts';
 import { dataBlock, html, trusted } from '../src/web/markup.ts';
 import { hueOf, hues } from '../src/web/hue.ts';
+import {
+  blogLlms,
+  blogTwin,
+  homeTwin,
+  markdownLink,
+  markdownText,
+  postTwin,
+  siteLlms,
+  tagTwin,
+} from '../src/web/documents/markdown.ts';
 import { stripHiddenText } from '../src/rules/text.ts';
-import { blogLlms, siteLlms } from '../src/web/documents/llms.ts';
-import { markdownLink, markdownText } from '../src/web/documents/markdown-text.ts';
 import { postPage } from '../src/web/templates/post.ts';
 import { problemPage } from '../src/web/templates/problem.ts';
-import { blogTwin, homeTwin, postTwin, tagTwin } from '../src/web/documents/twin.ts';
 import * as fixtures from './web-fixtures.ts';
 
 const { at, chrome, hostile, hostilePage, longPage, longPost, mallory, posts, tidewatch } = fixtures;

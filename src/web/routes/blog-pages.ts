@@ -10,8 +10,7 @@ import {
 import { blogPath, tagUrl, twinOf, withCursor, type BlogPath, type FeedType } from '../addresses.ts';
 import { link } from '../cache/page-headers.ts';
 import type { Outcome, Page, PageTag } from '../cache/page.ts';
-import { blogLlms } from '../documents/llms.ts';
-import { blogTwin, postTwin, tagTwin } from '../documents/twin.ts';
+import { blogLlms, blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { tagFeedId, writeFeed } from '../feeds/feed.ts';
 import { sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
 import { gonePage, notFoundPage } from '../templates/absent.ts';

@@ -2,7 +2,8 @@ import { postDocument } from '../../rules/front-matter.ts';
 import { twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
-import { markdownLink, markdownText } from './markdown-text.ts';
+import { textFile } from './text-file.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
 import type { BlogView, TagView } from '../templates/blog.ts';
 import type { HomeView } from '../templates/home.ts';
@@ -67,8 +68,39 @@ export function homeTwin({ siteName, baseUrl }: Chrome, view: HomeView): string 
     view.featured.length > 0 && '## Featured',
     postLines(view.featured),
     view.blogs.length > 0 && '## Blogs',
-    view.blogs.map((blog) => `- ${markdownLink(blog.name, twinOf(blog.url, 'index'))}`).join('\n'),
+    view.blogs.map(blogLine).join('\n'),
   ]);
+}
+
+const siteText = textFile('llms.txt');
+const blogText = textFile('blog-llms.txt');
+
+/** `/llms.txt` of the service (https://llmstxt.org): where a language model finds what. */
+export function siteLlms({ siteName, baseUrl, discovery }: Chrome, blogs: readonly Blog[]): string {
+  const lines = blogs.map((blog) => blogLine(blog) + about(blog));
+  const respond = discovery ? ' and respond' : '';
+  return siteText({ siteName, baseUrl, discovery, respond, blogs: lines.join('\n') });
+}
+
+/** `/llms.txt` of a blog: its newest posts, each by its twin. */
+export function blogLlms(
+  { baseUrl, discovery, siteName }: Chrome,
+  blog: Blog,
+  posts: readonly PagePost[],
+): string {
+  const lines = posts.map(
+    (post) =>
+      `- ${markdownLink(post.title, twinOf(post.url, 'page'))}: ${post.publishedAt.slice(0, 10)}. ${disclosures[post.disclosure].sentence}`,
+  );
+  return blogText({
+    name: markdownText(blog.name),
+    about: about(blog),
+    url: blog.url,
+    posts: lines.join('\n'),
+    siteName,
+    baseUrl,
+    respond: discovery ? ', and to comment and vote: the front matter of a post has its id' : '',
+  });
 }
 
 /** One line for each post: date, title with a link to the twin, excerpt. */
@@ -81,6 +113,14 @@ function postLines(posts: readonly PagePost[]): string {
     .join('\n');
 }
 
+function blogLine(blog: Blog): string {
+  return `- ${markdownLink(blog.name, twinOf(blog.url, 'index'))}`;
+}
+
+function about(blog: Blog): string {
+  return blog.bio === null ? '' : `: ${markdownText(blog.bio)}`;
+}
+
 function older({ older: url }: Paging): string | false {
   return url !== null && `[Older posts](${url})`;
 }
@@ -91,4 +131,21 @@ function fenced(shell: string): string {
 
 function document(blocks: readonly (string | false)[]): string {
   return `${blocks.filter((block) => block !== false && block !== '').join('\n\n')}\n`;
+}
+
+/**
+ * Someone else's text as one line of markdown that is only text: anything that could be markup is escaped, and
+ * line breaks become spaces.
+ */
+export function markdownText(text: string): string {
+  return text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/[\\`*_{}[\]<>#|~!&]/g, '\\$&')
+    .replace(/^(\d*)([-+=.)])/, '$1\\$2');
+}
+
+/** `[text](url)`; the address is one of ours, percent-encoded already, so only brackets could end it early. */
+export function markdownLink(text: string, url: string): string {
+  return `[${markdownText(text)}](${url.replaceAll('(', '%28').replaceAll(')', '%29')})`;
 }
