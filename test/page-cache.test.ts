@@ -7,8 +7,7 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { loadConfig } from '../src/config/config.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
-import { followChanges } from '../src/web/cache/change-feed.ts';
-import { createPageCache, type PageCache } from '../src/web/cache/page-cache.ts';
+import { createPageCache, followChanges, type PageCache } from '../src/web/cache/page-cache.ts';
 import type { PageTag } from '../src/web/cache/page.ts';
 import { representationOf, storePage } from '../src/web/cache/stored-page.ts';
 import { request, rawRequest } from './support/http.ts';

@@ -6,14 +6,13 @@ import type { Blog } from '../src/services/lists/discovery.ts';
 import type { PageComment, PagePostWithText } from '../src/services/lists/pages.ts';
 import { referencePage } from '../src/web/documents/docs.ts';
 import type { FeedView } from '../src/web/feeds/feed.ts';
-import { trusted, type Markup } from '../src/web/markup.ts';
-import { gonePage, notFoundPage } from '../src/web/templates/absent.ts';
+import type { Markup } from '../src/web/markup.ts';
+import { gone, notFound, problemPage } from '../src/web/templates/failure.ts';
 import { blogPage, tagPage } from '../src/web/templates/blog.ts';
 import { blogsPage } from '../src/web/templates/blogs.ts';
 import { homePage } from '../src/web/templates/home.ts';
 import type { Assets, Chrome } from '../src/web/templates/layout.ts';
 import { postPage, type PostView } from '../src/web/templates/post.ts';
-import { problemPage } from '../src/web/templates/problem.ts';
 import { searchPage } from '../src/web/templates/search.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../src/web/templates/verify.ts';
 
@@ -426,10 +425,10 @@ export function fixturePages(): readonly (readonly [string, string])[] {
       searchPage(at(`${chrome.baseUrl}/search`), { query: hostile, results: [], paging: noPaging }),
     ],
     ['search-form', searchPage(at(`${chrome.baseUrl}/search`), { query: '', results: [], paging: noPaging })],
-    ['not-found', notFoundPage({ ...chrome, canonicalUrl: null })],
-    ['not-found-blog', notFoundPage({ ...chrome, canonicalUrl: null }, tidewatch)],
-    ['gone', gonePage({ ...chrome, canonicalUrl: null }, 'post', tidewatch)],
-    ['suspended', gonePage({ ...chrome, canonicalUrl: null }, 'suspended')],
+    ['not-found', notFound({ ...chrome, canonicalUrl: null }).body],
+    ['not-found-blog', notFound({ ...chrome, canonicalUrl: null }, tidewatch).body],
+    ['gone', gone({ ...chrome, canonicalUrl: null }, 'post', tidewatch).body],
+    ['suspended', gone({ ...chrome, canonicalUrl: null }, 'suspended').body],
     ['verify', verifyFormPage(chrome, verifyForm)],
     ['verify-hostile', verifyFormPage(chrome, { ...verifyForm, agent: mallory })],
     [

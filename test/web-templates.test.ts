@@ -24,7 +24,7 @@ import {
 } from '../src/web/documents/markdown.ts';
 import { stripHiddenText } from '../src/rules/text.ts';
 import { postPage } from '../src/web/templates/post.ts';
-import { problemPage } from '../src/web/templates/problem.ts';
+import { problemPage } from '../src/web/templates/failure.ts';
 import * as fixtures from './web-fixtures.ts';
 
 const { at, chrome, hostile, hostilePage, longPage, longPost, mallory, posts, tidewatch } = fixtures;

@@ -1,19 +1,17 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError } from '../../errors.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { newRequestId } from '../../http/headers.ts';
-import { chooseEncoding, prefersMarkdown } from './negotiation.ts';
+import { problemBody } from '../../http/problem.ts';
+import { chooseEncoding, prefersJson, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
-import { htmlGuard } from './page-headers.ts';
-import type { Outcome, Page } from './page.ts';
-import { sendAbsent, sendMoved } from './send-other.ts';
+import { htmlGuard, type Absent, type Outcome, type Page } from './page.ts';
 import {
   representationOf,
   sendRepresentation,
   storePage,
-  type Conditions,
   type Representation,
   type StoredPage,
 } from './stored-page.ts';
@@ -33,6 +31,8 @@ export type PageServer = {
   answerCached(request: IncomingMessage, response: ServerResponse): boolean;
   /** Answers a routed request. */
   send(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<FastifyReply>;
+  /** Answers where there is no page. */
+  sendOther(reply: FastifyReply, found: Other): FastifyReply;
 };
 
 /** The key of a page: host (empty for the base, which may have several) and path, as requests have them. */
@@ -41,7 +41,9 @@ export function keyOf(host: string, path: string): string {
   return `${host} ${path}`;
 }
 
-type Found = StoredPage | Exclude<Outcome, Page>;
+type Other = Exclude<Outcome, Page>;
+
+type Found = StoredPage | Other;
 
 /** Makes pages, caches them, and sends them. */
 export function createPageServer(ctx: Context, cache: PageCache): PageServer {
@@ -52,11 +54,12 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
 
   function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
-    if (asked === null) return false;
+    // An empty host would produce the key of the base's own pages.
+    if (!asked?.host) return false;
     const stored = cache.get(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
     if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
     const representation =
-      stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
+      stored.representations[stored.compressible ? chooseEncoding(asked['accept-encoding']) : 'identity'];
     if (representation === null) return false;
     sendRepresentation(stored, representation, asked, request, response, {
       clock: ctx,
@@ -74,11 +77,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     if (wanted.key !== null) cache.resized(wanted.key, found);
     if (twin !== null) return sendNegotiated(reply, found, representation, twin.url);
     reply.hijack();
-    const conditions = {
-      ifNoneMatch: request.headers['if-none-match'],
-      ifModifiedSince: request.headers['if-modified-since'],
-    };
-    sendRepresentation(found, representation, conditions, request.raw, reply.raw, {
+    sendRepresentation(found, representation, request.headers, request.raw, reply.raw, {
       clock: ctx,
       requestId: request.id,
     });
@@ -111,14 +110,14 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     return stored;
   }
 
-  function sendOther(reply: FastifyReply, found: Exclude<Outcome, Page>): FastifyReply {
+  function sendOther(reply: FastifyReply, found: Other): FastifyReply {
     reply.headers(guard);
     return found.kind === 'absent'
       ? sendAbsent(reply, config.site.baseUrl, found)
       : sendMoved(reply, found.url);
   }
 
-  return { answerCached, send };
+  return { answerCached, send, sendOther };
 }
 
 /** The twin, at the address of its page: no shared cache may store it there, however it treats `Vary`. */
@@ -139,56 +138,64 @@ function sendNegotiated(
     .send(representation.body);
 }
 
-type PlainRequest = Conditions & {
-  readonly host: string;
-  readonly accept: string | undefined;
-  readonly acceptEncoding: string | undefined;
-};
+const texts = {
+  404: 'Nothing is published at this address. It may be misspelt, or not published yet.',
+  410: 'What was published at this address was deleted, or is suspended.',
+} as const;
 
-/**
- * The headers of a GET or HEAD that matter here, read without building an object of all of them, which would be a
- * tenth of the cost of a hit. Null for a request with a body, with a repeated header that must be single, or
- * without a host.
- */
-function readPlainRequest({ method, rawHeaders }: IncomingMessage): PlainRequest | null {
-  if (method !== 'GET' && method !== 'HEAD') return null;
-  let host: string | undefined;
-  let accept: string | undefined;
-  let acceptEncoding: string | undefined;
-  let ifNoneMatch: string | undefined;
-  let ifModifiedSince: string | undefined;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (!wantedLengths.has(name.length)) continue;
-    const value = rawHeaders[i + 1];
-    switch (name.toLowerCase()) {
-      case 'host':
-        if (host !== undefined) return null;
-        host = value;
-        break;
-      case 'accept':
-        if (accept !== undefined) return null;
-        accept = value;
-        break;
-      case 'accept-encoding':
-        if (acceptEncoding !== undefined) return null;
-        acceptEncoding = value;
-        break;
-      case 'if-none-match':
-        if (ifNoneMatch !== undefined) return null;
-        ifNoneMatch = value;
-        break;
-      case 'if-modified-since':
-        ifModifiedSince ??= value;
-        break;
-      case 'content-length':
-      case 'transfer-encoding':
-        return null;
-      default:
-    }
+/** Says that there is nothing at the address of a page, in the form that the client prefers; `body` is that of people. */
+function sendAbsent(reply: FastifyReply, baseUrl: string, { status, body }: Absent): FastifyReply {
+  const { id, originalUrl, headers } = reply.request;
+  const ways = `${baseUrl}/llms.txt lists what there is to read, ${baseUrl}/skill.md what there is to call.`;
+  reply.code(status).header('cache-control', 'no-store').header('x-request-id', id);
+  if (prefersJson(headers.accept)) {
+    const problem = problemBody(baseUrl, new AppError('not_found', texts[status], { hint: ways }), id);
+    const title = status === 410 ? 'Gone' : problem.title;
+    return reply.type('application/problem+json').send(JSON.stringify({ ...problem, title, status }));
   }
-  // An empty host would produce the key of the base's own pages.
-  return host ? { host, accept, acceptEncoding, ifNoneMatch, ifModifiedSince } : null;
+  if (prefersMarkdown(headers.accept) || /\.md(?:\?|$)/.test(originalUrl))
+    return reply.type('text/markdown; charset=utf-8').send(`# HTTP ${status}\n\n${texts[status]} ${ways}\n`);
+  return reply.type('text/html; charset=utf-8').send(body.toString());
 }
 
-const wantedLengths: ReadonlySet<number> = new Set([4, 6, 13, 14, 15, 17]);
+/** Redirects to the present address of a page, also for those who only read the body. */
+function sendMoved(reply: FastifyReply, url: string): FastifyReply {
+  // Not permanent, whatever the status says: an abandoned address can be taken again.
+  return reply
+    .code(301)
+    .header('cache-control', 'public, max-age=0, must-revalidate')
+    .header('location', url)
+    .type('text/plain; charset=utf-8')
+    .send(`Moved to ${url}\n`);
+}
+
+/** The headers that matter here: those that a request may have once, or more than once, or not at all. */
+const wanted: ReadonlyMap<string, 'once' | 'often' | 'never'> = new Map([
+  ['host', 'once'],
+  ['accept', 'once'],
+  ['accept-encoding', 'once'],
+  ['if-none-match', 'once'],
+  ['if-modified-since', 'often'],
+  ['content-length', 'never'],
+  ['transfer-encoding', 'never'],
+]);
+const wantedLengths: ReadonlySet<number> = new Set(Array.from(wanted.keys(), (name) => name.length));
+
+/**
+ * The wanted headers of a GET or HEAD, read without building an object of all of them, which would be a tenth of
+ * the cost of a hit. Null for a request that must be routed, since it has others.
+ */
+function readPlainRequest({ method, rawHeaders }: IncomingMessage): IncomingHttpHeaders | null {
+  if (method !== 'GET' && method !== 'HEAD') return null;
+  const found: IncomingHttpHeaders = {};
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const rawName = rawHeaders[i] ?? '';
+    if (!wantedLengths.has(rawName.length)) continue;
+    const name = rawName.toLowerCase();
+    const times = wanted.get(name);
+    if (times === undefined) continue;
+    if (times === 'never' || (times === 'once' && found[name] !== undefined)) return null;
+    found[name] ??= rawHeaders[i + 1];
+  }
+  return found;
+}

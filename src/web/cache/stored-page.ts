@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { Config } from '../../config/config.ts';
@@ -7,8 +7,7 @@ import type { Context } from '../../context.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
 import type { Encoding } from './negotiation.ts';
-import { cachingHeaders, describingHeaders, type PageHeaders } from './page-headers.ts';
-import { pageTypes, type Page, type PageTag } from './page.ts';
+import { cachingHeaders, describingHeaders, type Page, type PageHeaders, type PageTag } from './page.ts';
 
 /** A page in one encoding, with all of its headers as `writeHead` takes them. */
 export type Representation = {
@@ -59,7 +58,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     tags: page.tags ?? [],
     twin: page.twin ?? null,
     representations: { br: null, zstd: null, gzip: null, identity: null },
-    compressible: pageTypes[page.type].compressible && body.length >= leastCompressed,
+    compressible: page.type !== 'png' && body.length >= leastCompressed,
     hash: hash('sha256', body, 'base64url').slice(0, 22),
     caching: cachingHeaders(page, config),
     describing: describingHeaders(page, config),
@@ -77,9 +76,7 @@ export async function representationOf(stored: StoredPage, encoding: Encoding): 
   if (identity === null) throw new Error('A stored page has lost its body');
   const known = stored.compressible ? stored.representations[encoding] : identity;
   if (known !== null || encoding === 'identity') return known ?? identity;
-  const { sync, inThread } = compressors[encoding];
-  const body =
-    identity.body.length <= mostCompressedSync ? sync(identity.body) : await inThread(identity.body);
+  const body = await compress[encoding](identity.body, identity.body.length > mostCompressedSync);
   return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
 }
 
@@ -95,21 +92,16 @@ const brotli = (body: Buffer) => ({
 const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 const gzip = { level: 6 };
 
-/** How each encoding is made: small bodies synchronously, large ones in one of Node's threads. */
-const compressors = {
-  gzip: {
-    sync: (body: Buffer) => zlib.gzipSync(body, gzip),
-    inThread: (body: Buffer) => promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(body, gzip),
-  },
-  br: {
-    sync: (body: Buffer) => zlib.brotliCompressSync(body, brotli(body)),
-    inThread: (body: Buffer) =>
-      promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(body, brotli(body)),
-  },
-  zstd: {
-    sync: (body: Buffer) => zlib.zstdCompressSync(body, zstd),
-    inThread: (body: Buffer) => promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)(body, zstd),
-  },
+/** How each encoding is made: large bodies in one of Node's threads. */
+const compress = {
+  gzip: (body: Buffer, inThread: boolean) =>
+    inThread ? promisify(zlib.gzip)(body, gzip) : zlib.gzipSync(body, gzip),
+  br: (body: Buffer, inThread: boolean) =>
+    inThread
+      ? promisify(zlib.brotliCompress)(body, brotli(body))
+      : zlib.brotliCompressSync(body, brotli(body)),
+  zstd: (body: Buffer, inThread: boolean) =>
+    inThread ? promisify(zlib.zstdCompress)(body, zstd) : zlib.zstdCompressSync(body, zstd),
 };
 
 function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer): Representation {
@@ -147,10 +139,7 @@ function addLastModified({ lastModified }: StoredPage, representation: Represent
 }
 
 /** The headers of a request that decide between 200 and 304. */
-export type Conditions = {
-  readonly ifNoneMatch: string | undefined;
-  readonly ifModifiedSince: string | undefined;
-};
+type Conditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
 
 /** Where in the headers of a representation the request id stands. */
 const requestIdAt = 1;
@@ -159,7 +148,7 @@ const requestIdAt = 1;
 export function sendRepresentation(
   stored: StoredPage,
   representation: Representation,
-  { ifNoneMatch, ifModifiedSince }: Conditions,
+  { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince }: Conditions,
   request: IncomingMessage,
   response: ServerResponse,
   { clock, requestId }: { readonly clock: Pick<Context, 'now'>; readonly requestId: string },

@@ -8,12 +8,11 @@ import {
   tagsOfBlog,
 } from '../../services/lists/pages.ts';
 import { blogPath, tagUrl, twinOf, withCursor, type BlogPath, type FeedType } from '../addresses.ts';
-import { link } from '../cache/page-headers.ts';
-import type { Outcome, Page, PageTag } from '../cache/page.ts';
+import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogLlms, blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { tagFeedId, writeFeed } from '../feeds/feed.ts';
-import { sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
-import { gonePage, notFoundPage } from '../templates/absent.ts';
+import { robotsText, sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
+import { gone, notFound } from '../templates/failure.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
 import { postPage } from '../templates/post.ts';
 import type { Web } from './routes.ts';
@@ -41,7 +40,7 @@ export async function readBlogPage(
   { cursor, part }: BlogQuery,
 ): Promise<Outcome> {
   if (path.kind === 'post') return readPost(web, blog, path);
-  if (path.kind === 'file') return (await readFile(web, blog, path.name, part)) ?? nothing(web, blog);
+  if (path.kind === 'file') return readFile(web, blog, path.name, part);
   const { form } = path;
   const tag = path.kind === 'tag' ? path.tag : null;
   return form === 'page' || form === 'twin'
@@ -56,7 +55,7 @@ async function readList(
   { tag, form, cursor }: { tag: string | null; form: 'page' | 'twin'; cursor: string | null },
 ): Promise<Outcome> {
   const { items: posts, nextCursor } = await postsOfBlog(ctx, blog.id, { tag, limit: postsShown, cursor });
-  if (tag !== null && posts.length === 0) return nothing({ chrome }, blog);
+  if (tag !== null && posts.length === 0) return notFound(chrome, blog);
   const url = tag === null ? blog.url : tagUrl(blog.url, tag);
   const twin = twinOf(url, tag === null ? 'index' : 'page');
   const first = form === 'twin' ? twin : url;
@@ -85,8 +84,8 @@ async function readPost(
   path: BlogPath & { kind: 'post' },
 ): Promise<Outcome> {
   const found = await postAtAddress(ctx, blog.id, path.slug);
-  if (found === null) return nothing({ chrome }, blog);
-  if (found === 'deleted') return { kind: 'absent', status: 410, body: gonePage(chrome, 'post', blog) };
+  if (found === null) return notFound(chrome, blog);
+  if (found === 'deleted') return gone(chrome, 'post', blog);
   if ('movedTo' in found)
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
   const { post, headings } = found;
@@ -111,7 +110,7 @@ async function readFeed(
   type: FeedType,
 ): Promise<Outcome> {
   const posts = await postsForFeed(ctx, { agentId: blog.id, tag });
-  if (tag !== null && posts.length === 0) return nothing({ chrome }, blog);
+  if (tag !== null && posts.length === 0) return notFound(chrome, blog);
   const of =
     tag === null
       ? { id: `urn:uuid:${blog.id}`, title: blog.name, description: blog.bio, pageUrl: blog.url }
@@ -130,14 +129,16 @@ async function readFile(
   blog: Blog,
   name: (BlogPath & { kind: 'file' })['name'],
   part: number | null,
-): Promise<Page | null> {
-  const tags: PageTag[] = [`agent:${blog.id}`];
+): Promise<Outcome> {
+  const tags = tagsOf(blog, []);
   if (name === 'llms.txt') {
     const { items } = await postsOfBlog(ctx, blog.id, { tag: null, limit: llmsLength, cursor: null });
     return { type: 'text', body: blogLlms(chrome, blog, items), tags };
   }
+  if (name === 'robots.txt' && ctx.config.variant.blogHosts)
+    return { type: 'text', body: robotsText([`${blog.url}/sitemap.xml`]), tags };
   const body = name === 'sitemap.xml' ? await sitemapOf(ctx, blog, part) : null;
-  return body === null ? null : { type: 'xml', body, tags };
+  return body === null ? notFound(chrome, blog) : { type: 'xml', body, tags };
 }
 
 /** One sitemap as long as it holds everything, else an index of its parts. Null for a part that does not exist. */
@@ -159,10 +160,6 @@ async function sitemapOf(ctx: Web['ctx'], blog: Blog, part: number | null): Prom
     changedAt: updatedAt,
   }));
   return sitemap([...own, ...entries]);
-}
-
-function nothing({ chrome }: Pick<Web, 'chrome'>, blog: Blog): Outcome {
-  return { kind: 'absent', status: 404, body: notFoundPage(chrome, blog) };
 }
 
 function tagsOf(blog: Blog, posts: readonly { id: string }[]): PageTag[] {

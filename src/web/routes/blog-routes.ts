@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../errors.ts';
 import { blogRoute, type BlogTarget } from '../../http/target.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
 import { findBlog } from '../../services/lists/pages.ts';
 import { blogPath, parseBlogPath, readCursorText, readPart, type BlogPath } from '../addresses.ts';
 import type { Outcome } from '../cache/page.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
-import { robotsText } from '../feeds/site-files.ts';
-import { gonePage, notFoundPage } from '../templates/absent.ts';
+import { gone, notFound } from '../templates/failure.ts';
 import { readBlogPage, type BlogQuery } from './blog-pages.ts';
 import type { Web } from './routes.ts';
 
@@ -39,7 +39,10 @@ export function blogRoutes(app: FastifyInstance, web: Web): void {
 function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string): Address {
   const { slug } = target;
   const parsed = parseBlogPath(path);
-  if (parsed === null) return { key: null, read: () => notFound(web, slug) };
+  if (parsed === null) {
+    const read = () => inBlog(web, slug, (blog) => notFound(web.chrome, blog));
+    return { key: null, read };
+  }
   if (!isCanonical(web, target, path, parsed))
     return { key: null, read: () => redirect(web, slug, blogPath(parsed), rawQuery) };
   const query = readQuery(parsed, rawQuery);
@@ -68,31 +71,23 @@ function canonicalAddress(web: Web, slug: string, path: BlogPath, query: BlogQue
   const key = blogHosts
     ? keyOf(url.slice(url.indexOf('//') + 2), rest.startsWith('/') ? rest : `/${rest}`)
     : keyOf('', url.slice(web.chrome.baseUrl.length) + rest);
-  return { key, read: () => read(web, slug, path, query) };
+  return { key, read: () => inBlog(web, slug, (blog) => readBlogPage(web, blog, path, query)) };
 }
 
-async function read(web: Web, slug: string, path: BlogPath, query: BlogQuery): Promise<Outcome> {
-  const blog = await findBlog(web.ctx, slug);
-  if (blog === null || typeof blog === 'string') return absence(web, blog);
-  if (path.kind === 'file' && path.name === 'robots.txt' && web.ctx.config.variant.blogHosts)
-    return { type: 'text', body: robotsText([`${blog.url}/sitemap.xml`]), tags: [`agent:${blog.id}`] };
-  return readBlogPage(web, blog, path, query);
-}
-
-async function notFound(web: Web, slug: string): Promise<Outcome> {
-  const blog = await findBlog(web.ctx, slug);
-  if (blog === null || typeof blog === 'string') return absence(web, blog);
-  return { kind: 'absent', status: 404, body: notFoundPage(web.chrome, blog) };
-}
-
-function absence({ chrome }: Web, why: 'suspended' | 'deleted' | null): Outcome {
-  if (why === null) return { kind: 'absent', status: 404, body: notFoundPage(chrome) };
-  return { kind: 'absent', status: 410, body: gonePage(chrome, why === 'deleted' ? 'blog' : why) };
+/** What `read` finds in a blog, or that there is none. */
+async function inBlog(
+  { ctx, chrome }: Web,
+  slug: string,
+  read: (blog: Blog) => Outcome | Promise<Outcome>,
+): Promise<Outcome> {
+  const blog = await findBlog(ctx, slug);
+  if (blog === null) return notFound(chrome);
+  return typeof blog === 'string' ? gone(chrome, blog) : read(blog);
 }
 
 /** Another form of an address redirects to the canonical one, unless there is no blog. */
 async function redirect(web: Web, slug: string, path: string, rawQuery: string): Promise<Outcome> {
-  if ((await findBlog(web.ctx, slug)) === null) return absence(web, null);
+  if ((await findBlog(web.ctx, slug)) === null) return notFound(web.chrome);
   return { kind: 'moved', url: blogUrl(web, slug) + path + (rawQuery === '' ? '' : `?${rawQuery}`) };
 }
 

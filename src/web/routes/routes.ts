@@ -7,16 +7,13 @@ import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { loadAssets, type AssetFiles } from '../assets.ts';
 import { blogRoutes } from './blog-routes.ts';
-import { followChanges } from '../cache/change-feed.ts';
-import { createPageCache } from '../cache/page-cache.ts';
-import { htmlGuard } from '../cache/page-headers.ts';
+import { createPageCache, followChanges } from '../cache/page-cache.ts';
+import { htmlGuard } from '../cache/page.ts';
 import { createPageServer, type PageServer } from '../cache/page-server.ts';
 import { searchRoutes } from './search-routes.ts';
 import { siteRoutes } from './site-routes.ts';
-import { failurePage } from '../templates/failure.ts';
-import { notFoundPage } from '../templates/absent.ts';
+import { failurePage, notFound } from '../templates/failure.ts';
 import { verifyRoutes } from './verify-routes.ts';
-import { sendAbsent, sendMoved } from '../cache/send-other.ts';
 import type { Chrome } from '../templates/layout.ts';
 
 /** What the routes of all pages work with. */
@@ -76,12 +73,11 @@ export function createWebRoutes(
     redirect(request, reply) {
       const url = canonicalForm(request.originalUrl);
       if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
-      return sendMoved(reply.headers(guard), baseUrl + url);
+      return pages.sendOther(reply, { kind: 'moved', url: baseUrl + url });
     },
     sendFailure(request, reply, error) {
       reply.headers(failureHeaders(error));
-      if (error.code === 'not_found')
-        return sendAbsent(reply.headers(guard), baseUrl, { status: 404, body: notFoundPage(chrome) });
+      if (error.code === 'not_found') return pages.sendOther(reply, notFound(chrome));
       const page = failurePage(chrome, error, request.id);
       return reply
         .code(error.status)

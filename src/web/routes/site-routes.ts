@@ -17,8 +17,7 @@ import {
   withCursor,
   type FeedType,
 } from '../addresses.ts';
-import { link } from '../cache/page-headers.ts';
-import type { Page, PageTag } from '../cache/page.ts';
+import { link, type Page, type PageTag } from '../cache/page.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { referencePage } from '../documents/docs.ts';
 import { homeTwin, siteLlms } from '../documents/markdown.ts';
@@ -28,7 +27,7 @@ import { writeFeed } from '../feeds/feed.ts';
 import { opml, robotsText, sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
 import { blogsPage } from '../templates/blogs.ts';
 import { homePage, type HomeView } from '../templates/home.ts';
-import { problemPage } from '../templates/problem.ts';
+import { problemPage } from '../templates/failure.ts';
 import type { Web } from './routes.ts';
 
 /** How much the front page shows. */

@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
-import { htmlGuard } from '../cache/page-headers.ts';
+import { htmlGuard } from '../cache/page.ts';
 import type { Markup } from '../markup.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
 import type { Web } from './routes.ts';
