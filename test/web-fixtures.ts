@@ -8,16 +8,15 @@ import { referencePage } from '../src/web/documents/docs.ts';
 import type { FeedView } from '../src/web/feeds/feed.ts';
 import type { Markup } from '../src/web/markup.ts';
 import { gone, notFound, problemPage } from '../src/web/templates/failure.ts';
-import { blogPage, tagPage } from '../src/web/templates/blog.ts';
-import { blogsPage } from '../src/web/templates/blogs.ts';
+import { blogPage, blogsPage, tagPage } from '../src/web/templates/blog.ts';
 import { homePage } from '../src/web/templates/home.ts';
-import type { Assets, Chrome } from '../src/web/templates/layout.ts';
+import type { Chrome } from '../src/web/templates/layout.ts';
 import { postPage, type PostView } from '../src/web/templates/post.ts';
 import { searchPage } from '../src/web/templates/search.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../src/web/templates/verify.ts';
 
 /** What templates and feeds are shown with: plausible texts, and hostile ones. */
-const assets: Assets = {
+const assets: Chrome['assets'] = {
   style: '/-/style.0123abcd.css',
   favicon: '/-/favicon.0123abcd.svg',
   previews: Array.from({ length: 12 }, (_, hue) => `/-/preview-${hue}.0123abcd.png`),

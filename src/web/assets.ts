@@ -4,22 +4,15 @@ import { packageRoot } from '../platform/package-root.ts';
 import { avatarSvg } from './avatar.ts';
 import { hues } from './hue.ts';
 import type { Page, PageType } from './cache/page.ts';
-import type { Assets } from './templates/layout.ts';
+import { html, trusted, type Markup, type Value } from './markup.ts';
 
 /** The folder is beside `src/`, and beside `dist/` in the published package. */
 const folder = new URL('assets/', packageRoot);
 
-/** The files of the service, read once. */
-export type AssetFiles = {
-  /** Their addresses, as pages name them. */
-  readonly addresses: Assets;
-  /** The file at an address below `/-/`, or null. */
-  find(path: string): Page | null;
-  readonly favicon: Page;
-};
+export type AssetFiles = ReturnType<typeof loadAssets>;
 
-/** Reads the assets. An address holds a hash of its file, so it may be kept for ever. */
-export function loadAssets(): AssetFiles {
+/** Reads the files that pages name. An address holds a hash of its file, so it may be kept for ever. */
+export function loadAssets() {
   const files = new Map<string, Page>();
 
   function load(name: string, extension: string, type: PageType): { address: string; page: Page } {
@@ -35,8 +28,10 @@ export function loadAssets(): AssetFiles {
   const favicon = load('favicon', 'svg', 'svg');
   const previews = hues.map((_, hue) => load(`preview-${hue}`, 'png', 'png').address);
   return {
+    /** Root-relative, as pages name them; the 1200 × 630 pictures by hue. */
     addresses: { style: style.address, favicon: favicon.address, previews },
-    find: (path) => files.get(path) ?? markAt(path),
+    /** The file at an address below `/-/`, or null. */
+    find: (path: string) => files.get(path) ?? markAt(path),
     favicon: { ...favicon.page, immutable: false },
   };
 }
@@ -45,4 +40,37 @@ export function loadAssets(): AssetFiles {
 function markAt(path: string): Page | null {
   const slug = /^\/-\/marks\/([a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9]))\.svg$/.exec(path)?.[1];
   return slug === undefined ? null : { type: 'svg', body: avatarSvg(slug) };
+}
+
+type Values = Readonly<Record<string, string | number | boolean>>;
+
+/**
+ * A text of `assets/texts/`, read once. It names values as `{{name}}`; the lines between `{{#name}}` and `{{/name}}`
+ * stand where the value is true or not empty, those after `{{^name}}` where it is not. Nothing is escaped.
+ */
+export function textFile(name: string): (values: Values) => string {
+  const text = readFileSync(new URL(`texts/${name}`, folder), 'utf8');
+
+  return (values) => {
+    const valueOf = (key: string) => {
+      const value = values[key];
+      if (value === undefined) throw new Error(`${name} has no value for ${key}`);
+      return value;
+    };
+    // Values last, so that one cannot begin a part.
+    return text
+      .replace(/\{\{([#^])(\w+)\}\}\n([^]*?)\{\{\/\2\}\}\n/g, (_, sign: string, key: string, part: string) =>
+        Boolean(valueOf(key)) === (sign === '#') ? part : '',
+      )
+      .replace(/\{\{(\w+)\}\}/g, (_, key: string) => String(valueOf(key)));
+  };
+}
+
+/** The same for HTML: values are escaped as {@link html} does. */
+export function htmlFile(name: string): (values: Readonly<Record<string, Value>>) => Markup {
+  const fill = textFile(name);
+  return (values) => {
+    const escaped = Object.entries(values).map(([key, value]) => [key, html`${value}`.toString()]);
+    return trusted(fill(Object.fromEntries(escaped)).replace(/\n$/, ''));
+  };
 }

@@ -1,19 +1,10 @@
 import type { PostFieldValue } from '../rules/post-fields.ts';
 
-type DisclosureText = {
-  /** The sentence that readers see before the text. */
-  readonly sentence: string;
-  /**
-   * IPTC digital source type, where AI had a part in the writing.
-   * https://cv.iptc.org/newscodes/digitalsourcetype/
-   */
-  readonly digitalSourceType: string | null;
-};
-
+/** IPTC digital source types, where AI had a part in the writing: https://cv.iptc.org/newscodes/digitalsourcetype/ */
 const sourceType = 'http://cv.iptc.org/newscodes/digitalsourcetype/';
 
-/** How each disclosure reads to people and to machines. */
-export const disclosures: Readonly<Record<PostFieldValue<'disclosure'>, DisclosureText>> = {
+/** How each disclosure reads to people, before the text, and to machines. */
+export const disclosures = {
   unspecified: { sentence: 'Published by an automated agent.', digitalSourceType: null },
   'ai-autonomous': {
     sentence: 'Written and published by an automated agent.',
@@ -28,4 +19,4 @@ export const disclosures: Readonly<Record<PostFieldValue<'disclosure'>, Disclosu
     digitalSourceType: `${sourceType}compositeWithTrainedAlgorithmicMedia`,
   },
   none: { sentence: 'Written by a person, and published by an automated agent.', digitalSourceType: null },
-};
+} satisfies Record<PostFieldValue<'disclosure'>, { sentence: string; digitalSourceType: string | null }>;

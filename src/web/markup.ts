@@ -12,7 +12,7 @@ export class Markup {
 }
 
 /** What a template takes: text is escaped, lists are joined, and null, undefined and false are omitted. */
-type Value = Markup | string | number | null | undefined | false | readonly Value[];
+export type Value = Markup | string | number | null | undefined | false | readonly Value[];
 
 /**
  * Tagged template for HTML. Every value is escaped, for text and for quoted attributes alike; an attribute

@@ -57,11 +57,7 @@ function taggedWith(ctx: ReadContext, agentId: string, tag: string, after: SortK
 }
 
 /** The tags of a blog, the commonest first. */
-export async function tagsOfBlog(
-  ctx: ReadContext,
-  agentId: string,
-  limit: number,
-): Promise<{ tag: string; posts: number }[]> {
+export async function tagsOfBlog(ctx: ReadContext, agentId: string, limit: number) {
   return ctx.db
     .selectFrom('post_tags')
     .select((row) => ['tag', row.fn.countAll<number>().as('posts')])
@@ -73,17 +69,10 @@ export async function tagsOfBlog(
     .execute();
 }
 
-/** What is at an address of a blog: a post, the slug it moved to, "deleted", or null for nothing public. */
-export type AtAddress =
-  | { readonly post: PagePostWithText; readonly headings: readonly PageHeading[] }
-  | { readonly movedTo: string }
-  | 'deleted'
-  | null;
-
 export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 
-/** The published post that has, or had, this slug in a blog. */
-export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string): Promise<AtAddress> {
+/** The published post that has this slug in a blog, the slug it moved to, "deleted", or null for nothing public. */
+export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
   const [row] = await postWithText(ctx.db, { agentId, slug });
   if (row) {
     const post = { ...pagePost(ctx, row), content: row.content, html: row.html };
@@ -99,7 +88,7 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
     .where('former_slugs.slug', '=', slug)
     .executeTakeFirst();
   if (!former) return null;
-  if (former.deleted_at !== null) return 'deleted';
+  if (former.deleted_at !== null) return 'deleted' as const;
   return former.slug === null ? null : { movedTo: former.slug };
 }
 
@@ -112,13 +101,14 @@ const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: s
     .compile(),
 );
 
-/** The posts of the same blog that were published before and after this one. */
+/** The posts of the same blog that were published next before this one, and next after. */
 export async function neighboursOf({ config: { variant, site }, db }: ReadContext, post: PagePost) {
   const here = { agentId: post.agent.id, listedAt: post.publishedAt, id: post.id };
-  const [[older], [newer]] = [await olderThan(db, here), await newerThan(db, here)];
-  const neighbour = (row: { title: string; slug: string } | undefined) =>
-    row ? { title: row.title, url: postUrl(variant, site, post.agent.slug, row.slug) } : null;
-  return { older: neighbour(older), newer: neighbour(newer) };
+  const neighbour = async (read: typeof olderThan) => {
+    const [row] = await read(db, here);
+    return row ? { title: row.title, url: postUrl(variant, site, post.agent.slug, row.slug) } : null;
+  };
+  return { older: await neighbour(olderThan), newer: await neighbour(newerThan) };
 }
 
 type Place = { agentId: string; listedAt: string; id: string };

@@ -26,17 +26,13 @@ export function chooseEncoding(header: string | undefined): Encoding {
 
 function weighEncodings(header: string): Encoding {
   const weights = new Map(weighted(header).map(({ name, q }) => [name === 'x-gzip' ? 'gzip' : name, q]));
-  const weightOf = (encoding: Encoding) => weights.get(encoding) ?? weights.get('*') ?? 0;
-  let best: Encoding = 'identity';
-  let most = weights.get('identity') ?? 0;
-  for (const encoding of encodings.toReversed()) {
-    const q = weightOf(encoding);
-    if (encoding !== 'identity' && q > 0 && q >= most) {
-      best = encoding;
-      most = q;
-    }
-  }
-  return best;
+  const weightOf = (encoding: Encoding) =>
+    weights.get(encoding) ?? (encoding === 'identity' ? 0 : (weights.get('*') ?? 0));
+  const best = encodings.reduce<Encoding>(
+    (most, each) => (weightOf(each) > weightOf(most) ? each : most),
+    'br',
+  );
+  return weightOf(best) > 0 ? best : 'identity';
 }
 
 /**

@@ -5,20 +5,7 @@ import { newestChange, readChanges } from '../../services/changes.ts';
 import type { PageTag } from './page.ts';
 import type { StoredPage } from './stored-page.ts';
 
-/** Pages ready to be sent, by address, cached until something they show changes. */
-export type PageCache = {
-  get(key: string): StoredPage | undefined;
-  /** Cache generation: note it before reading a page and pass it to put(), so that a stale page is not cached. */
-  generation(): number;
-  /** Caches a page, unless something it shows has changed since that generation. */
-  put(key: string, page: StoredPage, since: number): void;
-  /** Measures a page again after it was compressed. */
-  resized(key: string, page: StoredPage): void;
-  /** Drops all pages that show what changed. */
-  drop(changed: readonly string[]): void;
-  /** Drops everything. */
-  clear(): void;
-};
+export type PageCache = ReturnType<typeof createPageCache>;
 
 /** Bytes that a page takes besides its bodies: headers, tags, index entries. */
 const overhead = 2_048;
@@ -30,10 +17,10 @@ const largestShare = 1 / 4;
 const mostRemembered = 10_000;
 
 /**
- * A cache of `capacity` bytes, counting all encodings. Pages not requested since they were last considered are
+ * Pages ready to be sent, by address, until something they show changes. At most `capacity` bytes, counting all encodings. Pages not requested since they were last considered are
  * evicted first (second chance: close to least recently used, but a hit only sets a flag).
  */
-export function createPageCache(capacity: number): PageCache {
+export function createPageCache(capacity: number) {
   const pages = new Map<string, { readonly page: StoredPage; bytes: number }>();
   const keysByTag = new Map<string, Set<string>>();
   const changedAt = new Map<string, number>();
@@ -47,6 +34,12 @@ export function createPageCache(capacity: number): PageCache {
     return page;
   }
 
+  /** Cache generation: note it before reading a page and pass it to put(), so that a stale page is not cached. */
+  function generation(): number {
+    return clock;
+  }
+
+  /** Caches a page, unless something it shows has changed since that generation. */
   function put(key: string, page: StoredPage, since: number): void {
     if (since < clearedAt || page.tags.some((tag) => (changedAt.get(tag) ?? 0) > since)) return;
     const bytes = sizeOf(key, page);
@@ -62,6 +55,7 @@ export function createPageCache(capacity: number): PageCache {
     makeRoom();
   }
 
+  /** Measures a page again after it was compressed. */
   function resized(key: string, page: StoredPage): void {
     const entry = pages.get(key);
     if (entry?.page !== page) return;
@@ -95,6 +89,7 @@ export function createPageCache(capacity: number): PageCache {
     }
   }
 
+  /** Drops all pages that show what changed. */
   function drop(changed: readonly string[]): void {
     if (changed.includes(everything)) {
       clear();
@@ -120,25 +115,19 @@ export function createPageCache(capacity: number): PageCache {
     total = 0;
   }
 
-  return { get, generation: () => clock, put, resized, drop, clear };
+  return { get, generation, put, resized, drop, clear };
 }
 
 function sizeOf(key: string, page: StoredPage): number {
-  const bodies = Object.values(page.representations).reduce(
-    (bytes, form) => bytes + (form?.body.length ?? 0),
-    0,
-  );
-  return overhead + 2 * key.length + bodies;
+  let bytes = overhead + 2 * key.length;
+  for (const form of Object.values(page.representations)) bytes += form?.body.length ?? 0;
+  return bytes;
 }
 
 /** A change of `post:x` is also a change for what depends on all posts. */
 function withKind(tag: string): string[] {
-  const kind: PageTag | null = tag.startsWith('post:')
-    ? 'post:*'
-    : tag.startsWith('agent:')
-      ? 'agent:*'
-      : null;
-  return kind === null ? [tag] : [tag, kind];
+  const kinds: PageTag[] = ['post:*', 'agent:*'];
+  return [tag, ...kinds.filter((kind) => tag.startsWith(kind.slice(0, -1)))];
 }
 
 /** Ms between two looks for other processes' changes: less than half of how far behind pages may be. */
@@ -156,18 +145,12 @@ const forgottenAfter = 300_000;
 /** A larger gap is not commits in progress but the start of a new or restored database. */
 const largestGap = 1_000;
 
-export type ChangeFeed = {
-  /** Looks for changes now; resolves when the cache reflects all that were committed before the call. */
-  look(): Promise<void>;
-  stop(): Promise<void>;
-};
-
 /**
  * Keeps a cache true to the database: what this process changes is dropped before the caller is answered, what
  * others change within a second. Numbers may become visible out of order (PostgreSQL), so a gap is checked again
  * until it is filled or too old to be a commit in progress.
  */
-export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
+export function followChanges(ctx: Context, cache: PageCache) {
   const missing = new Map<number, number>();
   let last: number | null = null;
   let version = -1;
@@ -225,6 +208,7 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
     last = seq;
   }
 
+  /** Looks for changes now; resolves when the cache reflects all that were committed before the call. */
   function look(): Promise<void> {
     looking = looking.then(tryToCatchUp);
     return looking;
@@ -247,12 +231,11 @@ export function followChanges(ctx: Context, cache: PageCache): ChangeFeed {
   }
   void round();
 
-  return {
-    look,
-    async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await looking;
-    },
-  };
+  async function stop(): Promise<void> {
+    stopped = true;
+    clearTimeout(timer);
+    await looking;
+  }
+
+  return { look, stop };
 }

@@ -26,14 +26,7 @@ export type Address = {
   readonly twin?: Omit<Address, 'twin'> & { readonly url: string };
 };
 
-export type PageServer = {
-  /** Answers a request for a page that is cached in the requested representation. False: it must be routed. */
-  answerCached(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Answers a routed request. */
-  send(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<FastifyReply>;
-  /** Answers where there is no page. */
-  sendOther(reply: FastifyReply, found: Other): FastifyReply;
-};
+export type PageServer = ReturnType<typeof createPageServer>;
 
 /** The key of a page: host (empty for the base, which may have several) and path, as requests have them. */
 export function keyOf(host: string, path: string): string {
@@ -46,12 +39,13 @@ type Other = Exclude<Outcome, Page>;
 type Found = StoredPage | Other;
 
 /** Makes pages, caches them, and sends them. */
-export function createPageServer(ctx: Context, cache: PageCache): PageServer {
+export function createPageServer(ctx: Context, cache: PageCache) {
   const { config } = ctx;
   const bases = baseHosts(config);
   const guard = htmlGuard(config);
   const underWay = new Map<string, { readonly since: number; readonly found: Promise<Found> }>();
 
+  /** Answers a request for a page that is cached in the requested representation. False: it must be routed. */
   function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
     // An empty host would produce the key of the base's own pages.
@@ -68,6 +62,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     return true;
   }
 
+  /** Answers a routed request. */
   async function send(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<FastifyReply> {
     const twin = address.twin && prefersMarkdown(request.headers.accept) ? address.twin : null;
     const wanted = twin ?? address;
@@ -110,6 +105,7 @@ export function createPageServer(ctx: Context, cache: PageCache): PageServer {
     return stored;
   }
 
+  /** Answers where there is no page. */
   function sendOther(reply: FastifyReply, found: Other): FastifyReply {
     reply.headers(guard);
     return found.kind === 'absent'

@@ -12,18 +12,18 @@ import type {
   ResponseObject,
 } from '../../schemas/openapi.ts';
 import { contentBytes } from '../../services/posts/posts.ts';
+import { htmlFile } from '../assets.ts';
 import { disclosures } from '../disclosure.ts';
-import { html, trusted, type Markup } from '../markup.ts';
+import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from '../templates/layout.ts';
 import { pageHead } from '../templates/parts.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
-import { textFile } from './text-file.ts';
 
 /** `/docs`: an introduction, and the reference, made from the description that programs read. */
 export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {
   const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
   const begin = introduction(config, document);
-  const body = [trusted(begin), groups.map((group) => groupSection(group, document)), errorsSection(chrome)];
+  const body = [begin, groups.map((group) => groupSection(group, document)), errorsSection(chrome)];
   const article = html`<article class="text docs">${body}</article>`;
   return layout(chrome, {
     title: `Reference · ${chrome.siteName}`,
@@ -44,9 +44,8 @@ function operationsOf({ paths }: OpenApiDocument, tag: string): Placed[] {
   );
 }
 
-/** `introduction` in HTML, for its headings. */
-function contents(introduction: string, groups: readonly Group[]): Markup {
-  const topics = introduction.matchAll(/<h2 id="(.+)">(.+)<\/h2>/g);
+function contents(begin: Markup, groups: readonly Group[]): Markup {
+  const topics = begin.toString().matchAll(/<h2 id="(.+)">(.+)<\/h2>/g);
   return html`<nav class="contents" aria-label="Contents">
     <ul>
       ${Array.from(topics, ([, id, title]) => html`<li><a href="#${id}">${title}</a></li> `)}
@@ -69,11 +68,11 @@ function contents(introduction: string, groups: readonly Group[]): Markup {
   </nav>`;
 }
 
-const introductionText = textFile('reference.html');
+const introductionText = htmlFile('reference.html');
 
-function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): string {
+function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): Markup {
   const { site, variant, quota } = config;
-  const values = {
+  return introductionText({
     baseUrl: site.baseUrl,
     blog: variant.blogUrl(site, 'ada'),
     register: registerCall(site.baseUrl, variant.slugSource),
@@ -94,9 +93,7 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
           <dd>${sentence}</dd> `,
     ),
     mcpConfiguration: mcpConfiguration(site.baseUrl, 2),
-  };
-  const escaped = Object.entries(values).map(([name, value]) => [name, html`${value}`.toString()]);
-  return introductionText(Object.fromEntries(escaped)).trimEnd();
+  });
 }
 
 const countedCalls = {
@@ -120,6 +117,12 @@ function operationSection(
   const { operationId, summary, description, parameters = [], requestBody } = operation;
   const baseUrl = servers[0]?.url ?? '';
   const within = (place: ParameterObject['in']) => parameters.filter((parameter) => parameter.in === place);
+  const takes = [
+    [fields('In the path', within('path')), '\n'],
+    [bodyFields(requestBody, components), ' '],
+    [fields('Query', queryOf(within('query'), requestBody)), '\n'],
+    fields('Headers', within('header')),
+  ];
   return html`<section class="call">
     <h3 id="${operationId}">
       <code>${method} ${path}</code>
@@ -132,8 +135,7 @@ function operationSection(
       all.length > 1 && html`<p class="label">${label}</p> `,
       html`<pre><code>${source}</code></pre>`,
     ])}
-    ${fields('In the path', within('path'))} ${bodyFields(requestBody, components)}
-    ${fields('Query', queryOf(within('query'), requestBody))} ${fields('Headers', within('header'))}
+    ${takes}
     ${Object.entries(operation.responses).map(([status, response]) => success(status, response, components))}
     <p class="fact codes">
       ${operation['x-errors'].map(

@@ -2,7 +2,7 @@ import { postDocument } from '../../rules/front-matter.ts';
 import { twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
-import { textFile } from './text-file.ts';
+import { textFile } from '../assets.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
 import type { BlogView, TagView } from '../templates/blog.ts';

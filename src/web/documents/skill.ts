@@ -5,7 +5,7 @@ import { postFieldNames, postFields, type PostField } from '../../rules/post-fie
 import { contentBytes } from '../../services/posts/posts.ts';
 import type { Policy } from '../../variant.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
-import { textFile } from './text-file.ts';
+import { textFile } from '../assets.ts';
 
 /** The name that the skill is installed under. */
 export const skillName = 'masthead';

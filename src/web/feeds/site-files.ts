@@ -7,6 +7,17 @@ type SitemapEntry = { readonly url: string; readonly changedAt: string | null };
 /** The most that one sitemap or index may list (https://www.sitemaps.org/protocol.html). */
 export const sitemapLength = 50_000;
 
+/** How many parts list so many entries and, first of all, one of our own. */
+export function sitemapParts(entries: number): number {
+  return Math.ceil((entries + 1) / sitemapLength);
+}
+
+/** Which entries a part lists, from 1; the first part has one less. */
+export function sitemapRange(part: number): { limit: number; offset: number } {
+  if (part === 1) return { limit: sitemapLength - 1, offset: 0 };
+  return { limit: sitemapLength, offset: (part - 1) * sitemapLength - 1 };
+}
+
 /** Pages. The caller splits them by {@link sitemapLength}. */
 export function sitemap(pages: readonly SitemapEntry[]): string {
   return list(xml`urlset`, xml`url`, pages);

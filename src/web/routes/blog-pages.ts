@@ -11,7 +11,7 @@ import { blogPath, tagUrl, twinOf, withCursor, type BlogPath, type FeedType } fr
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogLlms, blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { tagFeedId, writeFeed } from '../feeds/feed.ts';
-import { robotsText, sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
+import { robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
 import { gone, notFound } from '../templates/failure.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
 import { postPage } from '../templates/post.ts';
@@ -143,23 +143,14 @@ async function readFile(
 
 /** One sitemap as long as it holds everything, else an index of its parts. Null for a part that does not exist. */
 async function sitemapOf(ctx: Web['ctx'], blog: Blog, part: number | null): Promise<string | null> {
-  const parts = Math.ceil((blog.postCount + 1) / sitemapLength);
-  if (parts > 1 && part === null) {
-    const urls = Array.from({ length: parts }, (_, index) => `${blog.url}/sitemap.xml?part=${index + 1}`);
-    return sitemapIndex(urls);
-  }
+  const parts = sitemapParts(blog.postCount);
+  if (parts > 1 && part === null)
+    return sitemapIndex(Array.from({ length: parts }, (_, at) => `${blog.url}/sitemap.xml?part=${at + 1}`));
   const number = part ?? 1;
   if (number > parts) return null;
-  const own = number === 1 ? [{ url: blog.url, changedAt: blog.lastPublishedAt }] : [];
-  const posts = await postsForSitemap(ctx, blog.id, {
-    limit: sitemapLength - own.length,
-    offset: Math.max(0, (number - 1) * sitemapLength - 1),
-  });
-  const entries = posts.map(({ slug, updatedAt }) => ({
-    url: `${blog.url}/${slug}`,
-    changedAt: updatedAt,
-  }));
-  return sitemap([...own, ...entries]);
+  const posts = await postsForSitemap(ctx, blog.id, sitemapRange(number));
+  const entries = posts.map(({ slug, updatedAt }) => ({ url: `${blog.url}/${slug}`, changedAt: updatedAt }));
+  return sitemap(number === 1 ? [{ url: blog.url, changedAt: blog.lastPublishedAt }, ...entries] : entries);
 }
 
 function tagsOf(blog: Blog, posts: readonly { id: string }[]): PageTag[] {

@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import type { AppError } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
@@ -26,24 +25,13 @@ export type Web = {
   readonly assets: AssetFiles;
 };
 
-/** The interface for readers: pages, feeds, markdown and files. */
-export type WebRoutes = {
-  readonly routes: FastifyPluginAsync;
-  /** Answers from the cache if it can, before anything is routed. */
-  answerCached(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Answers a request that no route matches, if its address is another form of an existing one. */
-  redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null;
-  /** Answers a request for a page with the page of its failure. */
-  sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply;
-  close(): Promise<void>;
-};
+export type WebRoutes = ReturnType<typeof createWebRoutes>;
 
-/** `document` is the description of the service that programs read. */
-export function createWebRoutes(
-  ctx: Context,
-  limiter: RateLimiter,
-  document: () => OpenApiDocument,
-): WebRoutes {
+/**
+ * The interface for readers: pages, feeds, markdown and files. `document` is the description of the service that
+ * programs read.
+ */
+export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: () => OpenApiDocument) {
   const { config } = ctx;
   const { baseUrl } = config.site;
   const assets = loadAssets();
@@ -69,13 +57,15 @@ export function createWebRoutes(
       blogRoutes(app, web);
       await app.register(verifyRoutes(ctx, chrome));
     },
-    answerCached: (request, response) => pages.answerCached(request, response),
-    redirect(request, reply) {
+    answerCached: pages.answerCached,
+    /** Answers a request that no route matches, if its address is another form of an existing one. */
+    redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null {
       const url = canonicalForm(request.originalUrl);
       if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
       return pages.sendOther(reply, { kind: 'moved', url: baseUrl + url });
     },
-    sendFailure(request, reply, error) {
+    /** Answers a request for a page with the page of its failure. */
+    sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply {
       reply.headers(failureHeaders(error));
       if (error.code === 'not_found') return pages.sendOther(reply, notFound(chrome));
       const page = failurePage(chrome, error, request.id);
@@ -87,7 +77,7 @@ export function createWebRoutes(
         .type('text/html; charset=utf-8')
         .send(page.toString());
     },
-    close: () => changes.stop(),
+    close: changes.stop,
   };
 }
 

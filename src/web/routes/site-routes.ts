@@ -24,8 +24,8 @@ import { homeTwin, siteLlms } from '../documents/markdown.ts';
 import { skillDocument } from '../documents/skill.ts';
 import { agentSkillsIndex, apiCatalog } from '../documents/well-known.ts';
 import { writeFeed } from '../feeds/feed.ts';
-import { opml, robotsText, sitemap, sitemapIndex, sitemapLength } from '../feeds/site-files.ts';
-import { blogsPage } from '../templates/blogs.ts';
+import { opml, robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
+import { blogsPage } from '../templates/blog.ts';
 import { homePage, type HomeView } from '../templates/home.ts';
 import { problemPage } from '../templates/failure.ts';
 import type { Web } from './routes.ts';
@@ -163,28 +163,22 @@ async function llms({ ctx, chrome }: Web): Promise<Page> {
   return { type: 'text', body: siteLlms(chrome, items), tags };
 }
 
-async function robots(web: Web): Promise<Page> {
-  const { baseUrl } = web.chrome;
-  const parts = await sitemapParts(web);
-  const more = Array.from({ length: parts - 1 }, (_, index) => `${baseUrl}/sitemap.xml?part=${index + 2}`);
-  return { type: 'text', body: robotsText([`${baseUrl}/sitemap.xml`, ...more]), tags: ['site'] };
-}
-
-/** Parts of the index of sitemaps: of all blogs, and our own. */
-async function sitemapParts({ ctx }: Web): Promise<number> {
-  return Math.ceil(((await readTotal(ctx, 'blogs')) + 1) / sitemapLength);
+async function robots({ ctx, chrome: { baseUrl } }: Web): Promise<Page> {
+  const parts = sitemapParts(await readTotal(ctx, 'blogs'));
+  const urls = Array.from(
+    { length: parts },
+    (_, at) => `${baseUrl}/sitemap.xml${at === 0 ? '' : `?part=${at + 1}`}`,
+  );
+  return { type: 'text', body: robotsText(urls), tags: ['site'] };
 }
 
 /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
-async function siteSitemap(web: Web, part: number): Promise<Page | null> {
-  if (part > 1 && part > (await sitemapParts(web))) return null;
-  const own = part === 1 ? [`${web.chrome.baseUrl}/-/sitemap.xml`] : [];
-  const listed = await blogsForSitemap(web.ctx, {
-    limit: sitemapLength - own.length,
-    offset: Math.max(0, (part - 1) * sitemapLength - 1),
-  });
+async function siteSitemap({ ctx, chrome }: Web, part: number): Promise<Page | null> {
+  if (part > 1 && part > sitemapParts(await readTotal(ctx, 'blogs'))) return null;
+  const listed = await blogsForSitemap(ctx, sitemapRange(part));
   if (part > 1 && listed.length === 0) return null;
-  const body = sitemapIndex([...own, ...listed.map(({ url }) => `${url}/sitemap.xml`)]);
+  const urls = listed.map(({ url }) => `${url}/sitemap.xml`);
+  const body = sitemapIndex(part === 1 ? [`${chrome.baseUrl}/-/sitemap.xml`, ...urls] : urls);
   return { type: 'xml', body, tags: ['site'] };
 }
 

@@ -1,3 +1,4 @@
+import type { AssetFiles } from '../assets.ts';
 import { feedsAt } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
 import { siteHue } from '../hue.ts';
@@ -9,17 +10,9 @@ export type Chrome = {
   readonly baseUrl: string;
   /** Absolute address of this page; null where it has none (404, the verify pages). */
   readonly canonicalUrl: string | null;
-  readonly assets: Assets;
+  readonly assets: AssetFiles['addresses'];
   /** Whether there are lists of all blogs, search, and feeds of all blogs. */
   readonly discovery: boolean;
-};
-
-/** Root-relative addresses of the assets, each with its content hash. */
-export type Assets = {
-  readonly style: string;
-  readonly favicon: string;
-  /** The 1200 × 630 pictures, by hue. */
-  readonly previews: readonly string[];
 };
 
 /** One page, without what all pages share. */

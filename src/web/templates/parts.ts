@@ -1,6 +1,5 @@
 import { tagUrl } from '../addresses.ts';
 import { mark } from '../avatar.ts';
-import { monthAndYear, shortDate } from '../dates.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
@@ -110,6 +109,28 @@ export function blogCard(blog: Blog): Markup {
 /** A time for people and for machines. Within an `h-entry` it is when the entry was published. */
 export function time(iso: string, show: (iso: string) => string, name = 'dt-published'): Markup {
   return html`<time class="${name}" datetime="${iso}">${show(iso)}</time>`;
+}
+
+const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
+
+/** `2025-03-09T…Z` → `9 March 2025`. Takes the ISO 8601 UTC times of the service, and shows UTC. */
+function longDate(iso: string): string {
+  return format.format(new Date(iso));
+}
+
+/** `2025-03-09T…Z` → `9 Mar 2025`. */
+export function shortDate(iso: string): string {
+  return longDate(iso).replace(/(?<=[A-Z][a-z]{2})[a-z]+/, '');
+}
+
+/** `2025-03-09T14:05:…Z` → `9 March 2025, 14:05 UTC`. */
+export function longDateTime(iso: string): string {
+  return `${longDate(iso)}, ${iso.slice(11, 16)} UTC`;
+}
+
+/** `2025-03-09T…Z` → `March 2025`. */
+function monthAndYear(iso: string): string {
+  return longDate(iso).replace(/^\d+ /, '');
 }
 
 /** `lang="…"` if the author named the language, else nothing: it is never guessed. */

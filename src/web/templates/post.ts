@@ -1,26 +1,38 @@
+import { curl, keyHeader } from '../../rules/curl.ts';
 import { markPath, twinOf } from '../addresses.ts';
-import { longDateTime, shortDate } from '../dates.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import type { PageAuthor, PageComment, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
-import { engagement } from './engagement.ts';
+import type {
+  PageAuthor,
+  PageComment,
+  PageHeading,
+  PagePost,
+  PagePostWithText,
+  neighboursOf,
+} from '../../services/lists/pages.ts';
 import { layout, type Chrome } from './layout.ts';
-import { blogNameplate, lang, portrait, readingTime, tagLink, time } from './parts.ts';
+import {
+  blogNameplate,
+  counted,
+  lang,
+  longDateTime,
+  portrait,
+  readingTime,
+  shortDate,
+  signature,
+  tagLink,
+  time,
+} from './parts.ts';
 
-export type PostView = {
+export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly post: Omit<PagePostWithText, 'content'>;
   readonly blog: Blog;
   readonly headings: readonly PageHeading[];
-  /** Published next before this one, and next after. */
-  readonly older: Neighbour | null;
-  readonly newer: Neighbour | null;
   /** Oldest first; possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
   readonly comments: readonly PageComment[];
 };
-
-type Neighbour = { readonly title: string; readonly url: string };
 
 /** The page of one published post. */
 export function postPage(chrome: Chrome, view: PostView): Markup {
@@ -55,7 +67,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
           </footer> `
         }
       </article>
-      ${neighbours(view.older, view.newer)}${post.tally !== null && engagement(chrome.baseUrl, post.id, post.tally, view.comments)}`,
+      ${neighbours(view)}${post.tally !== null && engagement(chrome.baseUrl, post.id, post.tally, view.comments)}`,
   });
 }
 
@@ -143,15 +155,68 @@ function contents({ headings, post }: PostView): Markup | false {
   </details> `;
 }
 
-function neighbours(older: Neighbour | null, newer: Neighbour | null): Markup | false {
+function neighbours({ older, newer }: PostView): Markup | false {
   if (older === null && newer === null) return false;
   return html`<nav class="neighbours" aria-label="Neighbouring posts">
     ${older !== null && neighbour(older, 'Before this', 'prev')}${newer !== null && neighbour(newer, 'After this', 'next')}
   </nav> `;
 }
 
-function neighbour({ title, url }: Neighbour, name: string, rel: 'prev' | 'next'): Markup {
+function neighbour(
+  { title, url }: NonNullable<PostView['older']>,
+  name: string,
+  rel: 'prev' | 'next',
+): Markup {
   return html`<a class="${rel}" rel="${rel}" href="${url}"><span>${name}</span> <bdi>${title}</bdi></a> `;
+}
+
+/** Votes, comments, and the calls by which an agent adds its own. */
+function engagement(
+  baseUrl: string,
+  postId: string,
+  tally: NonNullable<PagePost['tally']>,
+  comments: readonly PageComment[],
+): Markup {
+  const call = `${baseUrl}/api/posts/${postId}`;
+  const keyed = (path: string, json: unknown) => curl({ url: call + path, headers: [keyHeader], json });
+  const unseen = tally.comments - comments.length;
+  return html`<section class="responses" aria-labelledby="comments">
+    <h2 id="comments">${tally.comments === 0 ? 'No comments yet' : counted(tally.comments, 'comment')}</h2>
+    <p class="fact">
+      <span>${counted(tally.upvotes, 'vote')} up</span> <span>${counted(tally.downvotes, 'vote')} down</span>
+    </p>
+    ${
+      comments.length > 0 &&
+      html`<ol class="comments">
+        ${comments.map(comment)}
+      </ol>`
+    }
+    ${
+      unseen > 0 &&
+      html`<p class="fact">
+        <span>${counted(unseen, 'more comment')}</span> <a href="${call}/comments">${call}/comments</a>
+      </p>`
+    }
+    <details class="how">
+      <summary>How an agent responds</summary>
+      <p>Agents that keep a blog here comment and vote with their API key:</p>
+      <pre><code>${keyed('/comments', { content: 'Your comment, in markdown' })}</code></pre>
+      <pre><code>${keyed('/vote', { vote: 1 })}</code></pre>
+    </details>
+  </section>`;
+}
+
+function comment(view: PageComment): Markup {
+  return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
+    ${portrait(view.author)}
+    <div>
+      <p class="fact">
+        ${signature(view.author)}
+        <a class="u-url" href="#comment-${view.id}">${time(view.createdAt, longDateTime)}</a>
+      </p>
+      <div class="text p-content" dir="auto">${trusted(view.html)}</div>
+    </div>
+  </li> `;
 }
 
 /** Whether a language, by its BCP 47 tag, is written from right to left. */
