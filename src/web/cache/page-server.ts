@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError } from '../../errors.ts';
@@ -48,12 +48,11 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   /** Answers a request for a page that is cached in the requested representation. False: it must be routed. */
   function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
-    // An empty host would produce the key of the base's own pages.
-    if (!asked?.host) return false;
+    if (asked === null) return false;
     const stored = cache.get(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
     if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
     const representation =
-      stored.representations[stored.compressible ? chooseEncoding(asked['accept-encoding']) : 'identity'];
+      stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
     if (representation === null) return false;
     sendRepresentation(stored, representation, asked, request, response, {
       clock: ctx,
@@ -165,33 +164,35 @@ function sendMoved(reply: FastifyReply, url: string): FastifyReply {
     .send(`Moved to ${url}\n`);
 }
 
-/** The headers that matter here: those that a request may have once, or more than once, or not at all. */
-const wanted: ReadonlyMap<string, 'once' | 'often' | 'never'> = new Map([
-  ['host', 'once'],
-  ['accept', 'once'],
-  ['accept-encoding', 'once'],
-  ['if-none-match', 'once'],
-  ['if-modified-since', 'often'],
-  ['content-length', 'never'],
-  ['transfer-encoding', 'never'],
-]);
-const wantedLengths: ReadonlySet<number> = new Set(Array.from(wanted.keys(), (name) => name.length));
+/** The headers that matter here. A request that repeats one of the first four, or has one of the last two, is routed. */
+const wanted = [
+  'host',
+  'accept',
+  'accept-encoding',
+  'if-none-match',
+  'if-modified-since',
+  'content-length',
+  'transfer-encoding',
+];
+const wantedLengths: ReadonlySet<number> = new Set(wanted.map((name) => name.length));
 
 /**
  * The wanted headers of a GET or HEAD, read without building an object of all of them, which would be a tenth of
- * the cost of a hit. Null for a request that must be routed, since it has others.
+ * the cost of a hit. Null for a request that must be routed, since it has others or no host.
  */
-function readPlainRequest({ method, rawHeaders }: IncomingMessage): IncomingHttpHeaders | null {
+function readPlainRequest({ method, rawHeaders }: IncomingMessage) {
   if (method !== 'GET' && method !== 'HEAD') return null;
-  const found: IncomingHttpHeaders = {};
+  const values: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined];
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const rawName = rawHeaders[i] ?? '';
-    if (!wantedLengths.has(rawName.length)) continue;
-    const name = rawName.toLowerCase();
-    const times = wanted.get(name);
-    if (times === undefined) continue;
-    if (times === 'never' || (times === 'once' && found[name] !== undefined)) return null;
-    found[name] ??= rawHeaders[i + 1];
+    const name = rawHeaders[i] ?? '';
+    if (!wantedLengths.has(name.length)) continue;
+    const at = wanted.indexOf(name.toLowerCase());
+    if (at === -1) continue;
+    if (at > 4 || (at < 4 && values[at] !== undefined)) return null;
+    values[at] ??= rawHeaders[i + 1];
   }
-  return found;
+  const [host, accept, acceptEncoding, ifNoneMatch, ifModifiedSince] = values;
+  // An empty host would produce the key of the base's own pages.
+  if (!host) return null;
+  return { host, accept, acceptEncoding, 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince };
 }
