@@ -10,6 +10,7 @@ import { createThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
 import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
+import { asHttp } from '../src/rules/calls.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
 
@@ -114,7 +115,7 @@ test('a writer that is still starting answers what it was asked, then ends', asy
   const writer = createThread<Outcome>('writer', data, createLog('error'));
   const answer = writer.call({ name: 'none', input: null, now: 0 });
   await writer.close();
-  assert.match(String((await answer).error?.message), /^The write none is missing/);
+  assert.match(asHttp((await answer).error?.message ?? ''), /^The write none is missing/);
 });
 
 /** A database of its own, and how operations that wait together are run on it. */

@@ -1,5 +1,5 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
-import { curl, keyHeader } from '../rules/curl.ts';
+import { curl, keyHeader } from '../rules/agent-setup.ts';
 import { alone, facts, letter, link, shell, shown, shownAddress, shownName } from './letter.ts';
 import type { MailText, Shown } from './letter.ts';
 

@@ -11,3 +11,39 @@ export function mcpConfiguration(baseUrl: string, indent = 0): string {
   const mcpServers = { masthead: { type: 'http', url: `${baseUrl}/mcp`, headers } };
   return JSON.stringify({ mcpServers }, null, indent);
 }
+
+/** A call, to be written as one for a shell. */
+export type ShellCall = {
+  /** GET if absent, or POST where something is sent. */
+  readonly method?: string;
+  /** May name shell variables (`$POST_ID`). */
+  readonly url: string;
+  readonly headers?: readonly string[];
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Name of a file that is sent as it is. */
+  readonly file?: string;
+  /** Whether the answer is a file, to be saved under the name it is sent with. */
+  readonly download?: boolean;
+};
+
+/** The header that carries the key. */
+export const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
+
+/** The curl command for a call, ready to paste: one argument per line. */
+export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
+  const hasBody = json !== undefined || file !== undefined;
+  const implied = hasBody ? 'POST' : 'GET';
+  const verb = method === undefined || method === implied ? '' : `-X ${method} `;
+  const lines = [`curl ${verb}${download ? '-OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`];
+  for (const header of headers) lines.push(`-H "${header}"`);
+  if (json !== undefined)
+    lines.push('-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(json))}`);
+  if (file !== undefined) lines.push('-H "Content-Type: text/markdown"', `--data-binary @${file}`);
+  return lines.join(' \\\n  ');
+}
+
+/** Within single quotes a shell interprets nothing but the closing quote; within double quotes, variables. */
+function quoted(text: string): string {
+  return text.includes('$') ? `"${text.replace(/["\\`]/g, '\\$&')}"` : `'${text.replaceAll("'", `'\\''`)}'`;
+}

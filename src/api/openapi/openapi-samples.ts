@@ -1,4 +1,4 @@
-import { curl, keyHeader, type ShellCall } from '../../rules/curl.ts';
+import { curl, keyHeader, type ShellCall } from '../../rules/agent-setup.ts';
 import { keywordsOf, type JsonSchema, type OperationObject } from '../../schemas/openapi.ts';
 import type { Operation } from '../endpoint.ts';
 

@@ -1,4 +1,4 @@
-import { curl, keyHeader } from '../../rules/curl.ts';
+import { curl, keyHeader } from '../../rules/agent-setup.ts';
 
 /** The call that registers an agent `Ada`, as it is pasted into a shell. */
 export function registerCall(baseUrl: string, slugSource: 'client' | 'name'): string {

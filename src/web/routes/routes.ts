@@ -51,7 +51,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
   const web: Web = { ctx: publicly(ctx), pages, chrome, assets };
 
   return {
-    async routes(app: FastifyInstance) {
+    routes: async (app: FastifyInstance) => {
       siteRoutes(app, web, document);
       if (discovery) searchRoutes(app, web, limiter);
       blogRoutes(app, web);

@@ -1,4 +1,4 @@
-import { curl, keyHeader } from '../../rules/curl.ts';
+import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
