@@ -78,7 +78,12 @@ describe('a package, packed and installed alone in an empty folder', () => {
     await writeFile(join(folder, 'package.json'), '{"private":true}');
     const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', dir], { cwd: from });
     const [packed] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string }];
-    await run('npm', ['install', '--no-audit', '--no-fund', join(dir, packed.filename)], { cwd: folder });
+    // A cache of compiled code, named relative to where npm runs, would count as part of what is installed.
+    const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+    await run('npm', ['install', '--no-audit', '--no-fund', join(dir, packed.filename)], {
+      cwd: folder,
+      env,
+    });
     return join(folder, 'node_modules', name);
   }
 });
