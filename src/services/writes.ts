@@ -52,5 +52,5 @@ export const writes: ReadonlyMap<string, Write<never, unknown>> = new Map(
     verifyAgent,
     verifyByOperator,
     vote,
-  ].map((operation: Write<never, unknown>) => [operation.name, operation]),
+  ].map((write: Write<never, unknown>) => [write.name, write]),
 );
