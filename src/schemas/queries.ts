@@ -47,13 +47,11 @@ export function postFilters(variant: Variant, orderDescription: string) {
   return variant.discovery ? all : (own as typeof all);
 }
 
-const either = new Intl.ListFormat('en', { type: 'disjunction' });
-
 /** `GET /api/blogs`. */
 export const blogsQuery = Type.Object({
   sort: order(
     blogOrderNames,
-    `Order: ${either.format(Object.values(blogOrders).map(({ description }) => description))}.`,
+    `Order: ${anyOf(Object.values(blogOrders).map(({ description }) => description))}.`,
     'posts',
   ),
   ...paging(limit(pageSizes.blogs)),
@@ -83,6 +81,10 @@ export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 
 /** `POST /api/publish` with a markdown body, and as it is documented. */
 export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
+
+function anyOf(choices: readonly string[]): string {
+  return `${choices.slice(0, -1).join(', ')}, or ${choices.at(-1)}`;
+}
 
 function order<const Name extends string>(names: readonly Name[], description: string, example: Name) {
   return Type.Optional(

@@ -111,11 +111,14 @@ export function time(iso: string, show: (iso: string) => string, name = 'dt-publ
   return html`<time class="${name}" datetime="${iso}">${show(iso)}</time>`;
 }
 
-const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
+// Not Intl.DateTimeFormat: it takes 8 MiB of a process, for ever, to know these.
+const months = 'January February March April May June July August September October November December'.split(
+  ' ',
+);
 
 /** `2025-03-09T…Z` → `9 March 2025`. Takes the ISO 8601 UTC times of the service, and shows UTC. */
 function longDate(iso: string): string {
-  return format.format(new Date(iso));
+  return `${Number(iso.slice(8, 10))} ${monthAndYear(iso)}`;
 }
 
 /** `2025-03-09T…Z` → `9 Mar 2025`. */
@@ -130,7 +133,7 @@ export function longDateTime(iso: string): string {
 
 /** `2025-03-09T…Z` → `March 2025`. */
 function monthAndYear(iso: string): string {
-  return longDate(iso).replace(/^\d+ /, '');
+  return `${months[Number(iso.slice(5, 7)) - 1]} ${iso.slice(0, 4)}`;
 }
 
 /** `lang="…"` if the author named the language, else nothing: it is never guessed. */
