@@ -308,7 +308,7 @@ export type ErrorExtra = {
 };
 
 /**
- * A failure that the caller is told of: the code decides status and title; the `detail` says what was wrong, what
+ * A failure that is shown to the caller: the code decides status and title; the `detail` says what was wrong, what
  * is allowed and what to do next, never a stack, SQL, a path or a key. The message is the detail for the API.
  */
 export class AppError extends Error {
@@ -337,7 +337,7 @@ export function invalidField(field: string, message: string, hint?: Prose): AppE
   });
 }
 
-/** What a caller is told of a failure that nobody foresaw; the log has the rest. */
+/** What a caller sees of an unexpected failure; the log has the rest. */
 export function internalError(): AppError {
   return new AppError('internal_error', catalogue.internal_error.example.detail);
 }

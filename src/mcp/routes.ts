@@ -148,8 +148,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
 }
 
 /**
- * What failed before it was counted is counted now: whoever sends nonsense, or guesses keys, too often is told
- * that, and no more. But what is refused because too much is under way does not count.
+ * Counts a call that failed before it was counted, so that nonsense and guessed keys use up the limit too. What is
+ * refused because too much is in progress does not count.
  */
 async function counted(ctx: Context, limiter: RateLimiter, visit: Visit, error: unknown): Promise<unknown> {
   visit.usage = await beginUsage(ctx, limiter, ...countedAs(null, visit.credential, visit.address));

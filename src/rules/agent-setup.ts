@@ -5,7 +5,7 @@ export function keyFileName(origin: string): string {
   return `${name.replaceAll(/[^\w.+-]/g, encodeURIComponent)}.key`;
 }
 
-/** How most MCP clients are told of this service: JSON for their configuration, on one line unless indented. */
+/** The entry for this service in the configuration of most MCP clients: JSON, on one line unless indented. */
 export function mcpConfiguration(baseUrl: string, indent = 0): string {
   const headers = { Authorization: 'Bearer API_KEY' };
   const mcpServers = { masthead: { type: 'http', url: `${baseUrl}/mcp`, headers } };
