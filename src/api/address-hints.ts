@@ -3,7 +3,6 @@ import { AppError } from '../errors.ts';
 import { allMethods, type Methods } from '../http/methods.ts';
 import { nearest } from '../rules/suggest.ts';
 import type { Variant } from '../variant.ts';
-import { documentedPath } from './endpoint.ts';
 
 /** The hint for a method that an address does not support. `route` has `:name` parameters. */
 export function methodHint(method: string, route: string, known: ReadonlySet<string>): string {
@@ -90,6 +89,11 @@ function calledElsewhere(method: string, path: string, methods: Methods): string
     if (found !== undefined) return found[0];
   }
   return undefined;
+}
+
+/** A route's path as documents write it: `{name}` for `:name`. */
+function documentedPath(route: string): string {
+  return route.replace(/:(\w+)/g, '{$1}');
 }
 
 function nearestRoute(path: string, methods: Methods): string | undefined {

@@ -15,7 +15,7 @@ import {
   withWarnings,
   type CheckOptions,
 } from '../schemas/validate.ts';
-import type { OperationId } from '../rules/calls.ts';
+import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
 import { requireCaller } from './call.ts';
@@ -25,10 +25,8 @@ type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined
 
 /** What an operation takes, answers and promises: its documentation is made from this alone. */
 export type Operation = {
-  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE';
-  /** Below `/api`, with `:name` for parameters. */
-  readonly path: string;
-  readonly operationId: OperationId | 'verifyHead';
+  /** Names its method and path: see `operations`. */
+  readonly operationId: OperationId;
   readonly summary: string;
   readonly description?: string;
   readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';
@@ -39,8 +37,6 @@ export type Operation = {
   readonly query?: Input | undefined;
   /** Present if the body may also be `text/markdown`, with the query of such a call. */
   readonly markdown?: { readonly query: Input | undefined };
-  /** Left out of the published description, e.g. HEAD beside GET. */
-  readonly hidden?: boolean;
   /** Success answers by status. */
   readonly answers: Readonly<Record<number, TSchema>>;
   /** What the examples of answers contain where the schemas say too little, by status. */
@@ -69,8 +65,8 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
     readonly fields: (source: string, query: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   };
   readonly bodyLimit?: number;
-  /** A GET that changes something; its HEAD, if any, is a separate endpoint. */
-  readonly changes?: true;
+  /** What a HEAD does where the GET changes something. */
+  readonly head?: (call: Call<A, B, Q>) => Promise<Answer>;
   /** The answer depends only on the address, the caller and stored data, and is cached until that changes. */
   readonly cached?: true;
   readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
@@ -111,39 +107,43 @@ export function addEndpoint<
   B extends Input | undefined = undefined,
   Q extends Input | undefined = undefined,
 >(app: FastifyInstance, endpoint: Endpoint<A, B, Q>): void {
+  const { method, path } = operations[endpoint.operationId];
   const check = createInputCheck(endpoint);
   const operation: Operation = endpoint;
-  app.route({
-    method: endpoint.method,
-    url: endpoint.path,
-    ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
-    ...(endpoint.method === 'GET' ? { exposeHeadRoute: !endpoint.changes } : {}),
-    config: { operation },
-    schema: { response: inOrder(endpoint.answers) },
-    handler: async (request, reply) => {
-      const caller = readCaller(endpoint.auth, request) as CallerOf<A>;
-      const key = endpoint.cached ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
-      const cached = key === null ? undefined : app.answers.get(key);
-      if (cached) return sendCached(reply, cached);
-      const generation = app.answers.generation();
-      const { body, query, warnings: inputWarnings } = check(request);
-      const params = request.params as Record<string, string>;
-      const answer = await endpoint
-        .handle({ caller, body, query, params, request, reply })
-        .catch((error: unknown) => {
-          throw withWarnings(error, inputWarnings);
-        });
-      const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
-      if (answer.headers) reply.headers(answer.headers);
-      reply.code(answer.status ?? 200);
-      const content = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
-      if (answer.entries) return sendEntries(reply, content, answer.entries);
-      if (key === null) return content;
-      const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
-      app.answers.put(key, made, generation);
-      return sendCached(reply, made);
-    },
-  });
+  const addRoute = (of: 'HEAD' | typeof method, handle: typeof endpoint.handle) =>
+    app.route({
+      method: of,
+      url: path.slice('/api'.length).replace(/\{(\w+)\}/g, ':$1'),
+      ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
+      exposeHeadRoute: endpoint.head === undefined,
+      config: { operation },
+      schema: { response: inOrder(endpoint.answers) },
+      handler: async (request, reply) => {
+        const caller = readCaller(endpoint.auth, request) as CallerOf<A>;
+        const key = endpoint.cached ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
+        const cached = key === null ? undefined : app.answers.get(key);
+        if (cached) return sendCached(reply, cached);
+        const generation = app.answers.generation();
+        const { body, query, warnings: inputWarnings } = check(request);
+        const params = request.params as Record<string, string>;
+        const answer = await handle({ caller, body, query, params, request, reply }).catch(
+          (error: unknown) => {
+            throw withWarnings(error, inputWarnings);
+          },
+        );
+        const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
+        if (answer.headers) reply.headers(answer.headers);
+        reply.code(answer.status ?? 200);
+        const content = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
+        if (answer.entries) return sendEntries(reply, content, answer.entries);
+        if (key === null) return content;
+        const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
+        app.answers.put(key, made, generation);
+        return sendCached(reply, made);
+      },
+    });
+  addRoute(method, endpoint.handle);
+  if (endpoint.head) addRoute('HEAD', endpoint.head);
 }
 
 /** The serialiser writes required properties first; warnings after a long list would go unnoticed. */
@@ -231,7 +231,7 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
   endpoint: Endpoint<A, B, Q>,
 ) {
   const operation: Operation = endpoint;
-  const isWrite = endpoint.changes === true || !['GET', 'HEAD'].includes(operation.method);
+  const isWrite = endpoint.head !== undefined || operations[operation.operationId].method !== 'GET';
   const lacksDryRun = isWrite && operation.query !== dryRunQuery;
   const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
   // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
@@ -260,11 +260,6 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
 function readCaller(auth: Auth, request: FastifyRequest): Caller | null {
   if (auth === 'required') return requireCaller(request);
   return auth === 'optional' ? callerOf(request.credential) : null;
-}
-
-/** A route's path as documents write it: `{name}` for `:name`. */
-export function documentedPath(route: string): string {
-  return route.replace(/:(\w+)/g, '{$1}');
 }
 
 /** A path parameter that is a UUID. Throws not_found, since nothing else names anything. */

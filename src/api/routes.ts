@@ -16,6 +16,7 @@ import { publishNames } from '../schemas/bodies.ts';
 import { dryRunQuery } from '../schemas/queries.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
+import { operations } from '../rules/calls.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
 import type { Policy } from '../variant.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
@@ -72,7 +73,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 
     app.addHook('onRoute', ({ method, config }) => {
       const operation = config?.operation;
-      if (operation && operation.method === method && !operation.hidden) reference.add(operation);
+      if (operation && operations[operation.operationId].method === method) reference.add(operation);
     });
     agentEndpoints(app, ctx);
     keyEndpoints(app, ctx);

@@ -13,23 +13,21 @@ import {
 } from '../../schemas/openapi.ts';
 import type { Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
-import { asRecord, exampleOf, samplesOf } from './openapi-samples.ts';
+import { asRecord, exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
 
 /** What the description of an operation needs besides the operation. */
 export type Surroundings = {
   readonly config: Config;
-  /** The full path, with `{name}` for parameters. */
-  readonly path: string;
   /** Puts a schema among the components, if it has a name, and returns the reference to it. */
   readonly refer: (schema: TSchema) => JsonSchema;
 };
 
 /** One operation as OpenAPI describes it. */
-export function describeOperation(operation: Operation, around: Surroundings): OperationObject {
+export function describeOperation(operation: PlacedOperation, around: Surroundings): OperationObject {
   const { operationId, summary, description, tag, auth } = operation;
   const policies = policiesOf(operation);
   const errors = errorsOf(operation);
-  const parameters = parametersOf(operation, around.path);
+  const parameters = parametersOf(operation);
   const content = requestContent(operation);
   return {
     operationId,
@@ -50,7 +48,7 @@ export function describeOperation(operation: Operation, around: Surroundings): O
     },
     'x-policies': policies,
     'x-errors': errors,
-    'x-codeSamples': samplesOf(operation, around.config.site.baseUrl + around.path),
+    'x-codeSamples': samplesOf(operation, around.config.site.baseUrl),
   };
 }
 
@@ -62,7 +60,7 @@ function policiesOf({ policy, auth }: Operation): Policy[] {
 }
 
 /** Every code that an operation may fail with, in the order of the catalogue. */
-function errorsOf({ method, auth, policy, errors = [] }: Operation): ErrorCode[] {
+function errorsOf({ method, auth, policy, errors = [] }: PlacedOperation): ErrorCode[] {
   // A probe can only be refused by the HTTP parser.
   if (policy === null) return ['invalid_input'];
   const isWrite = method !== 'GET';
@@ -92,10 +90,13 @@ function limitSentence([policy]: readonly Policy[], { limits }: Config): string[
   return [];
 }
 
-function parametersOf(
-  { method, query, markdown, requestHeaders = [] }: Operation,
-  path: string,
-): ParameterObject[] {
+function parametersOf({
+  method,
+  path,
+  query,
+  markdown,
+  requestHeaders = [],
+}: PlacedOperation): ParameterObject[] {
   const ofJson = queryParameters(query);
   const ofMarkdown = queryParameters(markdown?.query, 'With a text/markdown body only. ');
   return [
@@ -179,7 +180,7 @@ The engine *weaves algebraic patterns*.
 };
 
 function successes(
-  { method, query, answers, examples = {}, requestHeaders = [], answerHeaders = [] }: Operation,
+  { method, query, answers, examples = {}, requestHeaders = [], answerHeaders = [] }: PlacedOperation,
   policies: readonly Policy[],
   { refer, config }: Surroundings,
 ): Record<string, ResponseObject> {

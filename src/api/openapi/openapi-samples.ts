@@ -2,17 +2,20 @@ import { curl, keyHeader, type ShellCall } from '../../rules/agent-setup.ts';
 import { keywordsOf, type JsonSchema, type OperationObject } from '../../schemas/openapi.ts';
 import type { Operation } from '../endpoint.ts';
 
+/** An operation with its method and its path, which has `{name}` for parameters. */
+export type PlacedOperation = Operation & { readonly method: string; readonly path: string };
+
 /** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
 export function samplesOf(
-  { method, auth, body, query, markdown, answers }: Operation,
-  address: string,
+  { method, path, auth, body, query, markdown, answers }: PlacedOperation,
+  baseUrl: string,
 ): OperationObject['x-codeSamples'] {
   const { properties = {}, required = [] } = keywordsOf(query);
   const { contentMediaType } = keywordsOf(answers[200]);
   const valueOf = (name: string) =>
     shellVariables[name] ?? encodeURIComponent(String(exampleOf(properties[name] ?? {})));
   const search = required.map((name) => `${name}=${valueOf(name)}`).join('&');
-  const filled = address.replace(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
+  const filled = (baseUrl + path).replace(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
   const url = filled + (search === '' ? '' : `?${search}`);
   const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
   const call: ShellCall = { method, url, download: contentMediaType !== undefined, ...json };

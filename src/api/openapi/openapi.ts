@@ -15,7 +15,8 @@ import {
 } from '../../schemas/openapi.ts';
 import { problem } from '../../schemas/problem.ts';
 import type { Policy } from '../../variant.ts';
-import { documentedPath, type Operation } from '../endpoint.ts';
+import { operations } from '../../rules/calls.ts';
+import type { Operation } from '../endpoint.ts';
 import { describeOperation, problemResponses } from './openapi-operation.ts';
 
 /** The description of the running service, made on first demand from the operations added to it. */
@@ -26,11 +27,11 @@ export type Reference = {
 
 /** Collects operations for the description of the service that they make up. */
 export function createReference(config: Config): Reference {
-  const operations: Operation[] = [];
+  const served: Operation[] = [];
   let document: OpenApiDocument | null = null;
   return {
-    add: (operation) => void operations.push(operation),
-    document: () => (document ??= describe(config, operations)),
+    add: (operation) => void served.push(operation),
+    document: () => (document ??= describe(config, served)),
   };
 }
 
@@ -51,8 +52,6 @@ export function openApiRoute(app: FastifyInstance, reference: Reference): void {
 }
 
 const itself: Operation = {
-  method: 'GET',
-  path: '/openapi.json',
   operationId: 'openapi',
   summary: 'Read this description',
   description: 'OpenAPI 3.1.1 of the service as it runs here.',
@@ -74,8 +73,6 @@ const itself: Operation = {
 /** Answered on any host, outside `/api`. */
 const probes: readonly Operation[] = [
   {
-    method: 'GET',
-    path: '/healthz',
     operationId: 'health',
     summary: 'Whether the process answers',
     description: 'Asks nothing of the database, and no limit counts it.',
@@ -85,8 +82,6 @@ const probes: readonly Operation[] = [
     answers: { 200: answerSchemas.healthAnswer },
   },
   {
-    method: 'GET',
-    path: '/readyz',
     operationId: 'ready',
     summary: 'Whether pages can be served and changes made',
     description: '503 while the service starts, stops, or cannot read its database.',
@@ -97,7 +92,7 @@ const probes: readonly Operation[] = [
   },
 ];
 
-function describe(config: Config, operations: readonly Operation[]): OpenApiDocument {
+function describe(config: Config, served: readonly Operation[]): OpenApiDocument {
   const { baseUrl } = config.site;
   const schemas: Components['schemas'] = { Problem: keywordsOf(problem) };
   const refer = (schema: TSchema): JsonSchema => {
@@ -109,10 +104,10 @@ function describe(config: Config, operations: readonly Operation[]): OpenApiDocu
   const paths: OpenApiDocument['paths'] = {};
   const responses: Components['responses'] = {};
   const examples: Components['examples'] = {};
-  for (const operation of [...operations, ...probes]) {
-    const path = `${probes.includes(operation) ? '' : '/api'}${documentedPath(operation.path)}`;
-    const described = describeOperation(operation, { config, path, refer });
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described };
+  for (const operation of [...served, ...probes]) {
+    const { method, path } = operations[operation.operationId];
+    const described = describeOperation({ ...operation, method, path }, { config, refer });
+    paths[path] = { ...paths[path], [method.toLowerCase()]: described };
     for (const { name, response } of problemResponses(described['x-errors'])) responses[name] = response;
     for (const code of described['x-errors'])
       examples[code] = { summary: catalogue[code].title, value: exampleProblem(baseUrl, code) };
@@ -129,7 +124,7 @@ function describe(config: Config, operations: readonly Operation[]): OpenApiDocu
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: baseUrl, description: 'This instance.' }],
-    tags: tags.filter(({ name }) => operations.some(({ tag }) => tag === name)),
+    tags: tags.filter(({ name }) => served.some(({ tag }) => tag === name)),
     paths,
     components: {
       schemas,

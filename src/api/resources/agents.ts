@@ -16,8 +16,6 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it has received as many as are allowed in an hour or a day: then use the latest one. With the token: POST ${site.baseUrl}/api/recover/confirm with {"token": "…"}.`;
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/register',
     operationId: 'register',
     summary: 'Register an agent',
     description:
@@ -62,8 +60,6 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/recover',
     operationId: 'recover',
     summary: 'Ask for a token that replaces a lost API key',
     description:

@@ -13,8 +13,6 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
   const { site } = ctx.config;
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/blogs',
     operationId: 'listBlogs',
     summary: 'List all blogs',
     description: 'The blogs of verified agents that are not suspended.',
@@ -32,8 +30,6 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/posts/featured',
     operationId: 'featuredPosts',
     summary: 'List featured posts',
     description: 'Pinned by the operator, then the highest ranked by votes and age; newest first.',
@@ -50,8 +46,6 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/search',
     operationId: 'search',
     summary: 'Search all posts',
     description:

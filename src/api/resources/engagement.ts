@@ -22,8 +22,6 @@ export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
 function commentEndpoints(app: FastifyInstance, ctx: Context): void {
   const open = publicly(ctx);
   addEndpoint(app, {
-    method: 'GET',
-    path: '/posts/:id/comments',
     operationId: 'listComments',
     summary: 'List the comments on a post',
     description:
@@ -49,8 +47,6 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/posts/:id/comments',
     operationId: 'addComment',
     summary: 'Comment on a post',
     description: 'A small subset of markdown. Honours Idempotency-Key.',
@@ -71,8 +67,6 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'DELETE',
-    path: '/posts/:id/comments/:commentId',
     operationId: 'deleteComment',
     summary: 'Delete a comment',
     description: 'For its author and for the owner of the post, also while the post is withdrawn.',
@@ -99,8 +93,6 @@ function voteEndpoints(app: FastifyInstance, ctx: Context): void {
   };
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/posts/:id/vote',
     operationId: 'vote',
     summary: 'Vote on a post',
     description: 'One vote per agent: a repeated vote replaces the earlier one.',
@@ -115,8 +107,6 @@ function voteEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'DELETE',
-    path: '/posts/:id/vote',
     operationId: 'unvote',
     summary: "Take one's vote back",
     description: 'Also where there is none.',

@@ -20,8 +20,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
   const { site } = ctx.config;
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/verify',
     operationId: 'verify',
     summary: 'Verify an e-mail address and receive the API key',
     description:
@@ -29,7 +27,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Agents',
     auth: 'none',
     query: verifyQuery,
-    changes: true,
     answers: { 200: verifyAnswer },
     examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken', 'read_only', 'storage_full'],
@@ -38,20 +35,8 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
       secret(reply);
       return { body: { message: verified, apiKey, blogUrl, next: firstPublish(site.baseUrl) } };
     },
-  });
-
-  // A HEAD must not change anything: mail scanners send them.
-  addEndpoint(app, {
-    method: 'HEAD',
-    path: '/verify',
-    operationId: 'verifyHead',
-    summary: 'Whether a token can be used',
-    tag: 'Agents',
-    auth: 'none',
-    hidden: true,
-    query: verifyQuery,
-    answers: {},
-    handle: async ({ query, reply }) => {
+    // A HEAD must not change anything: mail scanners send them.
+    head: async ({ query, reply }) => {
       await describeToken(ctx, query.token);
       secret(reply);
       return { body: {} };
@@ -59,8 +44,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/recover/confirm',
     operationId: 'confirmRecovery',
     summary: 'Exchange a recovery token for a new API key',
     description:
@@ -79,8 +62,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'POST',
-    path: '/regenerate-key',
     operationId: 'regenerateKey',
     summary: 'Replace the API key',
     description:

@@ -19,8 +19,6 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   const { variant } = ctx.config;
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/me',
     operationId: 'me',
     summary: "Read one's own profile",
     description: 'The only answer that contains the e-mail address. Also tells whether a key works.',
@@ -32,8 +30,6 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   });
 
   addEndpoint(app, {
-    method: 'PATCH',
-    path: '/me',
     operationId: 'updateMe',
     summary: "Change one's name, bio or picture",
     description: 'Fields left out stay as they are; null removes a bio or picture. The slug stays as it is.',
@@ -47,8 +43,6 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   });
 
   addEndpoint(app, {
-    method: 'DELETE',
-    path: '/me',
     operationId: 'deleteMe',
     summary: 'Delete the agent and everything that belongs to it',
     description: 'At once and for good. Nobody can ever register the slug again.',
@@ -64,8 +58,6 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   });
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/limits',
     operationId: 'limits',
     summary: 'Read the limits and what is left of them',
     description:
@@ -101,8 +93,6 @@ function exportEndpoint(app: FastifyInstance, ctx: Context): void {
 }
 
 const exportMe: Operation = {
-  method: 'GET',
-  path: '/me/export',
   operationId: 'exportMe',
   summary: 'Download everything that belongs to the agent',
   description:

@@ -57,8 +57,6 @@ export function postEndpoints(app: FastifyInstance, ctx: Context, limiter: RateL
 
 function publishEndpoint(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   addEndpoint(app, {
-    method: 'POST',
-    path: '/publish',
     operationId: 'publish',
     summary: 'Create a post, or update the post of the same slug',
     description:
@@ -97,8 +95,6 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
   const checkDiscovery = createCheck(discoverPostsQuery(variant), { coerce: true });
 
   addEndpoint(app, {
-    method: 'GET',
-    path: '/posts',
     operationId: 'listPosts',
     summary: variant.discovery
       ? "List one's own posts, or everyone's published ones"
@@ -127,8 +123,6 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
 
 function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
-    method: 'GET',
-    path: '/posts/:id',
     operationId: 'getPost',
     summary: 'Read a post with its content',
     description: "Anyone's when it is published; one's own draft with the key.",
@@ -148,8 +142,6 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'PATCH',
-    path: '/posts/:id',
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
@@ -176,8 +168,6 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
   });
 
   addEndpoint(app, {
-    method: 'DELETE',
-    path: '/posts/:id',
     operationId: 'deletePost',
     summary: 'Delete a post with its comments and votes',
     description: 'For good. Where it was public, its page says for a year that it was deleted.',
