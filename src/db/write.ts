@@ -16,7 +16,7 @@ export type Write<I, O> = {
   run(tx: WriteContext, input: I): Promise<O>;
 };
 
-/** Declares a write. Every one is also listed in `services/writes.ts`. */
+/** Declares a write. Its module is listed in `services/writes.ts`. */
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
