@@ -2,7 +2,7 @@
 // node scripts/seed.ts --agents 20000 --posts 1000000
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../src/config/config.ts';
-import { timestamp } from '../src/context.ts';
+import { timestamp } from '../src/db/write.ts';
 import type { Tables } from '../src/db/tables.ts';
 import { inTransaction, insertRows, openWhole, type WholeDatabase } from '../src/db/whole.ts';
 import { createLog } from '../src/platform/log.ts';

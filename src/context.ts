@@ -50,8 +50,3 @@ export function publicly(ctx: Context): Context {
 
 /** What a cached answer depends on: one post, all of one agent's blog, or lists of the whole site. */
 export type ChangeTag = `post:${string}` | `agent:${string}` | 'site';
-
-/** The clock as a stored time: ISO 8601 UTC with milliseconds. */
-export function timestamp(epochMs: number): string {
-  return new Date(epochMs).toISOString();
-}

@@ -24,6 +24,11 @@ export function defineWrite<I, O>(
   return { name, run };
 }
 
+/** The clock as a stored time: ISO 8601 UTC with milliseconds. */
+export function timestamp(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
 /** The state of a limit after a call was counted against it. */
 export type Rate = {
   /** Whether the call passes. */

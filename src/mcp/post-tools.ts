@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { publicly, timestamp, type Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
+import { timestamp } from '../db/write.ts';
 import {
   doneAnswer,
   listPostsAnswer,

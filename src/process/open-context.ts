@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { Config, DatabaseConfig } from '../config/config.ts';
-import { timestamp, type Context } from '../context.ts';
+import type { Context } from '../context.ts';
+import { timestamp } from '../db/write.ts';
 import type { Engine } from '../db/database.ts';
 import { createSqliteEngine } from '../db/sqlite/sqlite-engine.ts';
 import { prepareSqliteFile } from '../db/sqlite/sqlite-file.ts';

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
-import { timestamp, type Context, type ReadContext, type WriteContext } from '../context.ts';
-import { defineWrite } from '../db/write.ts';
+import type { Context, ReadContext, WriteContext } from '../context.ts';
+import { defineWrite, timestamp } from '../db/write.ts';
 import type { AgentRow, Tables } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';

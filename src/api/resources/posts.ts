@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
-import { publicly, timestamp, type Context } from '../../context.ts';
+import { publicly, type Context } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import type { NextStep } from '../../schemas/answer-parts.ts';

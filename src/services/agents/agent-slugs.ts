@@ -1,4 +1,5 @@
-import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';

@@ -1,5 +1,5 @@
-import { timestamp, type Context, type ReadContext } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { Context, ReadContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { UpdateMeBody } from '../../schemas/bodies.ts';

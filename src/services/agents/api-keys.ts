@@ -1,5 +1,5 @@
-import { timestamp, type Context, type ReadContext, type WriteContext } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';

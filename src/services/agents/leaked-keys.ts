@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { timestamp, type Context, type WriteContext } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { Context, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';

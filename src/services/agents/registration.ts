@@ -1,5 +1,5 @@
-import { timestamp, type Context, type WriteContext } from '../../context.ts';
-import { defineWrite, type Ticket } from '../../db/write.ts';
+import type { Context, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { prose, recoverAt } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';

@@ -1,4 +1,5 @@
-import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose, recoverAt, type Prose } from '../../rules/calls.ts';

@@ -1,5 +1,5 @@
-import { timestamp, type ReadContext, type WriteContext } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';

@@ -1,4 +1,5 @@
-import { timestamp, type WriteContext } from '../../context.ts';
+import type { WriteContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { seal, sha256, unseal } from '../../rules/secrets.ts';
 

@@ -1,4 +1,5 @@
-import { timestamp, type ReadContext } from '../../context.ts';
+import type { ReadContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

@@ -1,5 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
-import { timestamp, type ReadContext } from '../../context.ts';
+import type { ReadContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { rowCount } from '../counts.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 

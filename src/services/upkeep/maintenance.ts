@@ -1,5 +1,5 @@
-import { timestamp, type ReadContext } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { ReadContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { rateWindow } from '../limits/rate-limiter.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { timestamp } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { migrate, requireUpToDate } from '../../db/migrate.ts';
 import { markKey } from '../../db/sqlite/instance-marker.ts';
 import type { Tables } from '../../db/tables.ts';

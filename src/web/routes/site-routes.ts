@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { timestamp } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { isErrorCode } from '../../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
