@@ -1,7 +1,8 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Context } from '../context.ts';
 import { rateLimited, type Rate, type Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
-import type { Prose } from '../rules/calls.ts';
+import { prose, type Prose } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import {
   createKeyCheck,
@@ -77,6 +78,31 @@ export function callerOf(credential: Credential): Caller | null {
   const { caller } = credential;
   if (caller.suspended) throw suspended(caller.suspended.reason);
   return caller;
+}
+
+/** The caller where a call of the API needs a key. Throws unauthorized, suspended. */
+export function requireCaller(sent: {
+  readonly credential: Credential;
+  readonly headers: IncomingHttpHeaders;
+  readonly query: unknown;
+}): Caller {
+  const caller = callerOf(sent.credential);
+  if (caller !== null) return caller;
+  const error = unauthorized('This call needs an API key.');
+  const inAddress = Object.keys(sent.query ?? {}).find((name) =>
+    /^(?:api_?key|key|(?:access_)?token)$/i.test(name),
+  );
+  const unread =
+    sent.headers['x-api-key'] !== undefined
+      ? 'The X-API-Key header is not read.'
+      : inAddress !== undefined
+        ? `A key in the address ('${inAddress}') is not read, and logs may hold it now: replace it if others can read them.`
+        : null;
+  if (unread === null) throw error;
+  throw new AppError('unauthorized', prose`${error.detail} ${unread}`, {
+    ...error.extra,
+    hint: 'Send the key as the header Authorization: Bearer API_KEY.',
+  });
 }
 
 /** How a call uses its limit: a ticket where the count is exact and part of the call's own write. */

@@ -1,9 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { callerOf, type Credential, type Usage } from '../admission/admission.ts';
+import type { Credential, Usage } from '../admission/admission.ts';
 import { AppError } from '../errors.ts';
 import { sha256 } from '../rules/secrets.ts';
-import { prose } from '../rules/calls.ts';
-import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Replayable } from '../services/limits/idempotency.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
 import type { Answer } from './endpoint.ts';
@@ -16,31 +14,6 @@ declare module 'fastify' {
     /** The address that limits count the client by. */
     clientAddress: string;
   }
-}
-
-/** The caller where a key is needed. Throws unauthorized, suspended. */
-export function requireCaller(request: FastifyRequest): Caller {
-  const caller = callerOf(request.credential);
-  if (caller === null) throw keyMissing(request);
-  return caller;
-}
-
-function keyMissing({ headers, query }: FastifyRequest): AppError {
-  const error = unauthorized('This call needs an API key.');
-  const inAddress = Object.keys(query ?? {}).find((name) =>
-    /^(?:api_?key|key|(?:access_)?token)$/i.test(name),
-  );
-  const unread =
-    headers['x-api-key'] !== undefined
-      ? 'The X-API-Key header is not read.'
-      : inAddress !== undefined
-        ? `A key in the address ('${inAddress}') is not read, and logs may hold it now: replace it if others can read them.`
-        : null;
-  if (unread === null) return error;
-  return new AppError('unauthorized', prose`${error.detail} ${unread}`, {
-    ...error.extra,
-    hint: 'Send the key as the header Authorization: Bearer API_KEY.',
-  });
 }
 
 type Sent = { readonly limit?: number; readonly offset?: number; readonly cursor?: string };

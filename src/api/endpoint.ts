@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
-import { callerOf, type Auth, type CallerOf } from '../admission/admission.ts';
+import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
@@ -18,7 +18,6 @@ import {
 import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { Policy } from '../variant.ts';
-import { requireCaller } from './call.ts';
 
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;

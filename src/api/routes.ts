@@ -5,6 +5,7 @@ import {
   createCredentialReader,
   finishUsage,
   rateHeaders,
+  requireCaller,
   requireWithinLimit,
   takeBackUsage,
 } from '../admission/admission.ts';
@@ -22,7 +23,6 @@ import type { Policy } from '../variant.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './resources/agents.ts';
 import { createAnswerCache } from './endpoint.ts';
-import { requireCaller } from './call.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
-import { readLimits } from '../../admission/admission.ts';
+import { readLimits, requireCaller } from '../../admission/admission.ts';
 import type { Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import { doneAnswer, limitsAnswer, meAnswer } from '../../schemas/answers.ts';
@@ -12,7 +12,6 @@ import { deleteAgent, profile, updateProfile } from '../../services/agents/agent
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { exportAgent } from '../../services/upkeep/export.ts';
 import { tar } from '../../services/upkeep/tar.ts';
-import { requireCaller } from '../call.ts';
 import { addEndpoint, type Operation } from '../endpoint.ts';
 
 /** The caller itself, and what it may still do. */
