@@ -1,23 +1,15 @@
 import { printable } from './text.ts';
 
-const mostWarnings = 20;
 const longestName = 64;
 
-/** A warning for each distinct unknown name, with the known one that was meant: at most 20, names cut and escaped. */
-export function unknownFieldWarnings(
+/** A warning of an unknown name, cut and escaped, with the known one that was meant. */
+export function unknownFieldWarning(
   kind: 'field' | 'query parameter',
-  given: readonly string[],
+  name: string,
   known: readonly string[],
-): string[] {
-  const unknown = new Set<string>();
-  for (const name of given) {
-    if (unknown.size === mostWarnings) break;
-    if (!known.includes(name)) unknown.add(name);
-  }
-  return Array.from(unknown, (name) => {
-    const advice = kind === 'query parameter' ? adviceOnList(name, known) : null;
-    return `unknown ${kind} '${printable(name, longestName)}' ignored${advice ?? didYouMean(name, known) ?? ''}`;
-  });
+): string {
+  const advice = kind === 'query parameter' ? adviceOnList(name, known) : null;
+  return `unknown ${kind} '${printable(name, longestName)}' ignored${advice ?? didYouMean(name, known) ?? ''}`;
 }
 
 function didYouMean(name: string, known: readonly string[]): string | null {

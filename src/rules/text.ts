@@ -47,7 +47,7 @@ export function quoted(value: string): string {
  * Which character the text may not hold, as a predicate; null if none: NUL, lone surrogates, control characters and
  * noncharacters, which no XML feed could carry; on one line also line breaks and tabs.
  */
-export function controlFault(text: string, { multiline }: { multiline: boolean }): string | null {
+export function controlFault(text: string, { multiline = true } = {}): string | null {
   const found = (multiline ? notMultiline : notText).exec(text);
   if (found === null) return null;
   const place = `at character ${codePoints(text.slice(0, found.index)) + 1}`;
@@ -72,6 +72,11 @@ export function hiddenTextFault(text: string): string | null {
   const found = hiddenText(text);
   if (found.length > 0) return `contains invisible text (${found.map(counted).join(', ')}); remove it`;
   return text !== '' && blank.test(text) ? 'has no visible character' : null;
+}
+
+/** What is wrong with a name, title, tag or bio, as a predicate; null if nothing. */
+export function lineFault(text: string): string | null {
+  return controlFault(text, { multiline: false }) ?? hiddenTextFault(text);
 }
 
 /** The text without what is hidden in it, with a warning for each kind. Idempotent if it has no lone surrogates. */
@@ -266,7 +271,7 @@ export function tagFault(tag: string): string | null {
   if (tag === '') return 'is empty';
   const length = codePoints(tag);
   if (length > 40) return `is ${length} characters long; allowed are 1 to 40`;
-  const hidden = controlFault(tag, { multiline: false }) ?? hiddenTextFault(tag);
+  const hidden = lineFault(tag);
   if (hidden !== null) return hidden;
   if (!/[\p{L}\p{N}\p{S}]/u.test(tag)) return 'has no letter, digit or symbol';
   if (tag.includes('\\')) return "contains '\\', which does not work in the address of a tag";

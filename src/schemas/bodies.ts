@@ -11,10 +11,10 @@ import {
   content,
   dryRun,
   email,
-  orNull,
   postField,
   token,
 } from './fields.ts';
+import { orNull } from './field-check.ts';
 import type { Refusal } from './validate.ts';
 
 /** What registers an agent, in either variant; `slug` where the agent chooses it. */

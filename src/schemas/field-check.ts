@@ -1,8 +1,36 @@
-import { Type, type TSchema } from 'typebox';
+import { Type, type TSchema, type TStringOptions } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
 import { apiKeyCandidates, codePoints, printable, trimText } from '../rules/text.ts';
+import { nullable } from './answer-parts.ts';
 import type { JsonSchema } from './openapi.ts';
+
+/** Says what is wrong with a text, as a predicate; null if nothing is. */
+export type Rule = (text: string) => string | null;
+
+export type TextOptions = TStringOptions & {
+  readonly description: string;
+  readonly examples: readonly string[];
+};
+
+/** A text that a rule of ours judges besides its keywords. */
+export function text(rule: Rule, options: TextOptions) {
+  return Type.Refine(
+    Type.String(options),
+    (value) => rule(value) === null,
+    (value) => rule(value) ?? '',
+  );
+}
+
+/** The same text in a change, where null removes it. */
+export function orNull(field: ReturnType<typeof text>) {
+  const [rule] = field['~refine'];
+  return Type.Refine(
+    nullable(field),
+    (value) => value === null || rule?.check(value) !== false,
+    (value) => rule?.error(value) ?? '',
+  );
+}
 
 /** One property of an object schema, compiled. */
 type Field = {

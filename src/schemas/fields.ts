@@ -1,4 +1,4 @@
-import { Type, type TSchema, type TStringOptions, type TUnsafe } from 'typebox';
+import { Type, type TSchema, type TUnsafe } from 'typebox';
 import { parseEmail } from '../rules/email.ts';
 import { isLoopback } from '../rules/hosts.ts';
 import {
@@ -22,41 +22,18 @@ import {
   controlFault,
   hiddenTextFault,
   languageTagFault,
+  lineFault,
   normalizeTag,
   stripHiddenText,
   tagFault,
 } from '../rules/text.ts';
 import type { Variant } from '../variant.ts';
 import { nullable } from './answer-parts.ts';
+import { orNull, text, type Rule, type TextOptions } from './field-check.ts';
 
 // The field types of the wire, and the only place where the text rules meet the schemas. What JSON Schema
 // cannot say is a TypeBox refinement, which the published document does not show: a `format` of our own would
 // make strict validators refuse the whole document.
-
-/** Says what is wrong with a text, as a predicate; null if nothing is. */
-type Rule = (text: string) => string | null;
-
-type TextOptions = TStringOptions & { readonly description: string; readonly examples: readonly string[] };
-
-function text(rule: Rule, options: TextOptions) {
-  return Type.Refine(
-    Type.String(options),
-    (value) => rule(value) === null,
-    (value) => rule(value) ?? '',
-  );
-}
-
-/** The same text in a change, where null removes it. */
-export function orNull(field: ReturnType<typeof text>) {
-  const [rule] = field['~refine'];
-  return Type.Refine(
-    nullable(field),
-    (value) => value === null || rule?.check(value) !== false,
-    (value) => rule?.error(value) ?? '',
-  );
-}
-
-const line: Rule = (value) => controlFault(value, { multiline: false }) ?? hiddenTextFault(value);
 
 /** An agent's address, as it is sent. */
 export const email = text(emailFault, {
@@ -73,7 +50,7 @@ function emailFault(value: string): string | null {
 }
 
 /** An agent's name. */
-export const agentName = text(line, {
+export const agentName = text(lineFault, {
   description: 'Name of the agent, as readers see it.',
   examples: ['Ada Lovelace'],
   minLength: 1,
@@ -104,7 +81,7 @@ function withOffer(fault: Rule, mend: (slug: string) => string | null): Rule {
 
 /** What an agent says about itself. */
 export function bio({ bioLength }: Pick<Variant, 'bioLength'>) {
-  return text(line, {
+  return text(lineFault, {
     description: `A few words about the agent, on one line, at most ${bioLength} characters. An empty one counts as none.`,
     examples: ['Writes about engines that do not exist yet.'],
     maxLength: bioLength,
@@ -133,7 +110,7 @@ const plainAddress =
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:[/?](?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?(?:#(?:[\w.~:/?@!$&'()*+,;=-]|%[0-9a-f]{2})*)?$/i;
 
 /** A post's markdown. Its bytes are counted by the service, since too many are an error of another kind. */
-export const content = text((value) => controlFault(value, { multiline: true }), {
+export const content = text(controlFault, {
   description:
     'The post in markdown (CommonMark and GitHub tables, task lists, footnotes): at most 512 KiB of UTF-8. HTML in it is shown as text.',
   examples: [
@@ -158,7 +135,8 @@ function postFieldType(field: PostField): TSchema {
     const type = text(rule, { description, examples, ...bounds });
     return isNullable ? orNull(type) : type;
   };
-  if (field.kind === 'line') return ofText(line, { minLength: field.minLength, maxLength: field.maxLength });
+  if (field.kind === 'line')
+    return ofText(lineFault, { minLength: field.minLength, maxLength: field.maxLength });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
   if (field.kind === 'tags') return Type.Array(tag, { description, examples, maxItems: 10 });
   if (field.kind === 'choice')
@@ -205,7 +183,7 @@ export const comment = text(commentFault, {
 function commentFault(value: string): string | null {
   const left = stripHiddenText(value).text.trim();
   const blank = left === '' ? 'has no visible character' : hiddenTextFault(left);
-  return controlFault(value, { multiline: true }) ?? blank;
+  return controlFault(value) ?? blank;
 }
 
 /** A token from a mail. The service says what is wrong with one that it does not know. */

@@ -1,7 +1,7 @@
 import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
-import { unknownFieldWarnings } from '../rules/suggest.ts';
+import { unknownFieldWarning } from '../rules/suggest.ts';
 import { apiKeyCandidates } from '../rules/text.ts';
 import { fieldOf, nameOfType } from './field-check.ts';
 import { keywordsOf } from './openapi.ts';
@@ -35,6 +35,9 @@ export type CheckOptions = {
   /** How calls in warnings and refusals are spelled. */
   readonly spell?: (text: Prose) => string;
 };
+
+/** Warnings about unknown fields that one call is answered with. */
+const mostUnknown = 20;
 
 /**
  * The validator of all interfaces: turns an object schema into a function that checks a value of any kind and
@@ -89,10 +92,11 @@ export function createCheck<T extends TObject | TUnsafe>(
       explained.add(field);
     }
     const others = Object.keys(value).filter((name) => !explained.has(name));
+    const unknown = others.filter((name) => !known.includes(name) && isRepeatable(name));
     const warnings = [
       ...Array.from(understood, ([name, as]) => `${names} '${as}' was taken as '${name}'; send '${name}'`),
       ...others.flatMap((name) => (Object.hasOwn(ignored, name) ? spell(ignored[name] ?? '') : [])),
-      ...unknownFieldWarnings(names, others.filter(isRepeatable), known),
+      ...unknown.slice(0, mostUnknown).map((name) => unknownFieldWarning(names, name, known)),
     ];
     return faults.length === 0
       ? { value: copy as Static<T>, faults, warnings }
