@@ -22,7 +22,7 @@ export type BodyTerms = {
   /** Bytes. */
   readonly limit: number;
   /** The refusal of a larger one. */
-  readonly tooLarge: AppError;
+  readonly tooLarge: () => AppError;
 };
 
 /** A body that was read; `release` gives a large one's memory back once nothing made from it is needed. */
@@ -49,7 +49,7 @@ export function createBodyReader() {
     const { owner, limit, tooLarge } = terms;
     const stated = lengthOf(request);
     if (request.destroyed) throw cutShort();
-    if (stated !== null && stated > limit) throw tooLarge;
+    if (stated !== null && stated > limit) throw tooLarge();
     const admitted = stated ?? Math.min(smallBody, limit);
     const budget = admitted > smallBody ? budgets.large : budgets.small;
     const full = budget.admit(owner, admitted);
@@ -104,7 +104,7 @@ function collect(
 
     function add(chunk: Buffer): void {
       const length = received + chunk.length;
-      if (length > limit) return finish(tooLarge);
+      if (length > limit) return finish(tooLarge());
       const isWhole = received === 0 && length === stated;
       if (length > pieces.length) {
         const capacity = capacityFor(length);

@@ -78,17 +78,17 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
 }
 
 function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) => string): BodyTerms {
-  const owner = request.bodyOwner || addressOf(request.raw);
-  return request.onlySmallBody
-    ? { owner, limit: smallBody, tooLarge: request.onlySmallBody }
-    : { owner, limit: request.routeOptions.bodyLimit, tooLarge: tooLarge() };
-}
-
-function tooLarge(): AppError {
-  return new AppError(
-    'too_large',
-    'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
-  );
+  const { onlySmallBody } = request;
+  return {
+    owner: request.bodyOwner || addressOf(request.raw),
+    limit: onlySmallBody ? smallBody : request.routeOptions.bodyLimit,
+    tooLarge: () =>
+      onlySmallBody ??
+      new AppError(
+        'too_large',
+        'The request body is larger than this call accepts: 4 MiB for publishing, 64 KiB elsewhere.',
+      ),
+  };
 }
 
 /** The refusal of a body's content type, naming those that the call accepts. */
