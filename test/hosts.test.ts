@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
-import { canonicalHost, createHostTable } from '../src/rules/hosts.ts';
-import type { HostMatch } from '../src/rules/hosts.ts';
+import { createHostTable, type HostMatch } from '../src/http/target.ts';
+import { canonicalHost } from '../src/rules/hosts.ts';
 
 const base: HostMatch = { kind: 'base' };
 const malformed: HostMatch = { kind: 'malformed' };

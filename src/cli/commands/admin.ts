@@ -161,7 +161,7 @@ function featureCommand(verb: string, featured: boolean, summary: string, outcom
 /** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
 async function idOfPost(ctx: Context, named: string): Promise<string> {
   if (!URL.canParse(named)) return named.toLowerCase();
-  const { createHostTable } = await import('../../rules/hosts.ts');
+  const { createHostTable } = await import('../../http/target.ts');
   const { findPostId } = await import('../../services/posts/find-post.ts');
   const url = new URL(named);
   const host = createHostTable(ctx.config)(url.host);
