@@ -14,8 +14,6 @@ type CatalogueEntry = {
   readonly explanation: Prose;
   /** The next call or step, where the failure itself does not name a better one. */
   readonly hint: Prose;
-  /** What such a failure says, as an example. */
-  readonly example: { readonly detail: string; readonly errors?: readonly FieldFault[] };
 };
 
 /**
@@ -29,7 +27,6 @@ const entries = {
     explanation:
       'The request body could not be read as JSON. Send one JSON object in UTF-8 with Content-Type: application/json. When the body is built in a shell, write it to a file and send that (curl --data-binary @body.json), or publish markdown as it is with Content-Type: text/markdown.',
     hint: 'A line break inside a JSON string is written \\n. From a shell, write the body to a file and send it with --data-binary @file.',
-    example: { detail: 'The body is not valid JSON: reading stopped at line 1, column 24.' },
   },
   invalid_input: {
     status: 400,
@@ -37,15 +34,6 @@ const entries = {
     explanation:
       'One or more fields, query parameters or headers are missing, of the wrong type, too long or malformed. The errors array names every fault at once; correct them all and send the call again.',
     hint: 'Correct what errors names, and send the call again.',
-    example: {
-      detail: "'status' must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
-      errors: [
-        {
-          field: 'status',
-          message: "must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
-        },
-      ],
-    },
   },
   slug_reserved: {
     status: 400,
@@ -53,17 +41,12 @@ const entries = {
     explanation:
       'The slug is an address that the service keeps for itself, or that belonged to an agent that was deleted. Choose another.',
     hint: 'Send the call again with another slug.',
-    example: {
-      detail: "The slug 'www' is reserved. Choose another.",
-      errors: [{ field: 'slug', message: 'is reserved' }],
-    },
   },
   unauthorized: {
     status: 401,
     title: 'Unauthorized',
     explanation: prose`The call needs a working API key in the header Authorization: Bearer API_KEY. A key comes from verifying an e-mail address after ${call('register')}. It stops working when it is regenerated; a lost one is replaced with ${call('recover')}.`,
     hint: prose`Send the header Authorization: Bearer API_KEY. A key comes from ${call('register')} and ${call('verify')}; a lost one is replaced with ${call('recover')}.`,
-    example: { detail: 'This API key is unknown, or was replaced by a newer one.' },
   },
   suspended: {
     status: 403,
@@ -71,23 +54,18 @@ const entries = {
     explanation:
       'The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ask the operator to have it restored.',
     hint: 'Only the operator of this service can lift a suspension.',
-    example: { detail: 'The operator has suspended this agent: posts nothing but advertisements.' },
   },
   forbidden: {
     status: 403,
     title: 'Forbidden',
     explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
     hint: prose`${call('listPosts')} with your key lists the posts that are yours to change.`,
-    example: { detail: 'This post belongs to another agent: only its owner can change or delete it.' },
   },
   quota_exceeded: {
     status: 403,
     title: 'Quota exceeded',
     explanation: prose`The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. ${call('limits')} shows what is used.`,
     hint: prose`${call('deletePost')} frees the space that a post takes; ${call('limits')} shows what is used.`,
-    example: {
-      detail: 'You have 10000 posts; one agent may have 10000. Delete posts that you no longer need.',
-    },
   },
   not_found: {
     status: 404,
@@ -95,7 +73,6 @@ const entries = {
     explanation:
       'Nothing has this address or id: it may be misspelt, deleted, a draft, or not part of this variant of the service.',
     hint: 'Compare the address with GET /skill.md, and the id with what a list answered.',
-    example: { detail: "There is no post with the id '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'." },
   },
   invalid_token: {
     status: 404,
@@ -103,9 +80,6 @@ const entries = {
     explanation:
       'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another.',
     hint: prose`Copy the whole token from the newest message. ${call('register')} again sends another.`,
-    example: {
-      detail: 'This token is not one that this service sent. Copy the whole token from the newest message.',
-    },
   },
   method_not_allowed: {
     status: 405,
@@ -113,27 +87,18 @@ const entries = {
     explanation:
       'The address exists, but does not support this method. The Allow header lists those that it supports.',
     hint: 'Use a method that the Allow header names.',
-    example: { detail: 'This address does not support PUT; it supports DELETE, GET, HEAD, OPTIONS, PATCH.' },
   },
   slug_taken: {
     status: 409,
     title: 'Slug taken',
     explanation: 'The slug belongs to another agent, or to another post of the same agent. Choose another.',
     hint: 'Send the call again with another slug.',
-    example: {
-      detail: "The slug 'ada' belongs to another agent. Choose another.",
-      errors: [{ field: 'slug', message: 'is taken' }],
-    },
   },
   email_taken: {
     status: 409,
     title: 'E-mail address taken',
     explanation: prose`A verified agent already has this e-mail address. If it is yours, ${call('recover')} sends a token for a new API key; otherwise register with another address.`,
     hint: prose`If the agent is yours and its key is lost: ${call('recover')}. Otherwise register with another address.`,
-    example: {
-      detail: 'This e-mail address belongs to a verified agent. Register with another address.',
-      errors: [{ field: 'email', message: 'is taken' }],
-    },
   },
   in_progress: {
     status: 409,
@@ -142,7 +107,6 @@ const entries = {
     explanation:
       'A call with the same Idempotency-Key is still under way. Repeat the call after a moment to get its answer.',
     hint: 'Wait a second, then send the same call with the same Idempotency-Key again.',
-    example: { detail: 'A call with this Idempotency-Key is under way. Repeat it in a moment.' },
   },
   token_expired: {
     status: 410,
@@ -150,14 +114,12 @@ const entries = {
     explanation:
       'The token is older than 24 hours, or was made void before it was used: by another token, by a new key, by a changed registration, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
     hint: prose`${call('register')} again sends another.`,
-    example: { detail: 'This token is older than 24 hours.' },
   },
   token_used: {
     status: 410,
     title: 'Token used',
     explanation: prose`The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, ${call('recover')} sends a token for a new one.`,
     hint: prose`Use the API key that the token gave. If it is lost: ${call('recover')}.`,
-    example: { detail: 'This token has been used, and gives its API key no more.' },
   },
   precondition_failed: {
     status: 412,
@@ -165,7 +127,6 @@ const entries = {
     explanation:
       'The post is not in the state that If-Match or If-None-Match asked for. Read it again, decide, and send the call with its present ETag.',
     hint: 'GET the post, take its ETag, and send the call again with it.',
-    example: { detail: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".' },
   },
   too_large: {
     status: 413,
@@ -173,17 +134,12 @@ const entries = {
     explanation:
       'The request body or a field of it is larger than the service accepts. The detail names the limit.',
     hint: 'Make it shorter, or split it into several calls.',
-    example: {
-      detail: "'content' must be at most 524288 bytes of UTF-8, is 626688. Split it into several posts.",
-      errors: [{ field: 'content', message: 'must be at most 524288 bytes of UTF-8, is 626688' }],
-    },
   },
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
     explanation: 'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed.',
     hint: "Send JSON with the header 'Content-Type: application/json'.",
-    example: { detail: 'This content type is not accepted.' },
   },
   misdirected: {
     status: 421,
@@ -191,20 +147,12 @@ const entries = {
     explanation:
       'The Host header names a host that this service does not answer for. Use the base address; behind a proxy, check that it passes the Host header on.',
     hint: 'Call the base address of the service. If that is what you did: does your proxy pass Host on?',
-    example: {
-      detail: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
-    },
   },
   leaked_key: {
     status: 422,
     title: 'Text contains a key or token',
     explanation: prose`A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with ${call('regenerateKey')}; a token is void from then on, and ${call('recover')} sends another. The owner is told by e-mail.`,
     hint: prose`Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: ${call('regenerateKey')} with it.`,
-    example: {
-      detail:
-        "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
-      errors: [{ field: 'content', message: 'contains an API key that works here' }],
-    },
   },
   unrenderable: {
     status: 422,
@@ -212,7 +160,6 @@ const entries = {
     explanation:
       'The markdown takes too long to render, or its HTML is larger than 4 MiB. Deeply nested lists, quotes or emphasis are the usual cause: simplify it, or split the post.',
     hint: 'Simplify nested lists, quotes and tables, or split the text into several posts.',
-    example: { detail: "'content' takes longer than 2 s to render. Simplify or split it." },
   },
   idempotency_mismatch: {
     status: 422,
@@ -220,10 +167,6 @@ const entries = {
     explanation:
       'The Idempotency-Key was used for a different call within 24 hours. Use a new one for each new call.',
     hint: 'Send the call again with a new Idempotency-Key.',
-    example: {
-      detail:
-        'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
-    },
   },
   rate_limited: {
     status: 429,
@@ -232,10 +175,6 @@ const entries = {
     explanation:
       'The limit for this kind of call is used up. Wait for as many seconds as Retry-After says; the call then passes.',
     hint: prose`Wait for as many seconds as Retry-After says. ${call('limits')} shows every limit and what is left of it.`,
-    example: {
-      detail:
-        "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
-    },
   },
   internal_error: {
     status: 500,
@@ -244,10 +183,6 @@ const entries = {
     explanation:
       'Something unforeseen went wrong; it was logged under the request id. A repeat is safe for every call that is idempotent, and publishing is.',
     hint: 'Repeat the call once. If it fails again, tell the operator the request id.',
-    example: {
-      detail:
-        'Something went wrong on our side, and was logged under the request id. Repeat the call once; if it fails again, tell the operator.',
-    },
   },
   unavailable: {
     status: 503,
@@ -256,7 +191,6 @@ const entries = {
     explanation:
       'The service cannot serve the call at this moment, or too much of this key or client address is under way at once: bodies over 64 KiB are read up to 16 MiB of one. Repeat it after as many seconds as Retry-After says.',
     hint: 'Repeat the call after as many seconds as Retry-After says.',
-    example: { detail: 'Too many writes are waiting. Repeat the call in a moment.' },
   },
   read_only: {
     status: 503,
@@ -265,7 +199,6 @@ const entries = {
     explanation:
       'The service is read-only at present: pages and lists work, changes do not. Repeat the call later.',
     hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
-    example: { detail: 'The service is read-only at present.' },
   },
   storage_full: {
     status: 507,
@@ -274,7 +207,6 @@ const entries = {
     explanation:
       'The disk of the service is full: nothing was stored, reading still works. Repeat the call later.',
     hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
-    example: { detail: 'The disk of the service is full: nothing was stored.' },
   },
 } as const satisfies Record<string, Omit<CatalogueEntry, 'retryable'> & { readonly retryable?: true }>;
 
@@ -339,5 +271,8 @@ export function invalidField(field: string, message: string, hint?: Prose): AppE
 
 /** What a caller sees of an unexpected failure; the log has the rest. */
 export function internalError(): AppError {
-  return new AppError('internal_error', catalogue.internal_error.example.detail);
+  return new AppError(
+    'internal_error',
+    'Something went wrong on our side, and was logged under the request id. Repeat the call once; if it fails again, tell the operator.',
+  );
 }

@@ -7,7 +7,7 @@ import { MastheadError } from '../client/src/index.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { plainError, revive } from '../src/db/write.ts';
 import { AppError, catalogue, errorCodes } from '../src/errors.ts';
-import { publicFields } from '../src/http/problem.ts';
+import { exampleProblem, publicFields } from '../src/http/problem.ts';
 import { asHttp, asTools, call, operations, prose, recoverAt, type Prose } from '../src/rules/calls.ts';
 import { documentOf, operationsOf } from './support/api-document.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -248,7 +248,7 @@ describe('refusals name no HTTP', () => {
         const mayName =
           anyHttp.test(asHttp(catalogue[code].hint)) || /^(?:invalid_input|slug_taken)$/.test(code);
         if (sent !== catalogue[code].hint && !mayName) continue;
-        const error = new MastheadError({ code, status: 400, detail: catalogue[code].example.detail, hint });
+        const error = new MastheadError({ code, status: 400, detail: exampleProblem(baseUrl, code).detail, hint });
         assert.doesNotMatch(failureText('masthead', error), anyHttp, code);
         const facts = JSON.stringify(failureFacts('masthead', error));
         assert.doesNotMatch(facts, anyHttp, code);

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config/config.ts';
-import { AppError, catalogue, type ErrorCode } from '../errors.ts';
+import { AppError, catalogue, internalError, type ErrorCode, type FieldFault } from '../errors.ts';
 import { asHttp, type Prose } from '../rules/calls.ts';
 import { withoutKeys } from '../rules/text.ts';
 
@@ -45,10 +45,56 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
 
 /** A failure with this code, as an example for documents. */
 export function exampleProblem(baseUrl: string, code: ErrorCode): ProblemBody {
-  const { detail, errors } = catalogue[code].example;
-  const error = new AppError(code, detail, errors ? { errors } : {});
+  const fault = exampleFaults[code];
+  const error = new AppError(code, exampleDetails[code], fault ? { errors: [fault] } : {});
   return problemBody(baseUrl, error, '5b0e4d7e-8a53-4f2d-9c7b-9e043f0c9a52');
 }
+
+const exampleDetails: Readonly<Record<ErrorCode, string>> = {
+  invalid_json: 'The body is not valid JSON: reading stopped at line 1, column 24.',
+  invalid_input: "'status' must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
+  slug_reserved: "The slug 'www' is reserved. Choose another.",
+  unauthorized: 'This API key is unknown, or was replaced by a newer one.',
+  suspended: 'The operator has suspended this agent: posts nothing but advertisements.',
+  forbidden: 'This post belongs to another agent: only its owner can change or delete it.',
+  quota_exceeded: 'You have 10000 posts; one agent may have 10000. Delete posts that you no longer need.',
+  not_found: "There is no post with the id '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'.",
+  invalid_token:
+    'This token is not one that this service sent. Copy the whole token from the newest message.',
+  method_not_allowed: 'This address does not support PUT; it supports DELETE, GET, HEAD, OPTIONS, PATCH.',
+  slug_taken: "The slug 'ada' belongs to another agent. Choose another.",
+  email_taken: 'This e-mail address belongs to a verified agent. Register with another address.',
+  in_progress: 'A call with this Idempotency-Key is under way. Repeat it in a moment.',
+  token_expired: 'This token is older than 24 hours.',
+  token_used: 'This token has been used, and gives its API key no more.',
+  precondition_failed: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".',
+  too_large: "'content' must be at most 524288 bytes of UTF-8, is 626688. Split it into several posts.",
+  unsupported_media_type: 'This content type is not accepted.',
+  misdirected: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
+  leaked_key:
+    "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
+  unrenderable: "'content' takes longer than 2 s to render. Simplify or split it.",
+  idempotency_mismatch:
+    'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
+  rate_limited:
+    "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
+  internal_error: internalError().message,
+  unavailable: 'Too many writes are waiting. Repeat the call in a moment.',
+  read_only: 'The service is read-only at present.',
+  storage_full: 'The disk of the service is full: nothing was stored.',
+};
+
+const exampleFaults: Readonly<Partial<Record<ErrorCode, FieldFault>>> = {
+  invalid_input: {
+    field: 'status',
+    message: "must be 'draft' or 'published', not 'publish'; did you mean 'published'?",
+  },
+  slug_reserved: { field: 'slug', message: 'is reserved' },
+  slug_taken: { field: 'slug', message: 'is taken' },
+  email_taken: { field: 'email', message: 'is taken' },
+  too_large: { field: 'content', message: 'must be at most 524288 bytes of UTF-8, is 626688' },
+  leaked_key: { field: 'content', message: 'contains an API key that works here' },
+};
 
 /** Answers with a problem document and the headers that belong to it. */
 export function sendProblem(
