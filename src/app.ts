@@ -164,7 +164,8 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): v
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
     if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
-    if (web.answerCached(request, response)) return;
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if (isRead && web.answerCached(request, response)) return;
     if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
     app.routing(request, response);
   });

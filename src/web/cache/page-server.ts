@@ -180,8 +180,7 @@ const wantedLengths: ReadonlySet<number> = new Set(wanted.map((name) => name.len
  * The wanted headers of a GET or HEAD, read without building an object of all of them, which would be a tenth of
  * the cost of a hit. Null for a request that must be routed, since it has others or no host.
  */
-function readPlainRequest({ method, rawHeaders }: IncomingMessage) {
-  if (method !== 'GET' && method !== 'HEAD') return null;
+function readPlainRequest({ rawHeaders }: IncomingMessage) {
   const values: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
