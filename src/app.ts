@@ -4,21 +4,15 @@ import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
 import { errorCode } from './rules/failure.ts';
-import {
-  answerBrokenRequest,
-  answerOtherVersion,
-  cutOffStalled,
-  newRequestId,
-  readOnAfterAnswer,
-  unreadable,
-} from './http/connection.ts';
+import { answerBrokenRequest, answerOtherVersion, cutOffStalled, unreadable } from './http/connection.ts';
 import { createAddressReader } from './rules/client-address.ts';
+import { newRequestId } from './rules/secrets.ts';
 import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
-import { smallBody } from './http/read-body.ts';
+import { readOnAfterAnswer, smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {

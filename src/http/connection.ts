@@ -1,16 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { ServerResponse, type IncomingMessage, type Server } from 'node:http';
-import { Socket } from 'node:net';
+import { ServerResponse, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
+import { newRequestId } from '../rules/secrets.ts';
 import { problemBody } from './problem.ts';
-import { freeChunk } from './read-body.ts';
-
-/** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
-const mostUnread = 64 * 1024 * 1024;
-
-/** Connections that are answered, and the request of which only the rest of the body is still read. */
-const readOn = new WeakMap<Socket, IncomingMessage>();
+import { readOn } from './read-body.ts';
 
 /** Milliseconds between checks for stalled clients, and without progress until one counts as stalled. */
 const stallCheckInterval = 2_000;
@@ -34,42 +28,6 @@ export function cutOffStalled(server: Server): void {
     // One that waits for its answer is neither idle nor stalled.
     const isIdle = socket.timeout !== stallTimeout;
     if (isIdle || socket.writableLength > 0) socket.destroy();
-  });
-}
-
-/**
- * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
- * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
- * what the client has not read. To be called with a request that has a body, before it is handled.
- */
-export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
-  const { socket } = request;
-  let isLast = false;
-  // Before Node's own listener, which closes.
-  response.prependOnceListener('finish', () => {
-    if (request.complete) return;
-    readOn.set(socket, request);
-    socket.destroySoon = () => {
-      isLast = true;
-      // Ours is said, and the client can tell.
-      socket.end();
-    };
-    const most = socket.bytesRead + mostUnread;
-    request.on('data', (chunk: Buffer) => {
-      freeChunk(chunk);
-      if (socket.bytesRead > most) socket.destroy();
-    });
-    request.once('end', () => {
-      // Unless the next request came with the end of this one, and was answered.
-      if (readOn.get(socket) === request) {
-        readOn.delete(socket);
-        Reflect.deleteProperty(socket, 'destroySoon');
-      }
-      if (isLast) Socket.prototype.destroySoon.call(socket);
-    });
-    // Else Node takes what nobody has begun to read away, listeners and all.
-    request.read(0);
-    request.resume();
   });
 }
 
@@ -139,23 +97,4 @@ function problemOf(baseUrl: string, [status, title]: Status) {
     Connection: 'close',
   };
   return { headers, body };
-}
-
-const counted = 2 ** 24;
-
-let start = '';
-let count = counted;
-
-/**
- * A new id of a request: a UUID v8 (RFC 9562, 5.8), of 24 random hex digits and a count. Not a random one for each,
- * since writing that out would be a fiftieth of the cost of a cached page; so it is unique, but can be guessed.
- */
-export function newRequestId(): string {
-  if (count === counted) {
-    const random = randomUUID();
-    start = `${random.slice(0, 14)}8${random.slice(15, 29)}`;
-    count = 0;
-  }
-  // Seven digits, the first of which is always 1.
-  return start + (counted + count++).toString(16);
 }

@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
@@ -47,7 +48,8 @@ export function createBodyReader() {
 
   return async function read(request: IncomingMessage, terms: BodyTerms): Promise<Read> {
     const { owner, limit, tooLarge } = terms;
-    const stated = lengthOf(request);
+    const { 'transfer-encoding': inChunks, 'content-length': length = 0 } = request.headers;
+    const stated = inChunks === undefined ? Number(length) : null;
     if (request.destroyed) throw cutShort();
     if (stated !== null && stated > limit) throw tooLarge();
     const admitted = stated ?? Math.min(smallBody, limit);
@@ -67,11 +69,6 @@ export function createBodyReader() {
     giveBack();
     return { body, release: null };
   };
-}
-
-/** The length that a body is said to have, bytes; null where it is sent in chunks. */
-function lengthOf({ headers }: IncomingMessage): number | null {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null;
 }
 
 /** Waits until the bytes are admitted, or the client leaves. */
@@ -152,6 +149,48 @@ function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
 export function freeChunk({ buffer, byteLength }: Buffer): void {
   // A slice of a pool shares its memory with others; an empty one has none to free, and may stand for many.
   if (byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
+}
+
+/** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
+const mostUnread = 64 * 1024 * 1024;
+
+/** Connections that are answered, and the request of which only the rest of the body is still read. */
+export const readOn = new WeakMap<Socket, IncomingMessage>();
+
+/**
+ * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
+ * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
+ * what the client has not read. To be called with a request that has a body, before it is handled.
+ */
+export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  let isLast = false;
+  // Before Node's own listener, which closes.
+  response.prependOnceListener('finish', () => {
+    if (request.complete) return;
+    readOn.set(socket, request);
+    socket.destroySoon = () => {
+      isLast = true;
+      // Ours is said, and the client can tell.
+      socket.end();
+    };
+    const most = socket.bytesRead + mostUnread;
+    request.on('data', (chunk: Buffer) => {
+      freeChunk(chunk);
+      if (socket.bytesRead > most) socket.destroy();
+    });
+    request.once('end', () => {
+      // Unless the next request came with the end of this one, and was answered.
+      if (readOn.get(socket) === request) {
+        readOn.delete(socket);
+        Reflect.deleteProperty(socket, 'destroySoon');
+      }
+      if (isLast) Socket.prototype.destroySoon.call(socket);
+    });
+    // Else Node takes what nobody has begun to read away, listeners and all.
+    request.read(0);
+    request.resume();
+  });
 }
 
 function cutShort(): Error {

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError } from '../../errors.ts';
 import { baseHosts } from '../../rules/hosts.ts';
-import { newRequestId } from '../../http/connection.ts';
+import { newRequestId } from '../../rules/secrets.ts';
 import { problemBody } from '../../http/problem.ts';
 import { chooseEncoding, prefersJson, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
