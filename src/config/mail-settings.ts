@@ -29,26 +29,13 @@ export function parseSender(from: string): Sender {
 /** What to do with a password in an address that cannot be read; addresses themselves are never shown. */
 export const urlEncoding = 'in a password, write : / ? # @ and , as %3A %2F %3F %23 %40 and %2C';
 
-/** A mail server, as `SMTP_URL` names it. */
-export type SmtpServer = {
-  readonly host: string;
-  readonly port: number;
-  /** TLS from the first byte (`smtps:`). */
-  readonly secure: boolean;
-  /** Nothing is sent, least of all a password, unless STARTTLS worked. */
-  readonly requireTls: boolean;
-  readonly ignoreTls: boolean;
-  readonly verifyCertificate: boolean;
-  readonly auth: { readonly user: string; readonly pass: string } | null;
-};
-
 const parameters = ['requireTLS', 'ignoreTLS', 'tls.rejectUnauthorized'];
 
 /**
  * Takes an `SMTP_URL` apart: `smtp:` (default port 587, STARTTLS if offered) or `smtps:` (465). `requireTLS` defaults to
  * true with a password to a host that is not loopback. Throws an Error with a predicate that never repeats the address.
  */
-export function parseSmtpUrl(text: string): SmtpServer {
+export function parseSmtpUrl(text: string) {
   const url = URL.canParse(text) ? new URL(text) : null;
   // A password that is not encoded ends up behind the host, where it would be shown.
   const isAddress = url !== null && /^smtps?:\/\//i.test(text) && url.hostname !== '' && url.hash === '';
@@ -67,7 +54,9 @@ export function parseSmtpUrl(text: string): SmtpServer {
   return {
     host,
     port: Number(url.port) || (secure ? 465 : 587),
+    /** TLS from the first byte (`smtps:`). */
     secure,
+    /** Nothing is sent, least of all a password, unless STARTTLS worked. */
     requireTls: !secure && flag(url, 'requireTLS', needsTls && !ignoreTls),
     ignoreTls,
     verifyCertificate: flag(url, 'tls.rejectUnauthorized', true),
@@ -75,7 +64,7 @@ export function parseSmtpUrl(text: string): SmtpServer {
   };
 }
 
-function credentials(url: URL): SmtpServer['auth'] {
+function credentials(url: URL): { user: string; pass: string } | null {
   if (url.username === '') return null;
   try {
     return { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };

@@ -36,6 +36,7 @@ function limit<Name extends Policy>(policy: Name) {
   const [preset, onPath] = [variants.subdomain.limits[policy], variants.path.limits[policy]];
   return {
     at: `limits.${policy}` as const,
+    example: `LIMIT_${policy.toUpperCase()}=${preset}`,
     default: preset === onPath ? String(preset) : `${preset}, with VARIANT=path ${onPath}`,
     read: (given: Given) => given.integer(values.readVariant(given).limits[policy]),
     show: (calls: number) => (calls === 0 ? 'off' : String(calls)),
@@ -206,23 +207,19 @@ export const settings = {
   },
   LIMIT_REGISTER: {
     meaning: 'Registrations per hour and client address, failed ones too; 0 is no limit.',
-    example: 'LIMIT_REGISTER=60',
     ...limit('register'),
   },
   LIMIT_PUBLISH: {
     meaning: 'Publishing calls per hour and key; 0 is no limit.',
-    example: 'LIMIT_PUBLISH=600',
     ...limit('publish'),
   },
   LIMIT_API: {
     meaning: 'Other calls per hour and key; 0 is no limit.',
-    example: 'LIMIT_API=6000',
     ...limit('api'),
   },
   LIMIT_ANONYMOUS: {
     meaning:
       'Calls without a valid key, and searches on /search, per hour and client address; 0 is no limit.',
-    example: 'LIMIT_ANONYMOUS=6000',
     ...limit('anonymous'),
   },
   QUOTA_POSTS: {
