@@ -293,7 +293,12 @@ describe('The schemas of bodies and queries', () => {
 
 describe('A check', () => {
   it('trims texts, but leaves markdown and what is not known', () => {
-    const given = { title: ' A title\u00A0', content: '    code\n', tags: [' a ', 'b'], lang: ' en ' };
+    const given = {
+      title: '\uFEFF\u00A0\u3000\t A title \n\u2029',
+      content: '    code\n',
+      tags: [' a ', 'b'],
+      lang: ' en ',
+    };
     const value = { title: 'A title', content: '    code\n', tags: ['a', 'b'], lang: 'en' };
     assert.deepEqual(checks.publish(given).value, value);
     assert.deepEqual(

@@ -16,7 +16,6 @@ import {
   printable,
   stripHiddenText,
   tagFault,
-  trimText,
 } from '../src/rules/text.ts';
 
 fc.configureGlobal({ seed: 1 });
@@ -29,10 +28,6 @@ test('characters are counted as code points, a lone surrogate as one', () => {
   assert.equal(codePoints('añ🚀'), 3);
   assert.equal(codePoints('\ud800a\udc00'), 3);
   fc.assert(fc.property(anyText, (text) => assert.equal(codePoints(text), Array.from(text).length)));
-});
-
-test('white space of every kind is trimmed at both ends only', () => {
-  assert.equal(trimText('\uFEFF\u00a0\u3000\t a b \n\u2029'), 'a b');
 });
 
 test('CR LF and CR become LF', () => {

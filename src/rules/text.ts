@@ -16,11 +16,6 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** Without Unicode white space (and byte order marks) at both ends. */
-export function trimText(text: string): string {
-  return text.trim();
-}
-
 /** With every line ending, CR LF or a lone CR, as LF: the forms that CommonMark reads alike. */
 export function normalizeNewlines(text: string): string {
   return text.replace(/\r\n?/g, '\n');

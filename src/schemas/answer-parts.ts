@@ -52,6 +52,10 @@ export function count(description: string) {
   return Type.Integer({ minimum: 0, description, examples: [12] });
 }
 
+export function choice<const T extends string>(values: readonly T[], description: string, example: T) {
+  return Type.Enum([...values], { type: 'string', description, examples: [example] });
+}
+
 /** The call that usually comes next. */
 export const next = Type.Object(
   {

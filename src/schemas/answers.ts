@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { Variant } from '../variant.ts';
-import { answer, count, id, message, next, nullable, text, time, url } from './answer-parts.ts';
+import { answer, choice, count, id, message, next, nullable, text, time, url } from './answer-parts.ts';
 import { answeredFields } from './fields.ts';
 
 const agentName = text('Name of the agent.', 'Ada Lovelace');
@@ -50,24 +50,19 @@ const outcome = {
 export const publishAnswer = answer({ message, post: Type.Object(publishedPost), ...outcome, next });
 
 const rate = {
-  policy: Type.Enum(['register', 'publish', 'api', 'anonymous'], {
-    type: 'string',
-    description: 'The kind of call that is counted.',
-    examples: ['publish'],
-  }),
+  policy: choice(['register', 'publish', 'api', 'anonymous'], 'The kind of call that is counted.', 'publish'),
   limit: count('Calls in a window.'),
   remaining: count('Calls left.'),
   reset: count('Seconds until the oldest counted call leaves the window.'),
 };
 
-const postToBe = Type.Object({
-  ...publishedPost,
-  id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
-});
 /** What `POST /api/publish` answers with 200: an update, or a dry run. */
 export const updateOrDryRunAnswer = answer({
   message,
-  post: postToBe,
+  post: Type.Object({
+    ...publishedPost,
+    id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
+  }),
   ...outcome,
   dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
   html: Type.Optional(text('The content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>')),
@@ -257,11 +252,7 @@ export const limitsAnswer = answer({
 /** `GET /healthz`. */
 export const healthAnswer = answer({ status: Type.Literal('ok') });
 
-const state = Type.Enum(['starting', 'ready', 'draining'], {
-  type: 'string',
-  description: 'What the process is doing.',
-  examples: ['ready'],
-});
+const state = choice(['starting', 'ready', 'draining'], 'What the process is doing.', 'ready');
 const writable = Type.Boolean({ description: 'Whether changes are accepted.' });
 
 /** `GET /readyz` while pages can be served. */

@@ -1,7 +1,7 @@
 import { Type, type TSchema, type TStringOptions } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
-import { apiKeyCandidates, codePoints, printable, trimText } from '../rules/text.ts';
+import { apiKeyCandidates, codePoints, printable } from '../rules/text.ts';
 import { nullable } from './answer-parts.ts';
 import type { JsonSchema } from './openapi.ts';
 
@@ -13,7 +13,10 @@ export type TextOptions = TStringOptions & {
   readonly examples: readonly string[];
 };
 
-/** A text that a rule of ours judges besides its keywords. */
+/**
+ * A text with a rule that JSON Schema cannot say. The published document does not show refinements: a `format` of our
+ * own would make strict validators refuse the whole document.
+ */
 export function text(rule: Rule, options: TextOptions) {
   return Type.Refine(
     Type.String(options),
@@ -50,7 +53,7 @@ export function fieldOf(
 ): Field {
   const keywords = requireReadable(schema);
   const [type, ...otherTypes] = [keywords.type ?? []].flat();
-  const nullable = otherTypes.includes('null');
+  const isNullable = otherTypes.includes('null');
   const refinements = Type.IsRefine(schema) ? schema['~refine'] : [];
   const item = keywords.items === undefined ? null : fieldOf(keywords.items, { required: true, coerce });
   const kindFault = kindFaultOf(type, keywords, coerce);
@@ -59,7 +62,7 @@ export function fieldOf(
     if (value === null) return `${kindFault(null)}${required ? '' : '; leave it out instead'}`;
     if (coerce && item === null && Array.isArray(value))
       return `must be given once, not ${value.length} times`;
-    if (value === '' && nullable && keywords.minLength !== undefined)
+    if (value === '' && isNullable && keywords.minLength !== undefined)
       return 'is empty; send null to remove it';
     return kindFault(value) ?? refinements.find(({ check }) => !check(value))?.error(value) ?? null;
   };
@@ -69,7 +72,7 @@ export function fieldOf(
     missing: keywords.enum === undefined ? 'is required' : `is required: ${listed(keywords.enum)}`,
     take: takeOf(type, keywords, coerce, item),
     faults: (value, field) => {
-      if (value === null && nullable) return [];
+      if (value === null && isNullable) return [];
       const message = faultOf(value);
       if (message !== null) return [{ field, message }];
       if (item === null || !Array.isArray(value)) return [];
@@ -107,7 +110,7 @@ function takeOf(
   if (type === 'string') {
     // A text with a media type of its own is not trimmed: its white space is significant.
     if (keywords.contentMediaType !== undefined) return (given) => given;
-    return (given) => (typeof given === 'string' ? trimText(given) : given);
+    return (given) => (typeof given === 'string' ? given.trim() : given);
   }
   if (item !== null) {
     const list = coerce ? splitAtCommas : (given: unknown) => given;
@@ -146,7 +149,9 @@ function kindFaultOf(type: string | undefined, keywords: JsonSchema, coerce: boo
   if (keywords.enum !== undefined) return choiceFault(keywords.enum, coerce);
   if (type === 'string') return textFault(keywords);
   if (type === 'integer') return integerFault(keywords, coerce);
-  if (type === 'boolean') return (value) => booleanFault(value, coerce);
+  if (type === 'boolean')
+    return (value) =>
+      typeof value === 'boolean' ? null : `must be true or false, not ${shown(value, coerce)}`;
   if (type === 'array') return listFault(keywords);
   throw new Error(`no check reads the schema type '${type}'`);
 }
@@ -187,10 +192,6 @@ function integerFault({ minimum = -Infinity, maximum = Infinity }: JsonSchema, c
     const inRange = Number(value) >= minimum && Number(value) <= maximum;
     return inRange ? null : `${allowed}, is ${String(value)}`;
   };
-}
-
-function booleanFault(value: unknown, coerce: boolean): string | null {
-  return typeof value === 'boolean' ? null : `must be true or false, not ${shown(value, coerce)}`;
 }
 
 function listFault({ maxItems = Infinity, examples = [] }: JsonSchema): KindFault {

@@ -31,9 +31,7 @@ import type { Variant } from '../variant.ts';
 import { nullable } from './answer-parts.ts';
 import { orNull, text, type Rule, type TextOptions } from './field-check.ts';
 
-// The field types of the wire, and the only place where the text rules meet the schemas. What JSON Schema
-// cannot say is a TypeBox refinement, which the published document does not show: a `format` of our own would
-// make strict validators refuse the whole document.
+// The field types of the wire, and the only place where the text rules meet the schemas.
 
 /** An agent's address, as it is sent. */
 export const email = text(emailFault, {

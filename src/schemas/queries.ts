@@ -13,6 +13,16 @@ export const pageSizes = {
   search: { default: 50, max: 100 },
 } as const;
 
+const cursor = Type.Optional(
+  Type.String({
+    description:
+      'Where to continue: nextCursor of the previous page; repeat the other parameters. Opaque, and stable while posts arrive.',
+    examples: ['MjAyNi0wMS0zMVQwOTozMDowMC4wMDBafDAxOWMx'],
+    minLength: 1,
+    maxLength: 1024,
+  }),
+);
+
 /** What `GET /api/posts` understands. The two lists behind it differ in the size of a page. */
 export type ListPostsQuery = Static<ReturnType<typeof postsQuery>>;
 
@@ -63,14 +73,14 @@ export const featuredQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.
 /** `GET /api/posts/{id}/comments`. */
 export const commentsQuery = Type.Object({
   limit: Type.Optional(limit({ max: 1000 }, 'How many at most; all of them if absent.')),
-  cursor: Type.Optional(cursor()),
+  cursor,
 });
 
 /** `GET /api/search`. */
 export const searchQuery = Type.Object({
   q: searchWords,
   limit: Type.Optional(limit(pageSizes.search)),
-  cursor: Type.Optional(cursor()),
+  cursor,
 });
 
 /** `GET /api/verify`. */
@@ -104,7 +114,7 @@ function paging(size: ReturnType<typeof limit>) {
         default: 0,
       }),
     ),
-    cursor: Type.Optional(cursor()),
+    cursor,
   };
 }
 
@@ -115,15 +125,5 @@ function limit(size: { readonly default?: number; readonly max: number }, descri
     minimum: 1,
     maximum: size.max,
     ...(size.default === undefined ? {} : { default: size.default }),
-  });
-}
-
-function cursor() {
-  return Type.String({
-    description:
-      'Where to continue: nextCursor of the previous page; repeat the other parameters. Opaque, and stable while posts arrive.',
-    examples: ['MjAyNi0wMS0zMVQwOTozMDowMC4wMDBafDAxOWMx'],
-    minLength: 1,
-    maxLength: 1024,
   });
 }
