@@ -33,11 +33,6 @@ export type Health = {
   writable(): boolean;
 };
 
-/** Milliseconds that a client has for its headers, and for its whole request. */
-const headersTimeout = 8_000;
-const requestTimeout = 10_000;
-const keepAliveTimeout = 65_000;
-
 /** The whole HTTP side, ready to listen: limits of connections, hooks, the three interfaces, the page cache in front. */
 export async function createApp(
   ctx: Context,
@@ -50,15 +45,16 @@ export async function createApp(
     genReqId: newRequestId,
     requestIdHeader: false,
     bodyLimit: smallBody,
-    requestTimeout,
-    keepAliveTimeout,
+    // Of the whole request; milliseconds, as all here.
+    requestTimeout: 10_000,
+    keepAliveTimeout: 65_000,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
     rewriteUrl: createRewrite(ctx.config),
     routerOptions: { maxParamLength: longestPathPart },
     http: {
-      headersTimeout,
+      headersTimeout: 8_000,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 32 * 1024,
       // A missing Host is answered by requireWellFormed, with a body that says so.

@@ -1,9 +1,6 @@
 /** Rate policies of the wire contract. */
 export type Policy = 'register' | 'publish' | 'api' | 'anonymous';
 
-/** Calls per hour by policy; 0 is unlimited. */
-type Limits = Readonly<Record<Policy, number>>;
-
 /** All in which subdomain hosting (A) and path hosting (B) differ. Code asks a property, never for the name. */
 export type Variant = {
   readonly name: 'subdomain' | 'path';
@@ -18,7 +15,8 @@ export type Variant = {
   readonly discovery: boolean;
   /** Comments and votes. */
   readonly engagement: boolean;
-  readonly limits: Limits;
+  /** Calls an hour; 0 is unlimited. */
+  readonly limits: Readonly<Record<Policy, number>>;
   /** Absolute address of a blog, without a trailing slash. */
   blogUrl(site: Site, agentSlug: string): string;
 };

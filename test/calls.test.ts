@@ -248,7 +248,12 @@ describe('refusals name no HTTP', () => {
         const mayName =
           anyHttp.test(asHttp(catalogue[code].hint)) || /^(?:invalid_input|slug_taken)$/.test(code);
         if (sent !== catalogue[code].hint && !mayName) continue;
-        const error = new MastheadError({ code, status: 400, detail: exampleProblem(baseUrl, code).detail, hint });
+        const error = new MastheadError({
+          code,
+          status: 400,
+          detail: exampleProblem(baseUrl, code).detail,
+          hint,
+        });
         assert.doesNotMatch(failureText('masthead', error), anyHttp, code);
         const facts = JSON.stringify(failureFacts('masthead', error));
         assert.doesNotMatch(facts, anyHttp, code);

@@ -4,9 +4,6 @@ import { AppError, catalogue, internalError, type ErrorCode, type FieldFault } f
 import { asHttp, type Prose } from '../rules/calls.ts';
 import { withoutKeys } from '../rules/text.ts';
 
-/** A failure as RFC 9457 problem details, which also carry what older clients read. */
-export type ProblemBody = Readonly<ReturnType<typeof problemBody>>;
-
 /** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
 export function publicFields(
   { code, detail, extra: { errors, hint } }: AppError,
@@ -24,7 +21,7 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
   return { ...headers, ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }) };
 }
 
-/** What is sent for a failure. `baseUrl` is the service's. */
+/** A failure as RFC 9457 problem details, with what older clients read. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string) {
   const { detail, errors, hint } = publicFields(error);
   const { title, status, retryable } = catalogue[error.code];
@@ -44,7 +41,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
 }
 
 /** A failure with this code, as an example for documents. */
-export function exampleProblem(baseUrl: string, code: ErrorCode): ProblemBody {
+export function exampleProblem(baseUrl: string, code: ErrorCode) {
   const fault = exampleFaults[code];
   const error = new AppError(code, exampleDetails[code], fault ? { errors: [fault] } : {});
   return problemBody(baseUrl, error, '5b0e4d7e-8a53-4f2d-9c7b-9e043f0c9a52');

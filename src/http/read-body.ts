@@ -26,9 +26,6 @@ export type BodyTerms = {
   readonly tooLarge: () => AppError;
 };
 
-/** A body that was read; `release` gives a large one's memory back once nothing made from it is needed. */
-type Read = { readonly body: Buffer; readonly release: (() => void) | null };
-
 declare module 'node:http' {
   interface IncomingMessage {
     /** Tells a client to send its body that waits for that (`Expect: 100-continue`). */
@@ -46,7 +43,8 @@ declare module 'node:http' {
 export function createBodyReader() {
   const budgets = { large: new BodyBudget(), small: new BodyBudget() };
 
-  return async function read(request: IncomingMessage, terms: BodyTerms): Promise<Read> {
+  /** A body; `release` gives a large one's memory back once nothing made from it is needed. */
+  return async function read(request: IncomingMessage, terms: BodyTerms) {
     const { owner, limit, tooLarge } = terms;
     const { 'transfer-encoding': inChunks, 'content-length': length = 0 } = request.headers;
     const stated = inChunks === undefined ? Number(length) : null;

@@ -166,21 +166,20 @@ export function requireWellFormed(request: IncomingMessage, url: string): void {
   const { method, target } = request;
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
   if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
-    const message = "must be a path that begins with '/', or an absolute http or https address";
-    throw new AppError('invalid_input', `The request target ${message}.`, {
-      errors: [{ field: 'url', message }],
-    });
+    const allowed = "must be a path that begins with '/', or an absolute http or https address";
+    throw malformedPart('url', 'request target', allowed);
   }
   const hasNoHost = request.headers.host === undefined;
   const isOld = request.httpVersion === '1.0';
   // The probes answer for any host, and so need none where HTTP does not ask for one (RFC 9112, 3.2).
   if (hasNoHost && isOld && isProbe(url)) return;
   if (!target || target.kind === 'malformed' || (hasNoHost && !isOld)) {
-    const message = 'must appear exactly once and name a host';
-    throw new AppError('invalid_input', `The Host header ${message}.`, {
-      errors: [{ field: 'Host', message }],
-    });
+    throw malformedPart('Host', 'Host header', 'must appear exactly once and name a host');
   }
+}
+
+function malformedPart(field: string, name: string, message: string): AppError {
+  return new AppError('invalid_input', `The ${name} ${message}.`, { errors: [{ field, message }] });
 }
 
 /** The refusal of an address with a broken `%` escape. */
