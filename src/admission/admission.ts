@@ -122,11 +122,12 @@ const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish']);
 /** The policy and subject that a call counts against: its own policy, else the key's, else the address's. */
 export function countedAs(
   own: Policy | null,
-  credential: Credential,
-  address: string,
+  sent: { readonly credential: Credential; readonly clientAddress: string },
 ): readonly [policy: Policy, subject: string] {
-  if (own === 'register') return [own, address];
-  return credential.kind === 'caller' ? [own ?? 'api', credential.caller.id] : ['anonymous', address];
+  if (own === 'register') return [own, sent.clientAddress];
+  return sent.credential.kind === 'caller'
+    ? [own ?? 'api', sent.credential.caller.id]
+    : ['anonymous', sent.clientAddress];
 }
 
 /** Begins to count a call against an agent id or client address. A call that is refused does not count. */

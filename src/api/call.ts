@@ -12,7 +12,7 @@ declare module 'fastify' {
     credential: Credential;
     usage: Usage | null;
     /** The address that limits count the client by. */
-    clientAddress: string;
+    readonly clientAddress: string;
   }
 }
 

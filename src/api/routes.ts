@@ -44,13 +44,17 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.decorate('answers', createAnswerCache(ctx.engine, cacheBytes));
     app.decorateRequest('credential');
     app.decorateRequest('usage', null);
-    app.decorateRequest('clientAddress', '');
+    // Not read before it is needed: most calls count against their key.
+    app.decorateRequest('clientAddress', {
+      getter() {
+        return addressOf(this.raw);
+      },
+    });
 
     app.addHook('onRequest', async (request, reply) => {
-      request.clientAddress = addressOf(request.raw);
       request.credential = await readCredential(request.headers.authorization);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
-      const counted = countedAs(ownPolicy(request), request.credential, request.clientAddress);
+      const counted = countedAs(ownPolicy(request), request);
       request.bodyOwner = counted[1];
       request.usage = await beginUsage(ctx, limiter, ...counted);
       requireWithinLimit(request.usage);

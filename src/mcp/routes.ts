@@ -37,7 +37,7 @@ const bodyLimit = 4 * 1024 * 1024;
 /** One MCP request on its way. */
 type Visit = {
   /** The address that limits count the client by. */
-  readonly address: string;
+  readonly clientAddress: string;
   credential: Credential;
   usage: Usage | null;
 };
@@ -67,8 +67,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     app.addHook('onRequest', async (request, reply) => {
       reply.header('cache-control', 'no-store');
       if (request.method === 'OPTIONS') return checkOrigin(request, reply);
-      const address = addressOf(request.raw);
-      const visit: Visit = { address, credential: { kind: 'none' }, usage: null };
+      const clientAddress = addressOf(request.raw);
+      const visit: Visit = { clientAddress, credential: { kind: 'none' }, usage: null };
       request.mcpVisit = visit;
       checkOrigin(request, reply);
       const { authorization } = request.headers;
@@ -83,7 +83,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     app.addHook('preParsing', async (request) => {
       const { mcpVisit: visit } = request;
       if (visit === null) return;
-      const [policy, subject] = countedAs(null, visit.credential, visit.address);
+      const [policy, subject] = countedAs(null, visit);
       request.bodyOwner = subject;
       const standing = await currentRateStatus(ctx, limiter, policy, subject);
       if (!standing.allowed)
@@ -128,14 +128,14 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       }
       const mcp = await load();
       const { isToolCall, policy } = mcp.describe(message);
-      visit.usage = await beginUsage(ctx, limiter, ...countedAs(policy, visit.credential, visit.address));
+      visit.usage = await beginUsage(ctx, limiter, ...countedAs(policy, visit));
       const refusal = refusalOf(visit.usage);
       if (refusal) reply.header('retry-after', String(visit.usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
       const response = await mcp.answer(headersOf(request), message, {
         credential: visit.credential,
         usage: visit.usage,
-        address: visit.address,
+        address: visit.clientAddress,
         ticket: visit.usage.ticket,
         refusal,
         requestId: request.id,
@@ -153,7 +153,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
  * refused because too much is in progress does not count.
  */
 async function counted(ctx: Context, limiter: RateLimiter, visit: Visit, error: unknown): Promise<unknown> {
-  visit.usage = await beginUsage(ctx, limiter, ...countedAs(null, visit.credential, visit.address));
+  visit.usage = await beginUsage(ctx, limiter, ...countedAs(null, visit));
   if (!(error instanceof AppError && error.extra.uncounted)) return refusalOf(visit.usage) ?? error;
   visit.usage = await takeBackUsage(ctx, limiter, visit.usage);
   return error;
