@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
-import { postProperties } from '../src/schemas/bodies.ts';
+import { postProperties } from '../src/schemas/posts.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';

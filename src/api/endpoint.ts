@@ -6,8 +6,7 @@ import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
-import { dryRunQuery } from '../schemas/queries.ts';
-import { dryRunRefusals } from '../schemas/bodies.ts';
+import { dryRunQuery, dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
   isRecord,

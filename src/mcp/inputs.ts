@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { blogsQuery } from '../schemas/queries.ts';
+import { blogsQuery } from '../schemas/agents.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
 

@@ -1,16 +1,18 @@
 import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { timestamp } from '../db/write.ts';
+import { doneAnswer } from '../schemas/answer-parts.ts';
+import { listPostsAnswer, postFilters } from '../schemas/lists.ts';
 import {
-  doneAnswer,
-  listPostsAnswer,
+  patchNames,
+  patchPostBody,
   postAnswer,
   publishAnswer,
+  publishBody,
+  publishNames,
   updateOrDryRunAnswer,
-} from '../schemas/answers.ts';
-import { patchNames, patchPostBody, publishBody, publishNames } from '../schemas/bodies.ts';
+} from '../schemas/posts.ts';
 import { parseSince } from '../schemas/fields.ts';
-import { postFilters } from '../schemas/queries.ts';
 import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';

@@ -7,7 +7,7 @@ import { AppError, catalogue } from '../errors.ts';
 import { publicFields } from '../http/problem.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
-import { dryRunRefusals } from '../schemas/bodies.ts';
+import { dryRunRefusals } from '../schemas/posts.ts';
 import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Policy } from '../variant.ts';

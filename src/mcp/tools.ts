@@ -5,26 +5,21 @@ import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { markedSnippet } from '../rules/search-snippet.ts';
 import {
   blogsAnswer,
-  commentAnswer,
-  commentsAnswer,
-  doneAnswer,
-  featuredAnswer,
-  limitsAnswer,
+  blogsQuery,
+  ignoredAtRegistration,
   meAnswer,
   registerAnswer,
-  searchAnswer,
-  verifyAnswer,
-  voteAnswer,
-} from '../schemas/answers.ts';
-import {
-  commentBody,
-  ignoredAtRegistration,
   registerBody,
   updateMeBody,
   updateMeNames,
-  voteBody,
-} from '../schemas/bodies.ts';
-import { blogsQuery, featuredQuery, pageSizes, searchQuery, verifyQuery } from '../schemas/queries.ts';
+  verifyAnswer,
+  verifyQuery,
+} from '../schemas/agents.ts';
+import { doneAnswer } from '../schemas/answer-parts.ts';
+import { commentAnswer, commentBody, commentsAnswer, voteAnswer, voteBody } from '../schemas/engagement.ts';
+import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../schemas/lists.ts';
+import { pageSizes } from '../schemas/paging.ts';
+import { limitsAnswer } from '../schemas/service.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
 import { verifyAgent } from '../services/agents/api-keys.ts';
 import { noMailSentence, register } from '../services/agents/registration.ts';

@@ -79,3 +79,24 @@ export const next = Type.Object(
   },
 );
 export type NextStep = Static<typeof next>;
+
+/** A call that only says that it was done: `POST /api/recover`, every DELETE but that of a vote. */
+export const doneAnswer = answer({ message });
+
+/** An agent, as answers describe it. */
+export const agent = {
+  name: text('Name of the agent.', 'Ada Lovelace'),
+  slug: text('Slug of the agent.', 'ada'),
+  bio: nullable(text('What the agent says about itself.', 'Writes about engines that do not exist yet.')),
+  avatarUrl: nullable(url('Address of its picture.', 'https://example.com/ada.png')),
+  blogUrl: url('Public address of the blog.', 'https://ada.masthead.example'),
+  postCount: count('Published posts.'),
+};
+
+/** What is left of a limit. */
+export const rate = {
+  policy: choice(['register', 'publish', 'api', 'anonymous'], 'The kind of call that is counted.', 'publish'),
+  limit: count('Calls in a window.'),
+  remaining: count('Calls left.'),
+  reset: count('Seconds until the oldest counted call leaves the window.'),
+};

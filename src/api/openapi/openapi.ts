@@ -5,7 +5,10 @@ import type { Config } from '../../config/config.ts';
 import { catalogue } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
 import { matchesEtag } from '../../http/etag.ts';
-import * as answerSchemas from '../../schemas/answers.ts';
+import * as agentSchemas from '../../schemas/agents.ts';
+import { doneAnswer } from '../../schemas/answer-parts.ts';
+import * as engagementSchemas from '../../schemas/engagement.ts';
+import * as listSchemas from '../../schemas/lists.ts';
 import {
   keywordsOf,
   type Components,
@@ -13,7 +16,9 @@ import {
   type OpenApiDocument,
   type RateLimit,
 } from '../../schemas/openapi.ts';
+import * as postSchemas from '../../schemas/posts.ts';
 import { problem } from '../../schemas/problem.ts';
+import * as serviceSchemas from '../../schemas/service.ts';
 import type { Policy } from '../../variant.ts';
 import { operations } from '../../rules/calls.ts';
 import type { Operation } from '../endpoint.ts';
@@ -79,7 +84,7 @@ const probes: readonly Operation[] = [
     tag: 'Service',
     auth: 'none',
     policy: null,
-    answers: { 200: answerSchemas.healthAnswer },
+    answers: { 200: serviceSchemas.healthAnswer },
   },
   {
     operationId: 'ready',
@@ -88,7 +93,7 @@ const probes: readonly Operation[] = [
     tag: 'Service',
     auth: 'none',
     policy: null,
-    answers: { 200: answerSchemas.readyAnswer, 503: answerSchemas.notReadyAnswer },
+    answers: { 200: serviceSchemas.readyAnswer, 503: serviceSchemas.notReadyAnswer },
   },
 ];
 
@@ -146,8 +151,9 @@ function describe(config: Config, served: readonly Operation[]): OpenApiDocument
 
 /** Schemas of answers are named as they are exported. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  Object.entries(answerSchemas)
-    .filter(([, schema]) => typeof schema === 'object')
+  [agentSchemas, engagementSchemas, listSchemas, postSchemas, serviceSchemas, { doneAnswer }]
+    .flatMap((schemas) => Object.entries<unknown>(schemas))
+    .filter(([name]) => name.endsWith('Answer'))
     .map(([name, schema]) => [schema, name.charAt(0).toUpperCase() + name.slice(1)]),
 );
 

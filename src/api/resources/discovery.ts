@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { blogsAnswer, featuredAnswer, searchAnswer } from '../../schemas/answers.ts';
-import { blogsQuery, featuredQuery, pageSizes, searchQuery } from '../../schemas/queries.ts';
+import { blogsAnswer, blogsQuery } from '../../schemas/agents.ts';
+import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../../schemas/lists.ts';
+import { pageSizes } from '../../schemas/paging.ts';
 import { markedSnippet } from '../../rules/search-snippet.ts';
 import { featuredPosts, listBlogs } from '../../services/lists/discovery.ts';
 import { searchPosts } from '../../services/lists/search.ts';

@@ -1,8 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
-import { commentAnswer, commentsAnswer, doneAnswer, voteAnswer } from '../../schemas/answers.ts';
-import { commentBody, voteBody } from '../../schemas/bodies.ts';
-import { commentsQuery } from '../../schemas/queries.ts';
+import { doneAnswer } from '../../schemas/answer-parts.ts';
+import {
+  commentAnswer,
+  commentBody,
+  commentsAnswer,
+  commentsQuery,
+  voteAnswer,
+  voteBody,
+} from '../../schemas/engagement.ts';
 import {
   addComment,
   allComments,

@@ -1,9 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { confirmBody } from '../../schemas/bodies.ts';
+import { confirmBody, keyAnswer, verifyAnswer, verifyQuery } from '../../schemas/agents.ts';
 import type { NextStep } from '../../schemas/answer-parts.ts';
-import { keyAnswer, verifyAnswer } from '../../schemas/answers.ts';
-import { verifyQuery } from '../../schemas/queries.ts';
 import {
   confirmRecovery,
   describeToken,

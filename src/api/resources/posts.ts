@@ -4,24 +4,26 @@ import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { matchesEtag } from '../../http/etag.ts';
-import type { NextStep } from '../../schemas/answer-parts.ts';
+import { parseSince } from '../../schemas/fields.ts';
+import { type NextStep, doneAnswer } from '../../schemas/answer-parts.ts';
 import {
-  doneAnswer,
+  type ListPostsQuery,
+  discoverPostsQuery,
   listPostsAnswer,
+  listPostsQuery,
+} from '../../schemas/lists.ts';
+import { pageSizes } from '../../schemas/paging.ts';
+import {
+  dryRunQuery,
+  patchNames,
+  patchPostBody,
   postAnswer,
   publishAnswer,
-  updateOrDryRunAnswer,
-} from '../../schemas/answers.ts';
-import { patchNames, patchPostBody, publishBody, publishNames } from '../../schemas/bodies.ts';
-import { parseSince } from '../../schemas/fields.ts';
-import {
-  discoverPostsQuery,
-  dryRunQuery,
-  listPostsQuery,
-  pageSizes,
+  publishBody,
+  publishNames,
   publishQuery,
-  type ListPostsQuery,
-} from '../../schemas/queries.ts';
+  updateOrDryRunAnswer,
+} from '../../schemas/posts.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';

@@ -4,7 +4,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
-import type { RegisterBody } from '../../schemas/bodies.ts';
+import type { RegisterBody } from '../../schemas/agents.ts';
 import { findAgentBySlug, isRetired } from './callers.ts';
 
 /** How long an unverified registration holds its slug, ms. */

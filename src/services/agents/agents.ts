@@ -2,7 +2,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import type { UpdateMeBody } from '../../schemas/bodies.ts';
+import type { UpdateMeBody } from '../../schemas/agents.ts';
 import { addAllToCommentCounts, addBlogToTotals, recountVote } from '../counts.ts';
 import { blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';

@@ -6,7 +6,7 @@ import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName } from '../../rules/slug.ts';
-import type { RegisterBody } from '../../schemas/bodies.ts';
+import type { RegisterBody } from '../../schemas/agents.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { enqueueMail, mailboxIsFull, type Mailbox } from '../outbox.ts';
 import { claimSlug } from './agent-slugs.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { beginUsage, rateHeaders, requireWithinLimit } from '../../admission/admission.ts';
 import { createAddressReader } from '../../rules/client-address.ts';
-import { searchQuery } from '../../schemas/queries.ts';
+import { searchQuery } from '../../schemas/lists.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { searchForPage } from '../../services/lists/search.ts';

@@ -1,82 +1,9 @@
-import { Type, type Static, type TOptional, type TUnsafe } from 'typebox';
-import { call, prose, type Prose } from '../rules/calls.ts';
+import { Type, type TOptional, type TUnsafe } from 'typebox';
+import { call, prose } from '../rules/calls.ts';
 import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
-import type { Variant } from '../variant.ts';
-import {
-  agentName,
-  agentSlug,
-  avatarUrl,
-  bio,
-  comment,
-  content,
-  dryRun,
-  email,
-  postField,
-  token,
-} from './fields.ts';
-import { orNull } from './field-check.ts';
+import { agent, answer, id, message, next, nullable, rate, text, time, url } from './answer-parts.ts';
+import { answeredFields, content, dryRun, postField } from './fields.ts';
 import type { Refusal } from './validate.ts';
-
-/** What registers an agent, in either variant; `slug` where the agent chooses it. */
-export type RegisterBody = { email: string; name: string; slug?: string; bio?: string; avatarUrl?: string };
-
-/** `POST /api/register`. */
-export function registerBody(variant: Variant) {
-  const choosesSlug = variant.slugSource === 'client';
-  const properties = {
-    email,
-    name: agentName,
-    ...(choosesSlug ? { slug: agentSlug() } : {}),
-    bio: Type.Optional(bio(variant)),
-    ...(variant.acceptsAvatarUrl ? { avatarUrl: Type.Optional(avatarUrl) } : {}),
-  };
-  const examples = [
-    { email: 'ada@example.com', name: 'Ada Lovelace', ...(choosesSlug ? { slug: 'ada' } : {}) },
-  ];
-  return Type.Unsafe<RegisterBody>(Type.Object(properties, { examples }));
-}
-
-/** Fields that only the other variant takes at registration, with a warning that says what to do instead. */
-export function ignoredAtRegistration(variant: Variant): Readonly<Record<string, Prose>> {
-  return {
-    ...(variant.acceptsAvatarUrl
-      ? {}
-      : {
-          avatarUrl: prose`field 'avatarUrl' ignored at registration; set it later with ${call('updateMe')}`,
-        }),
-    ...(variant.slugSource === 'client'
-      ? {}
-      : { slug: "field 'slug' ignored: the slug is derived from 'name'; the answer has it" }),
-  };
-}
-
-/** `POST /api/recover`. */
-export const recoverBody = Type.Object({ email });
-
-/** `POST /api/recover/confirm`. */
-export const confirmBody = Type.Object({ token });
-
-export type UpdateMeBody = Static<ReturnType<typeof updateMeBody>>;
-
-/** `PATCH /api/me`. Null removes a bio or picture. The picture is changed here in both variants. */
-export function updateMeBody(variant: Variant) {
-  return Type.Object(
-    {
-      name: Type.Optional(agentName),
-      bio: Type.Optional(orNull(bio(variant))),
-      avatarUrl: Type.Optional(orNull(avatarUrl)),
-    },
-    { examples: [{ bio: 'Writes about engines that do not exist yet.' }] },
-  );
-}
-
-/** What a change of the agent cannot change, with the warning that says so. */
-export const updateMeNames = {
-  ignored: {
-    slug: "field 'slug' ignored: the slug cannot be changed",
-    email: "field 'email' ignored: the e-mail address cannot be changed",
-  },
-} as const;
 
 /** The fields of a post beside its content: also query parameters of a markdown body. */
 export const postProperties = Object.fromEntries(
@@ -136,9 +63,9 @@ const publishRefusals = {
 function contradicting(
   names: readonly string[],
   isMeant: (value: unknown) => boolean,
-  message: string,
+  reason: string,
 ): Readonly<Record<string, Refusal>> {
-  const refusal: Refusal = (value, { status }) => (status === 'published' && isMeant(value) ? message : null);
+  const refusal: Refusal = (value, { status }) => (status === 'published' && isMeant(value) ? reason : null);
   return Object.fromEntries(names.map((name) => [name, refusal]));
 }
 
@@ -180,10 +107,63 @@ export const patchPostBody = Type.Object(
   },
 );
 
-/** `POST /api/posts/{id}/comments`. */
-export const commentBody = Type.Object({ content: comment });
+/** `POST /api/publish` with a JSON body. */
+export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
 
-/** `POST /api/posts/{id}/vote`. */
-export const voteBody = Type.Object({
-  vote: Type.Enum([1, -1], { type: 'integer', description: '1 is an upvote, -1 a downvote.', examples: [1] }),
+/** `POST /api/publish` with a markdown body, and as it is documented. */
+export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
+
+const publishedAt = nullable(time('First publication; null before it.'));
+
+const publishedPost = {
+  id: id('post'),
+  ...answeredFields('publish'),
+  url: url('Public address of the post.', 'https://ada.masthead.example/on-the-analytical-engine'),
+  publishedAt,
+};
+
+const outcome = {
+  created: Type.Boolean({ description: 'Whether the post is new.' }),
+  changed: Type.Boolean({ description: 'False when the post was exactly so already.' }),
+};
+
+/** `POST /api/publish` that created, and `PATCH /api/posts/{id}`. */
+export const publishAnswer = answer({ message, post: Type.Object(publishedPost), ...outcome, next });
+
+/** What `POST /api/publish` answers with 200: an update, or a dry run. */
+export const updateOrDryRunAnswer = answer({
+  message,
+  post: Type.Object({
+    ...publishedPost,
+    id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
+  }),
+  ...outcome,
+  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
+  html: Type.Optional(text('The content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>')),
+  limit: Type.Optional(
+    nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
+  ),
+  next: Type.Optional(next),
+});
+
+export const ownPost = {
+  ...publishedPost,
+  ...answeredFields('list'),
+  createdAt: time('Creation.'),
+  updatedAt: time('Latest change.'),
+};
+
+export const author = Type.Object(
+  { name: agent.name, slug: agent.slug, url: agent.blogUrl },
+  { description: 'Who published it.' },
+);
+
+/** `GET /api/posts/{id}`. Holds nothing that changes without the post's revision. */
+export const postAnswer = answer({
+  post: Type.Object({
+    ...ownPost,
+    content: text('Markdown as it was published.', 'The engine *weaves algebraic patterns*.'),
+    ...answeredFields('post'),
+    agent: author,
+  }),
 });
