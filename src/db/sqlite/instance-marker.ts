@@ -14,7 +14,7 @@ export type InstanceMarker = {
 
 /** The key in `meta` of the database's own mark. */
 export const markKey = 'mark';
-/** Milliseconds from a commit until the marker covers it. */
+/** Milliseconds from a commit until the marker covers it, at most. */
 const markAfter = 1_000;
 
 /** The marker's path. */
@@ -51,28 +51,28 @@ type MarkOptions = {
  * older copy, then has a lower mark, and a start refuses it.
  */
 export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOptions) {
-  /** The time of the newest request that the marker does not cover, epoch ms. */
-  let unmarked: number | null = null;
-  let timer: NodeJS.Timeout | undefined;
+  const marks = {
+    /** Set by a commit that a copy must contain, until the marker covers it: the time of its newest request, epoch ms. */
+    unmarked: null as number | null,
+    /** Resolves when the marker covers the last commit. */
+    async close(): Promise<void> {
+      clearInterval(timer);
+      await mark();
+    },
+  };
   let writing: Promise<void> = Promise.resolve();
-
-  function schedule(): void {
-    timer ??= setTimeout(() => void mark(), markAfter);
-  }
+  const timer = setInterval(() => void mark(), markAfter).unref();
 
   function mark(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
     // A marker that cannot be written is merely out of date: the next commit tries again.
     writing = writing.then(markNow).catch(() => undefined);
     return writing;
   }
 
   async function markNow(): Promise<void> {
-    if (unmarked === null) return;
-    if (raw.isTransaction) return schedule();
-    const reached = advance(unmarked);
-    unmarked = null;
+    if (marks.unmarked === null || raw.isTransaction) return;
+    const reached = advance(marks.unmarked);
+    marks.unmarked = null;
     const id = readMeta(raw, 'instance_id') ?? '';
     await writeMarker(markerFile(dataDir), { id, mark: reached });
   }
@@ -94,13 +94,5 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
     }
   }
 
-  return {
-    /** To be called after a commit that a copy must contain, with the time of its newest request, epoch ms. */
-    committed(at: number): void {
-      unmarked = at;
-      schedule();
-    },
-    /** Resolves when the marker covers the last commit. */
-    close: mark,
-  };
+  return marks;
 }

@@ -89,7 +89,7 @@ export function createSqliteWriter(
       if (changedRows() !== rowsBefore) {
         logged = true;
         const newest = batch.findLast(({ request }) => !isUpkeep(request));
-        if (newest) marks?.committed(newest.request.now);
+        if (newest && marks) marks.unmarked = newest.request.now;
       }
       return answers;
     } catch (error) {
