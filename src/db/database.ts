@@ -37,16 +37,18 @@ export type Engine = {
   contentVersion(): number | null;
   /** Why writes are refused, or null. */
   readOnly(): string | null;
-  /** Called after each commit of this process, with what changed. */
+  /** Called after each visible change that this process commits. */
   onCommit(listener: (commit: Commit) => void): void;
+  /** Called after each commit of this process that leaves mail to send. */
+  onMailQueued(listener: () => void): void;
   /** Resolves if the database can be read. */
   probe(): Promise<void>;
   /** Finishes pending writes, then closes all connections. */
   close(): Promise<void>;
 };
 
-/** What a commit asks of the process that made it. */
-export type Commit = { readonly changed: readonly string[]; readonly mailQueued: boolean };
+/** What a commit changed, as tags of cached answers. */
+export type Commit = { readonly changed: readonly string[] };
 
 /** The terms of a post, in their order. A phrase does not reach from one field into the next. */
 export type SearchFields = {

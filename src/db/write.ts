@@ -143,15 +143,19 @@ type WritesOptions = {
 };
 
 /** The part of an engine that does not depend on how a write is run. */
-export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 'readOnly' | 'onCommit'> {
+export function createWrites(
+  options: WritesOptions,
+): Pick<Engine, 'write' | 'readOnly' | 'onCommit' | 'onMailQueued'> {
   const { config, now, fault, run } = options;
-  const listeners: ((commit: Commit) => void)[] = [];
+  const onCommit: ((commit: Commit) => void)[] = [];
+  const onMailQueued: (() => void)[] = [];
   const readOnly = () =>
     fault?.() ?? (config.readOnly ? 'The operator has made the service read-only.' : null);
 
   return {
     readOnly,
-    onCommit: (listener) => listeners.push(listener),
+    onCommit: (listener) => onCommit.push(listener),
+    onMailQueued: (listener) => onMailQueued.push(listener),
     async write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
       const reason = readOnly();
       if (reason !== null)
@@ -160,8 +164,8 @@ export function createWrites(options: WritesOptions): Pick<Engine, 'write' | 're
       const request = { name: write.name, input, now: now(), ticket: uncounted };
       const outcome = await run(write, request);
       if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
-      if (outcome.changed.length > 0 || outcome.mailQueued)
-        for (const listener of listeners) listener(outcome);
+      if (outcome.changed.length > 0) for (const listener of onCommit) listener(outcome);
+      if (outcome.mailQueued) for (const listener of onMailQueued) listener();
       if (outcome.error) throw revive(outcome.error);
       return outcome.value as O;
     },
