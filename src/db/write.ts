@@ -1,10 +1,11 @@
+import type { CompiledQuery, Insertable, Kysely } from 'kysely';
 import type { Config } from '../config/config.ts';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
 import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
-import { insertPrepared } from './prepared.ts';
+import type { Tables } from './tables.ts';
 
 /**
  * A write: a named function of plain data. Everything that changes the database is one of these, because a
@@ -196,4 +197,71 @@ export function revive(plain: PlainError): Error {
       : new AppError(plain.code, plain.message, plain.extra);
   if (plain.stack !== undefined) error.stack = plain.stack;
   return error;
+}
+
+/** Stands for a value while a query is built. */
+class Slot {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** Runs a statement synchronously, where the database can; others are asked through Kysely. */
+export const runAtOnce = new WeakMap<
+  Kysely<Tables>,
+  (text: string, parameters: readonly unknown[]) => unknown[]
+>();
+
+/**
+ * A query that is built once and run with other values, since building one takes longer than SQLite needs to run it.
+ * `build` gets placeholders for the values and must always return the same query; all calls pass the same names.
+ */
+export function prepared<Values extends object, Row>(
+  build: (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>,
+): (db: Kysely<Tables>, values: Values) => Promise<Row[]> {
+  /** By dialect. */
+  const built = new Map<unknown, CompiledQuery<Row>>();
+  return async (db, values) => {
+    const dialect = db.getExecutor().adapter.constructor;
+    let query = built.get(dialect);
+    if (query === undefined) {
+      const slots = Object.fromEntries(Object.keys(values).map((name) => [name, new Slot(name)]));
+      query = build(db, slots as Values);
+      built.set(dialect, query);
+    }
+    const parameters = query.parameters.map((value) =>
+      value instanceof Slot ? values[value.name as keyof Values] : value,
+    );
+    const run = runAtOnce.get(db);
+    if (run !== undefined) return run(query.sql, parameters) as Row[];
+    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+  };
+}
+
+/** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
+const mostRows = 12;
+const insertions = new Map<string, ReturnType<typeof insertion>>();
+
+/** Inserts rows of one shape. A query is built once for each table and number of rows. */
+export async function insertPrepared<Table extends 'changes' | 'post_tags'>(
+  db: Kysely<Tables>,
+  table: Table,
+  rows: readonly Insertable<Tables[Table]>[],
+): Promise<void> {
+  for (let from = 0; from < rows.length; from += mostRows) {
+    const some = rows.slice(from, from + mostRows);
+    const kind = `${table} ${some.length}`;
+    const insert = insertions.get(kind) ?? insertion(table, some.length, Object.keys(some[0] ?? {}));
+    insertions.set(kind, insert);
+    await insert(db, some.flatMap<unknown>(Object.values));
+  }
+}
+
+function insertion(table: 'changes' | 'post_tags', length: number, columns: readonly string[]) {
+  return prepared((db, values: readonly unknown[]) => {
+    const row = (n: number) => columns.map((name, i) => [name, values[n * columns.length + i]]);
+    const rows = Array.from({ length }, (_, n) => Object.fromEntries(row(n)) as never);
+    return db.insertInto(table).values(rows).compile();
+  });
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../context.ts';
-import { prepared } from '../db/prepared.ts';
+import { prepared } from '../db/write.ts';
 import type { AgentRow, PostRow, Tables } from '../db/tables.ts';
 import { blogChanged } from './agents/callers.ts';
 import { hotRank } from './posts/post-views.ts';

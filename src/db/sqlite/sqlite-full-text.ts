@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
 import type { Match, SearchIndex } from '../database.ts';
-import { prepared } from '../prepared.ts';
+import { prepared } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
 /**

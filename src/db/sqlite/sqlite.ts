@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
-import { runAtOnce } from '../prepared.ts';
+import { runAtOnce } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */

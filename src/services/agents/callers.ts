@@ -1,6 +1,5 @@
+import { timestamp, defineWrite, prepared } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
-import { prepared } from '../../db/prepared.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { Prose } from '../../rules/calls.ts';

@@ -1,8 +1,7 @@
 import { sql, type Insertable } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import { prepared } from '../../db/prepared.ts';
 import type { Tables } from '../../db/tables.ts';
-import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
+import { defineWrite, prepared, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 
 /** How old a cached count may be, ms, before it is read or settled again. */

@@ -1,5 +1,5 @@
 import type { ReadContext } from '../../context.ts';
-import { prepared } from '../../db/prepared.ts';
+import { prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';

@@ -1,6 +1,6 @@
 import type { WriteContext } from '../../context.ts';
 import type { SearchFields } from '../../db/database.ts';
-import { prepared } from '../../db/prepared.ts';
+import { prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { searchTerms, type Clause, type SearchQuery } from '../../rules/search-terms.ts';
 import { parseTags } from '../../rules/post-fields.ts';

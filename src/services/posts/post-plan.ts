@@ -1,6 +1,5 @@
+import { timestamp, prepared } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
-import { timestamp } from '../../db/write.ts';
-import { prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
+import { timestamp, defineWrite, insertPrepared, prepared } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
-import { insertPrepared, prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { blogChanged, lockCaller } from '../agents/callers.ts';
 import { addToTotal } from '../counts.ts';
