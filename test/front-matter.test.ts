@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import {
-  formatFrontMatter,
-  parseFrontMatter,
-  strayFrontMatter,
-  takeFirstHeading,
-} from '../src/rules/front-matter.ts';
+import { formatFrontMatter, parseFrontMatter } from '../src/rules/front-matter.ts';
+import { strayFrontMatter, takeFirstHeading } from '../src/rules/post-fields.ts';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -1,11 +1,11 @@
 import { AppError } from '../errors.ts';
+import { parseFrontMatter, type FrontMatterFields } from '../rules/front-matter.ts';
 import {
-  parseFrontMatter,
+  postFieldNames,
   strayFrontMatter,
   takeFirstHeading,
-  type FrontMatterFields,
-} from '../rules/front-matter.ts';
-import { postFieldNames, type PostFieldName } from '../rules/post-fields.ts';
+  type PostFieldName,
+} from '../rules/post-fields.ts';
 
 /**
  * The fields of a markdown body: its front matter, then the query parameters, which win. Without a title the

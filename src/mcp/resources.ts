@@ -1,7 +1,7 @@
 import type { ListResourcesResult, ReadResourceResult, Resource } from '@modelcontextprotocol/server';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { postDocument } from '../rules/front-matter.ts';
+import { postDocument } from '../rules/post-fields.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/lists/discovery.ts';
 import type { PageQuery } from '../services/lists/paging.ts';

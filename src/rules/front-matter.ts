@@ -1,4 +1,3 @@
-import { documentedPostFields, postFields, type PostFieldValues } from './post-fields.ts';
 import { printable } from './text.ts';
 
 /** Fields of front matter: everything is a string, or a list of strings. */
@@ -31,48 +30,12 @@ export function parseFrontMatter(source: string): FrontMatter {
   }
 }
 
-/** Names of post fields in front matter at the start of a content, with or without its first `---`; null if none. */
-export function strayFrontMatter(text: string): { names: readonly string[]; isOpened: boolean } | null {
-  const source = text.replace(/^\uFEFF?\s*/, '');
-  const isOpened = /^---[ \t]*\r?\n/.test(source);
-  if (!isOpened && !/^[a-z]+[ \t]*:/i.test(source)) return null;
-  const parsed = parseFrontMatter(isOpened ? source : `---\n${source}`);
-  if (!parsed.ok) return null;
-  const names = Object.keys(parsed.fields).filter((name) => Object.hasOwn(postFields, name.toLowerCase()));
-  return names.length > 0 ? { names, isOpened } : null;
-}
-
 /** The inverse: {@link parseFrontMatter} reads exactly these fields and this content back, and so does YAML. */
 export function formatFrontMatter(fields: Readonly<FrontMatterFields>, content: string): string {
   const written = (value: string | string[]) =>
     Array.isArray(value) ? `[${value.map(quoted).join(', ')}]` : quoted(value);
   const lines = Object.entries(fields).map(([key, value]) => `${key}: ${written(value)}\n`);
   return `---\n${lines.join('')}---\n\n${content}`;
-}
-
-/**
- * A post as markdown below front matter that publishing takes back; `more` is what else is said of it there. An
- * excerpt is to be given only where the author gave it: one made from the text would stay when that changes.
- */
-export function postDocument(
-  fields: Partial<PostFieldValues>,
-  content: string,
-  more: Readonly<FrontMatterFields> = {},
-): string {
-  const given: FrontMatterFields = {};
-  for (const name of documentedPostFields) {
-    const value = fields[name] ?? [];
-    if (value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
-  }
-  return formatFrontMatter({ ...given, ...more }, content);
-}
-
-/** Splits off a heading that the document begins with; the title is null, the content untouched, without one. */
-export function takeFirstHeading(markdown: string): { title: string | null; content: string } {
-  const heading = firstHeading(markdown);
-  const title = heading === null ? '' : plainText(heading.text).trim();
-  if (heading === null || title === '') return { title: null, content: markdown };
-  return { title, content: markdown.slice(heading.end).replace(/^[ \t]*\r?\n/, '') };
 }
 
 function linesToClosing(text: string, from: number): { lines: string[]; contentAt: number } {
@@ -174,38 +137,3 @@ class LineFault extends Error {
     super(`line ${line}: ${problem}`);
   }
 }
-
-/** In UTF-16 units: longer than any title with its markers, short enough for any pattern below. */
-const longestHeading = 1000;
-
-/** The source of the heading that the document begins with, and where the text after it starts. */
-function firstHeading(markdown: string): { text: string; end: number } | null {
-  const firstVisible = markdown.search(/\S/);
-  if (firstVisible === -1) return null;
-  const line = lineAt(markdown, markdown.lastIndexOf('\n', firstVisible) + 1);
-  const atx = /^ {0,3}#{1,6}\s/.exec(line.text)?.[0];
-  if (atx !== undefined) {
-    const text = line.text.slice(atx.length).trim();
-    return { text: text.replace(/(?:^|\s)#+$/, ''), end: line.next };
-  }
-  const below = lineAt(markdown, line.next);
-  if (line.text.length > longestHeading || beginsOtherBlock.test(line.text)) return null;
-  return /^ {0,3}(?:=+|-+)\s*$/.test(below.text) ? { text: line.text, end: below.next } : null;
-}
-
-/** First lines that cannot be the text of a setext heading: code, quotes, lists, fences, link definitions, rules. */
-const beginsOtherBlock =
-  /^(?: {0,3}\t| {4}| {0,3}(?:>|#{1,6}\s|[-+*]\s|\d{1,9}[.)]\s|`{3}|~{3}|\[[^\]]*\]:|(?:[-*_]\s*){3,}$))/;
-
-/** Without the markers of escapes, code, links and emphasis. A line too long for any title stays as it is. */
-function plainText(markdown: string, depth = 0): string {
-  if (markdown.length > longestHeading || depth > 3) return markdown;
-  return markdown.replace(
-    inlineMarkers,
-    (_all, ...[escaped, , code, label, , starred, , underlined]: (string | undefined)[]) =>
-      escaped ?? code?.trim() ?? plainText(label ?? starred ?? underlined ?? '', depth + 1),
-  );
-}
-
-const inlineMarkers =
-  /\\([!-/:-@[-`{-~])|(`+)([^`]+)\2(?!`)|!?\[([^[\]]*)\]\([^()\s]*(?:\s+"[^"]*")?\)|(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\5|(?<![\p{L}\p{N}_])(_{1,3})(?=\S)(.+?)(?<=\S)\7(?![\p{L}\p{N}_])/gu;

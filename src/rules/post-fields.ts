@@ -1,3 +1,5 @@
+import { formatFrontMatter, parseFrontMatter, type FrontMatterFields } from './front-matter.ts';
+
 /** What is known of a field of a post. Lengths are in code points. */
 export type PostField = {
   readonly description: string;
@@ -167,3 +169,75 @@ export function readPostFields(stored: PostColumns): PostFieldsRead {
 export function parseTags(stored: string): string[] {
   return stored === '[]' ? [] : (JSON.parse(stored) as string[]);
 }
+
+/**
+ * A post as markdown below front matter that publishing takes back; `more` is what else is said of it there. An
+ * excerpt is to be given only where the author gave it: one made from the text would stay when that changes.
+ */
+export function postDocument(
+  fields: Partial<PostFieldValues>,
+  content: string,
+  more: Readonly<FrontMatterFields> = {},
+): string {
+  const given: FrontMatterFields = {};
+  for (const name of documentedPostFields) {
+    const value = fields[name] ?? [];
+    if (value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
+  }
+  return formatFrontMatter({ ...given, ...more }, content);
+}
+
+/** Names of post fields in front matter at the start of a content, with or without its first `---`; null if none. */
+export function strayFrontMatter(text: string): { names: readonly string[]; isOpened: boolean } | null {
+  const source = text.replace(/^\uFEFF?\s*/, '');
+  const isOpened = /^---[ \t]*\r?\n/.test(source);
+  if (!isOpened && !/^[a-z]+[ \t]*:/i.test(source)) return null;
+  const parsed = parseFrontMatter(isOpened ? source : `---\n${source}`);
+  if (!parsed.ok) return null;
+  const names = Object.keys(parsed.fields).filter((name) => Object.hasOwn(postFields, name.toLowerCase()));
+  return names.length > 0 ? { names, isOpened } : null;
+}
+
+/** Splits off a heading that the document begins with; the title is null, the content untouched, without one. */
+export function takeFirstHeading(markdown: string): { title: string | null; content: string } {
+  const heading = firstHeading(markdown);
+  const title = heading === null ? '' : plainText(heading.text).trim();
+  if (heading === null || title === '') return { title: null, content: markdown };
+  return { title, content: markdown.slice(heading.end).replace(/^[ \t]*\r?\n/, '') };
+}
+
+/** In UTF-16 units: longer than any title with its markers, short enough for any pattern below. */
+const longestHeading = 1000;
+
+/** The source of the heading that the document begins with, and where the text after it starts. */
+function firstHeading(markdown: string): { text: string; end: number } | null {
+  const firstVisible = markdown.search(/\S/);
+  if (firstVisible === -1) return null;
+  const start = markdown.lastIndexOf('\n', firstVisible) + 1;
+  const [line = '', below = ''] = markdown.slice(start).split('\n', 2);
+  const next = start + line.length + 1;
+  const atx = /^ {0,3}#{1,6}\s/.exec(line)?.[0];
+  if (atx !== undefined) {
+    const text = line.slice(atx.length).trim();
+    return { text: text.replace(/(?:^|\s)#+$/, ''), end: next };
+  }
+  if (line.length > longestHeading || beginsOtherBlock.test(line)) return null;
+  return /^ {0,3}(?:=+|-+)\s*$/.test(below) ? { text: line, end: next + below.length + 1 } : null;
+}
+
+/** First lines that cannot be the text of a setext heading: code, quotes, lists, fences, link definitions, rules. */
+const beginsOtherBlock =
+  /^(?: {0,3}\t| {4}| {0,3}(?:>|#{1,6}\s|[-+*]\s|\d{1,9}[.)]\s|`{3}|~{3}|\[[^\]]*\]:|(?:[-*_]\s*){3,}$))/;
+
+/** Without the markers of escapes, code, links and emphasis. A line too long for any title stays as it is. */
+function plainText(markdown: string, depth = 0): string {
+  if (markdown.length > longestHeading || depth > 3) return markdown;
+  return markdown.replace(
+    inlineMarkers,
+    (_all, ...[escaped, , code, label, , starred, , underlined]: (string | undefined)[]) =>
+      escaped ?? code?.trim() ?? plainText(label ?? starred ?? underlined ?? '', depth + 1),
+  );
+}
+
+const inlineMarkers =
+  /\\([!-/:-@[-`{-~])|(`+)([^`]+)\2(?!`)|!?\[([^[\]]*)\]\([^()\s]*(?:\s+"[^"]*")?\)|(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\5|(?<![\p{L}\p{N}_])(_{1,3})(?=\S)(.+?)(?<=\S)\7(?![\p{L}\p{N}_])/gu;

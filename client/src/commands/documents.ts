@@ -1,7 +1,8 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { StartError, errorCode } from '../../../src/rules/failure.ts';
-import { parseFrontMatter, strayFrontMatter, takeFirstHeading } from '../../../src/rules/front-matter.ts';
+import { parseFrontMatter } from '../../../src/rules/front-matter.ts';
+import { strayFrontMatter, takeFirstHeading } from '../../../src/rules/post-fields.ts';
 import { postSlugFromTitle } from '../../../src/rules/slug.ts';
 import { shown } from '../terminal/format.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';

@@ -1,5 +1,5 @@
 import { StartError } from '../../../src/rules/failure.ts';
-import { postDocument } from '../../../src/rules/front-matter.ts';
+import { postDocument } from '../../../src/rules/post-fields.ts';
 import { uuidPattern } from '../../../src/rules/secrets.ts';
 import type { MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';

@@ -2,7 +2,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
-import { strayFrontMatter, takeFirstHeading } from '../../rules/front-matter.ts';
+import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';

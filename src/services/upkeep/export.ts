@@ -1,7 +1,6 @@
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
-import { postDocument } from '../../rules/front-matter.ts';
-import { readPostFields } from '../../rules/post-fields.ts';
+import { postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { summary } from '../posts/post-views.ts';

@@ -1,4 +1,4 @@
-import { postDocument } from '../../rules/front-matter.ts';
+import { postDocument } from '../../rules/post-fields.ts';
 import { twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
