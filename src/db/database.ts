@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { SearchQuery } from '../rules/search-terms.ts';
+import type { SearchFields, SearchQuery } from '../rules/search-terms.ts';
 import type { Tables } from './tables.ts';
 import type { Ticket, Write } from './write.ts';
 
@@ -49,13 +49,6 @@ export type Engine = {
 
 /** What a commit changed, as tags of cached answers. */
 export type Commit = { readonly changed: readonly string[] };
-
-/** The terms of a post, in their order. A phrase does not reach from one field into the next. */
-export type SearchFields = {
-  readonly title: readonly string[];
-  readonly tags: readonly string[];
-  readonly text: readonly string[];
-};
 
 /** A post that matches: its number among all that were ever published, and what it is ranked by. */
 export type Match = { readonly doc: number; readonly post_id: string; readonly digest: string };

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
-import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
-import type { FindNewest, Match, SearchFields, SearchIndex } from '../database.ts';
+import type { Clause, SearchFields, SearchQuery } from '../../rules/search-terms.ts';
+import type { FindNewest, Match, SearchIndex } from '../database.ts';
 
 export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create table post_search (

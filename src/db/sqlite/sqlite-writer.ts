@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
-import type { SearchFields, SearchIndex } from '../database.ts';
+import type { SearchFields } from '../../rules/search-terms.ts';
+import type { SearchIndex } from '../database.ts';
 import {
   perform,
   plainError,

@@ -3,13 +3,12 @@ import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search-snippet.ts';
-import { parseSearch, type SearchQuery } from '../../rules/search-terms.ts';
+import { parseSearch, relevance, type SearchQuery } from '../../rules/search-terms.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { listedPosts, type ListedRow } from './discovery.ts';
 import { pagePost, type PagePost } from './pages.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
 import { listedPost, type ListedPost } from '../posts/post-views.ts';
-import { relevance } from './search-index.ts';
 
 /** How many matches are ranked: the newest ones. */
 const rankedMatches = 1000;

@@ -8,8 +8,8 @@ import { requireOwnPost } from './find-post.ts';
 import type { PostInput } from './posts.ts';
 import { checkPreconditions, planPost, type Plan, type Preconditions, type SaveInput } from './post-plan.ts';
 import { etag, summary, type PostSummary } from './post-views.ts';
-import { indexChange } from '../lists/search-index.ts';
 import { parseTags } from '../../rules/post-fields.ts';
+import { searchEntry } from '../../rules/search-terms.ts';
 
 /** A post as a call left it. */
 export type Saved = {
@@ -35,7 +35,7 @@ export const savePost = defineWrite('posts.save', async (tx, input: SaveInput): 
     const { existing, next } = plan;
     await store(tx, plan, input.sent);
     await storeTags(tx, plan);
-    await indexChange(tx, plan, input.sent.rendered?.text ?? null);
+    await index(tx, plan, input.sent);
     await count(tx, agent, existing, next);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
     tx.changed(`post:${next.id}`);
@@ -132,6 +132,41 @@ export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
 }
 
 type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
+
+/** Every post once published keeps its entry: `listed_at` decides at search time whether it is shown. */
+async function index(tx: WriteContext, plan: Plan, { rendered }: PostInput): Promise<void> {
+  const { existing, next, contentChanged } = plan;
+  if (next.published_at === null) return;
+  const isSame = !contentChanged && existing?.title === next.title && existing.tags === next.tags;
+  if (existing?.published_at && isSame) return;
+  await indexPost(tx, next, rendered?.text ?? (await storedText(tx, next.id)));
+}
+
+/** Makes a post findable by its title, tags and plain text, and nothing else. */
+export async function indexPost(
+  tx: WriteContext,
+  post: Pick<PostRow, 'id' | 'title' | 'tags'>,
+  plainText: string,
+): Promise<void> {
+  const { fields, digest } = searchEntry(post, plainText);
+  const [entry] = await storeDigest(tx.db, { postId: post.id, digest });
+  if (!entry) throw new Error(`The search entry of post ${post.id} was not stored`);
+  await tx.searchIndex.store(tx.db, entry.doc, fields);
+}
+
+const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: string }) =>
+  db
+    .insertInto('search_docs')
+    .values({ post_id: postId, digest })
+    .onConflict((conflict) => conflict.column('post_id').doUpdateSet({ digest }))
+    .returning('doc')
+    .compile(),
+);
+
+async function storedText({ db }: WriteContext, postId: string): Promise<string> {
+  const body = db.selectFrom('post_bodies').select('text').where('post_id', '=', postId);
+  return (await body.executeTakeFirst())?.text ?? '';
+}
 
 /** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
 async function count(

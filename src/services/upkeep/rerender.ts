@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
 import { blogChanged } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
-import { indexPost } from '../lists/search-index.ts';
+import { indexPost } from '../posts/post-store.ts';
 
 /** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;

@@ -6,9 +6,9 @@ import { markKey } from '../../db/sqlite/instance-marker.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
+import { searchEntry } from '../../rules/search-terms.ts';
 import { rowCount } from '../counts.ts';
 import { inBatches } from '../lists/paging.ts';
-import { searchEntry } from '../lists/search-index.ts';
 import { readFact } from './facts.ts';
 import { processGoneAfter } from './maintenance.ts';
 
