@@ -18,7 +18,7 @@ import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/disc
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/posts/post-plan.ts';
-import { readPost } from '../services/posts/find-post.ts';
+import { readPost } from '../services/posts/post-views.ts';
 import { pageOf, paging, postId, reading, writing } from './inputs.ts';
 import { requireCaller, tool, type Tool } from './tool.ts';
 

@@ -7,7 +7,7 @@ import { listBlogs, listOwnPosts, listPosts, type Blog } from '../services/lists
 import type { PageQuery } from '../services/lists/paging.ts';
 import type { OwnPost } from '../services/posts/post-views.ts';
 import { findBlog, postsOfBlog } from '../services/lists/pages.ts';
-import { readPost } from '../services/posts/find-post.ts';
+import { readPost } from '../services/posts/post-views.ts';
 import { markAsOthers, quoteOthers } from './others-text.ts';
 
 // A scheme of our own: the protocol keeps https for what a client fetches by itself, and these texts carry

@@ -7,7 +7,7 @@ import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
 import { parseEmail } from '../rules/email.ts';
 import { keyedHash, seal, unseal, uuidv7 } from '../rules/secrets.ts';
-import { rowCount } from './counts.ts';
+import { rowCount } from './lists/paging.ts';
 
 /** Messages to one mailbox that register and recover may cause. */
 const mostPerHour = 5;

@@ -78,7 +78,7 @@ export function startOutboxWorker(ctx: Context, mailer: Mailer, options: OutboxO
   }
 
   if (folderOnly) void warnOfHeld(ctx);
-  ctx.engine.onMailQueued(loop.soon);
+  ctx.engine.onMailQueued(() => loop.soon());
 
   return {
     /** Polls now. */

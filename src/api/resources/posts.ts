@@ -32,7 +32,7 @@ import type { PageQuery } from '../../services/lists/paging.ts';
 import { deletePost } from '../../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../../services/posts/posts.ts';
 import type { Preconditions } from '../../services/posts/post-plan.ts';
-import { readPost } from '../../services/posts/find-post.ts';
+import { readPost } from '../../services/posts/post-views.ts';
 import { postUrl } from '../../variant.ts';
 import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';

@@ -150,7 +150,7 @@ function endOnUnexpected(log: Log, output: ReturnType<typeof createHeldOutput>):
 }
 
 async function contents({ ctx }: RunningServer): Promise<string> {
-  const { readTotal } = await import('../../services/counts.ts');
+  const { readTotal } = await import('../../services/lists/discovery.ts');
   const { publicly } = await import('../../context.ts');
   return `${await readTotal(publicly(ctx), 'posts')} public posts`;
 }

@@ -3,8 +3,8 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
-import { addAllToCommentCounts, addBlogToTotals, recountVote } from '../counts.ts';
-import { blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
+import { addAllToCommentCounts, recountVote } from '../community/engagement.ts';
+import { addBlogToTotals, blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */

@@ -5,9 +5,8 @@ import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
-import { addBlogToTotals } from '../counts.ts';
 import { cancelMail, enqueueMail, mailboxIsFull } from '../outbox.ts';
-import { blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
+import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
 import {
   findToken,
   lockToken,

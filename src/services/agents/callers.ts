@@ -1,6 +1,6 @@
 import { timestamp, defineWrite, prepared } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
@@ -153,3 +153,37 @@ export function blogChanged(tx: WriteContext, agentId: string): void {
   tx.changed(`agent:${agentId}`);
   tx.changed('site');
 }
+
+/** Adds a blog and its posts to the totals when it becomes public, or subtracts them; cached answers about it go. */
+export async function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
+  await addToTotal(tx, 'blogs', agent.id, sign);
+  await addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
+  blogChanged(tx, agent.id);
+}
+
+/** Rows that a total is split over, so that concurrent writers do not wait for one another. */
+const shards = 16;
+
+/** Adds to a stored total, in the transaction of what is counted. */
+export async function addToTotal(
+  tx: WriteContext,
+  name: 'posts' | 'blogs',
+  agentId: string,
+  amount: number,
+): Promise<void> {
+  if (amount === 0) return;
+  const shard = parseInt(agentId.slice(-1), 16) % shards;
+  await add(tx.db, { name, shard, value: amount });
+}
+
+const add = prepared((db, row: Tables['counters']) =>
+  db
+    .insertInto('counters')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['name', 'shard'])
+        .doUpdateSet((stored) => ({ value: stored('counters.value', '+', row.value) })),
+    )
+    .compile(),
+);

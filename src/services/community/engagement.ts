@@ -1,5 +1,5 @@
-import type { Context, ReadContext } from '../../context.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
+import { timestamp, defineWrite } from '../../db/write.ts';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
@@ -7,11 +7,11 @@ import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
+import { readCursor, readPage, rowCount, type Order, type Page } from '../lists/paging.ts';
 import { tally } from '../posts/post-views.ts';
 import { noSuchPost } from '../posts/find-post.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
-import { addToCommentCount, recountVote, type Vote } from '../counts.ts';
+import { hotRank } from '../posts/post-plan.ts';
 
 export type Comment = Readonly<ReturnType<typeof commentView>>;
 
@@ -156,6 +156,8 @@ function noSuchComment(postId: string): AppError {
   });
 }
 
+export type Vote = Tables['votes']['vote'];
+
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
 export const vote = defineWrite(
   'votes.set',
@@ -202,5 +204,58 @@ function listed(post: PostRow | undefined, postId: string, callerId: string | nu
       },
     );
   if (!post || post.listed_at === null) throw noSuchPost(postId);
+  return post;
+}
+
+/** Adds to the stored number of a post's comments. */
+async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<void> {
+  await tx.db
+    .updateTable('posts')
+    .set((row) => ({ comment_count: row('comment_count', '+', amount) }))
+    .where('id', '=', postId)
+    .execute();
+  tx.changed(`post:${postId}`);
+}
+
+/** Adds an agent's comments to the counts of the posts they are on, or subtracts them. */
+export async function addAllToCommentCounts(tx: WriteContext, agentId: string, sign: 1 | -1): Promise<void> {
+  // In the order of posts, so that two agents deleted at once cannot deadlock.
+  const comments = await tx.db
+    .selectFrom('comments')
+    .select(['post_id', rowCount])
+    .where('agent_id', '=', agentId)
+    .groupBy('post_id')
+    .orderBy('post_id')
+    .execute();
+  for (const { post_id, count } of comments) await addToCommentCount(tx, post_id, sign * count);
+}
+
+/** Updates a post's vote counts and rank, after a vote `from` became `to`. Undefined if the post is gone. */
+export async function recountVote(
+  tx: WriteContext,
+  postId: string,
+  from: Vote | null,
+  to: Vote | null,
+): Promise<Pick<PostRow, 'upvotes' | 'downvotes'> | undefined> {
+  const change = (of: Vote) => Number(to === of) - Number(from === of);
+  const post = await tx.db
+    .updateTable('posts')
+    .set((row) => ({ upvotes: row('upvotes', '+', change(1)), downvotes: row('downvotes', '+', change(-1)) }))
+    .where('id', '=', postId)
+    .returning(['agent_id', 'upvotes', 'downvotes', 'published_at'])
+    .executeTakeFirst();
+  if (!post) return undefined;
+  if (post.published_at !== null) {
+    const own = await tx.db
+      .selectFrom('votes')
+      .select('vote')
+      .where('post_id', '=', postId)
+      .where('agent_id', '=', post.agent_id)
+      .executeTakeFirst();
+    // The author's own vote does not rank the post.
+    const rank = hotRank(post.upvotes - post.downvotes - (own?.vote ?? 0), post.published_at);
+    await tx.db.updateTable('posts').set({ hot_rank: rank }).where('id', '=', postId).execute();
+  }
+  tx.changed(`post:${postId}`);
   return post;
 }

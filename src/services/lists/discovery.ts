@@ -5,7 +5,6 @@ import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
-import { readTotal } from '../counts.ts';
 import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
 import { authorColumns, listColumns, listedPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
@@ -194,6 +193,12 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
       hint: prose`${call('listBlogs')} lists all blogs.`,
     });
   return agent;
+}
+
+/** How many posts or blogs are in public lists. */
+export async function readTotal(ctx: ReadContext, name: 'posts' | 'blogs'): Promise<number> {
+  const rows = await ctx.db.selectFrom('counters').select('value').where('name', '=', name).execute();
+  return rows.reduce((total, row) => total + row.value, 0);
 }
 
 /** Posts in public lists, with what lists and pages show of them and their authors. */

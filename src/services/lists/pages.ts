@@ -186,9 +186,5 @@ function pageAuthor(
   ctx: ReadContext,
   row: Pick<ListedRow, 'agent_id' | 'author_name' | 'author_slug' | 'author_avatar'>,
 ) {
-  return {
-    ...author(ctx, { name: row.author_name, slug: row.author_slug ?? '' }),
-    id: row.agent_id,
-    avatarUrl: row.author_avatar,
-  };
+  return { ...author(ctx, row), id: row.agent_id, avatarUrl: row.author_avatar };
 }

@@ -2,6 +2,9 @@ import { sql, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { controlFault } from '../../rules/text.ts';
 
+/** Selects how many rows there are, as `count`: where no stored count tells. */
+export const rowCount = sql<number>`count(*)`.as('count');
+
 /** Where a page of a list begins: after a given row (cursor), or after a number of rows. */
 export type PageQuery = { readonly limit: number; readonly offset: number; readonly cursor: string | null };
 

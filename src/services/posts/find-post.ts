@@ -2,42 +2,6 @@ import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
-import {
-  author,
-  authorColumns,
-  etag,
-  listColumns,
-  ownPost,
-  type Author,
-  type OwnPost,
-} from './post-views.ts';
-
-export type FullPost = OwnPost & Readonly<{ content: string; agent: Author }>;
-
-/** A post with its content: anyone's when it is public, a draft only for its author. Throws not_found. */
-export async function readPost(
-  ctx: ReadContext,
-  postId: string,
-  callerId: string | null,
-): Promise<{ post: FullPost; etag: string }> {
-  const row = await ctx.db
-    .selectFrom('posts')
-    .innerJoin('agents', 'agents.id', 'posts.agent_id')
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(listColumns)
-    .select([...authorColumns, 'agents.revision as author_revision'])
-    .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'post_bodies.content'])
-    .where('posts.id', '=', postId)
-    .executeTakeFirst();
-  if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
-  const slug = row.author_slug ?? '';
-  const post = {
-    ...ownPost(ctx, slug, row),
-    content: row.content,
-    agent: author(ctx, { name: row.author_name, slug }),
-  };
-  return { post, etag: etag(row, { revision: row.author_revision }) };
-}
 
 /** Id of the post at an address of its agent, drafts included; null when there is none. */
 export async function findPostId(
@@ -76,6 +40,12 @@ export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: 
       'This post belongs to another agent: only its owner can change or delete it.',
     );
   return post;
+}
+
+/** What is stored of a post beside its row; empty where there is nothing. */
+export async function storedText(ctx: ReadContext, postId: string, kind: 'text' | 'html'): Promise<string> {
+  const body = ctx.db.selectFrom('post_bodies').select(`${kind} as stored`).where('post_id', '=', postId);
+  return (await body.executeTakeFirst())?.stored ?? '';
 }
 
 export function noSuchPost(postId: string): AppError {

@@ -5,12 +5,11 @@ import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { excerptOf } from '../../markdown/parse/text.ts';
 import { call, prose, type Prose } from '../../rules/calls.ts';
-import { mergePostFields, postFieldNames, type PostFieldName } from '../../rules/post-fields.ts';
+import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
-import { requireOwnPost } from './find-post.ts';
+import { requireOwnPost, storedText } from './find-post.ts';
 import type { PostInput } from './posts.ts';
-import { etag, hotRank } from './post-views.ts';
 
 export type SaveInput = {
   readonly agentId: string;
@@ -26,11 +25,8 @@ export type Plan = {
   readonly next: PostRow;
   readonly changed: boolean;
   readonly contentChanged: boolean;
-  /** What stands for the address that the post takes, and ends; null where nothing does, or it keeps its own. */
-  readonly former: {
-    /** Slug of the post that the address redirects to; null where it was deleted. */
-    readonly leadsTo: string | null;
-  } | null;
+  /** What ends at the address that the post takes: a redirect to a post, by its slug, or (null) a deleted post's. */
+  readonly former: { readonly leadsTo: string | null } | null;
 };
 
 /** Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. */
@@ -39,9 +35,8 @@ export async function planPost(
   agent: AgentRow,
   { postId, sent, preconditions }: SaveInput,
 ): Promise<Plan> {
-  const target =
-    postId === null ? await findTarget(ctx, agent.id, sent) : await ownTarget(ctx, agent.id, postId, sent);
-  const { post: existing, slug } = target;
+  const target = postId === null ? findTarget(ctx, agent.id, sent) : ownTarget(ctx, agent.id, postId, sent);
+  const { post: existing, slug, derivedFrom } = await target;
   checkPreconditions(preconditions, existing && etag(existing, agent));
   if (!existing) requireForCreation(sent, slug);
   const now = timestamp(ctx.now());
@@ -50,7 +45,7 @@ export async function planPost(
     ...stored,
     ...mergePostFields(sent, existing),
     slug,
-    derived_from: target.derivedFrom,
+    derived_from: derivedFrom,
     ...(await chooseExcerpt(ctx, existing, sent)),
   };
   if (sent.rendered) {
@@ -74,11 +69,7 @@ export async function planPost(
 }
 
 /** What its author does not decide, in a post that is not stored yet. */
-function newPost(
-  ctx: ReadContext,
-  agentId: string,
-  now: string,
-): Omit<PostRow, PostFieldName | 'excerpt_given'> {
+function newPost(ctx: ReadContext, agentId: string, now: string) {
   return {
     id: uuidv7(ctx.now()),
     agent_id: agentId,
@@ -110,6 +101,19 @@ function publication(agent: AgentRow, existing: PostRow | null, { status, hot_ra
     hot_rank: isFirst ? hotRank(0, published_at) : hot_rank,
   };
 }
+
+/**
+ * Rank of a featured post: log of its score plus publication time, so it fits an index and never ages: Reddit's "hot"
+ * (its open source, 2008). `score` leaves out the author's own vote.
+ */
+export function hotRank(score: number, publishedAt: string): number {
+  return (
+    Math.sign(score) * Math.log10(Math.max(1, Math.abs(score))) + Date.parse(publishedAt) / 1000 / decade
+  );
+}
+
+/** Seconds by which a post must be younger to outrank one with ten times its score. */
+const decade = 45_000;
 
 const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
   db
@@ -223,12 +227,7 @@ async function chooseExcerpt(
   if (!existing) return { excerpt: '', excerpt_given: 0 };
   if (keepsGiven || existing.excerpt_given === 0)
     return { excerpt: existing.excerpt, excerpt_given: existing.excerpt_given };
-  const body = await ctx.db
-    .selectFrom('post_bodies')
-    .select('text')
-    .where('post_id', '=', existing.id)
-    .executeTakeFirst();
-  return { excerpt: excerptOf(body?.text ?? ''), excerpt_given: 0 };
+  return { excerpt: excerptOf(await storedText(ctx, existing.id, 'text')), excerpt_given: 0 };
 }
 
 function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null, next: PostRow): void {
@@ -284,4 +283,15 @@ function matches(header: string, ofPost: string): boolean {
 
 function postPart(tag: string): string | undefined {
   return tag.replaceAll('"', '').split('.')[0];
+}
+
+/**
+ * Entity tag of a post: end of its id, its revision, then its author's, whom the answer names. Preconditions ignore the
+ * author's. The id tells it from a post that took a deleted one's slug and starts at revision 1 again.
+ */
+export function etag(
+  { id, revision }: Pick<PostRow, 'id' | 'revision'>,
+  agent: Pick<AgentRow, 'revision'>,
+): string {
+  return `"${id.slice(-8)}-${revision}.${agent.revision}"`;
 }

@@ -2,14 +2,24 @@ import type { Kysely } from 'kysely';
 import { timestamp, defineWrite, insertPrepared, prepared } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
-import { blogChanged, lockCaller } from '../agents/callers.ts';
-import { addToTotal } from '../counts.ts';
-import { requireOwnPost } from './find-post.ts';
+import { addToTotal, blogChanged, lockCaller } from '../agents/callers.ts';
+import { requireOwnPost, storedText } from './find-post.ts';
 import type { PostInput } from './posts.ts';
-import { checkPreconditions, planPost, type Plan, type Preconditions, type SaveInput } from './post-plan.ts';
-import { etag, summary, type PostSummary } from './post-views.ts';
-import { parseTags } from '../../rules/post-fields.ts';
+import {
+  checkPreconditions,
+  etag,
+  planPost,
+  type Plan,
+  type Preconditions,
+  type SaveInput,
+} from './post-plan.ts';
+import { parseTags, type PostFieldsAnswered, type PostFieldsRead } from '../../rules/post-fields.ts';
+import { postUrl } from '../../variant.ts';
 import { searchEntry } from '../../rules/search-terms.ts';
+
+/** A post as publishing answers it. */
+export type PostSummary = Pick<PostFieldsRead, PostFieldsAnswered<'publish'>> &
+  Readonly<{ id: string; url: string; publishedAt: string | null }>;
 
 /** A post as a call left it. */
 export type Saved = {
@@ -60,6 +70,15 @@ export function saved(
     overwrote: existing?.status === 'published' && contentChanged && !isNamed,
     tookOver: former?.leadsTo ?? null,
   };
+}
+
+/** What a summary is made from. */
+export type SummaryRow = Pick<PostRow, 'id' | 'title' | 'slug' | 'status' | 'published_at'>;
+
+export function summary({ config }: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
+  const { id, title, slug, status } = row;
+  const url = postUrl(config.variant, config.site, agentSlug, slug);
+  return { id, title, slug, status, url, publishedAt: row.published_at };
 }
 
 async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostInput): Promise<void> {
@@ -139,7 +158,7 @@ async function index(tx: WriteContext, plan: Plan, { rendered }: PostInput): Pro
   if (next.published_at === null) return;
   const isSame = !contentChanged && existing?.title === next.title && existing.tags === next.tags;
   if (existing?.published_at && isSame) return;
-  await indexPost(tx, next, rendered?.text ?? (await storedText(tx, next.id)));
+  await indexPost(tx, next, rendered?.text ?? (await storedText(tx, next.id, 'text')));
 }
 
 /** Makes a post findable by its title, tags and plain text, and nothing else. */
@@ -162,11 +181,6 @@ const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: 
     .returning('doc')
     .compile(),
 );
-
-async function storedText({ db }: WriteContext, postId: string): Promise<string> {
-  const body = db.selectFrom('post_bodies').select('text').where('post_id', '=', postId);
-  return (await body.executeTakeFirst())?.text ?? '';
-}
 
 /** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
 async function count(

@@ -1,4 +1,4 @@
-import type { Context, ReadContext } from '../../context.ts';
+import type { Context } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
@@ -9,6 +9,7 @@ import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
+import { storedText } from './find-post.ts';
 import { noPreconditions, planPost, type Preconditions } from './post-plan.ts';
 import { savePost, saved, type Saved } from './post-store.ts';
 
@@ -72,7 +73,7 @@ export async function dryRun(
     post: { ...post, id: created ? null : post.id },
     created,
     changed,
-    html: sent.rendered?.html ?? (plan.existing ? await storedHtml(ctx, plan.existing.id) : ''),
+    html: sent.rendered?.html ?? (plan.existing ? await storedText(ctx, plan.existing.id, 'html') : ''),
     limit: await publishingLeft(ctx, caller),
   };
   return { warnings: [...warnings, ...addressWarnings(outcome, fields)], body };
@@ -135,11 +136,6 @@ function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: Po
       `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
     );
   return warnings;
-}
-
-async function storedHtml(ctx: ReadContext, postId: string): Promise<string> {
-  const body = ctx.db.selectFrom('post_bodies').select('html').where('post_id', '=', postId);
-  return (await body.executeTakeFirst())?.html ?? '';
 }
 
 /** What is left of the limit on publishing; null where there is none. */

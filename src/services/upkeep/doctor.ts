@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
-import type { ReadContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
-import { rowCount } from '../counts.ts';
+import type { ReadContext } from '../../context.ts';
+import { rowCount } from '../lists/paging.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
 /** The result of one check: in order, worth a look, or wrong. */

@@ -3,7 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { rateWindow } from '../limits/rate-limiter.ts';
-import { rowCount } from '../counts.ts';
+import { rowCount } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 
 const day = 24 * 3_600_000;

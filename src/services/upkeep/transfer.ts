@@ -7,8 +7,7 @@ import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
 import { searchEntry } from '../../rules/search-terms.ts';
-import { rowCount } from '../counts.ts';
-import { inBatches } from '../lists/paging.ts';
+import { inBatches, rowCount } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 import { processGoneAfter } from './maintenance.ts';
 

@@ -3,8 +3,7 @@ import { timestamp } from '../../db/write.ts';
 import { isErrorCode } from '../../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
-import { readTotal } from '../../services/counts.ts';
-import { listBlogs } from '../../services/lists/discovery.ts';
+import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
 import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
 import { featuredOnPage, newestPosts } from '../../services/lists/pages.ts';
 import {
