@@ -1,7 +1,7 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow, TokenRow } from '../../db/tables.ts';
-import { AppError } from '../../errors.ts';
+import { AppError, type ErrorCode } from '../../errors.ts';
 import { call, prose, recoverAt, type Prose } from '../../rules/calls.ts';
 import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
@@ -66,23 +66,16 @@ export async function findToken(
   if (row && row.kind !== kind) throw otherToken(row.kind);
   const agent = row && (await findAgent(ctx, row.agent_id));
   if (!row || !agent) {
-    throw new AppError(
-      'invalid_token',
-      'This token is not one that this service sent. Copy the whole token from the newest message.',
-      {
-        hint: sendsAnother(kind),
-        errors: [{ field: 'token', message: 'is not one that was sent' }],
-      },
-    );
+    const detail =
+      'This token is not one that this service sent. Copy the whole token from the newest message.';
+    throw tokenError('invalid_token', detail, 'is not one that was sent', sendsAnother(kind));
   }
   const expired = row.expires_at <= timestamp(ctx.now());
   if (row.used_at !== null && (expired || row.voided_at !== null)) throw tokenUsed(ctx);
   if (row.voided_at !== null) throw tokenVoid(kind, agent);
   if (expired) {
-    throw new AppError('token_expired', 'This token is older than 24 hours.', {
-      hint: sendsAnother(agent.verified_at === null ? kind : 'recover'),
-      errors: [{ field: 'token', message: 'is older than 24 hours' }],
-    });
+    const hint = sendsAnother(agent.verified_at === null ? kind : 'recover');
+    throw tokenError('token_expired', 'This token is older than 24 hours.', 'is older than 24 hours', hint);
   }
   return { row, agent };
 }
@@ -90,16 +83,11 @@ export async function findToken(
 /** The error for a token that was voided before it was used. */
 export function tokenVoid(kind: TokenRow['kind'], agent: AgentRow): AppError {
   const verifiedSince = kind === 'verify' && agent.verified_at !== null;
-  return new AppError(
-    'token_expired',
-    verifiedSince
-      ? 'This token is void, since the agent was verified without it: use the API key that was given then.'
-      : 'This token was made void after it was sent: use the token of a newer message, or ask for another.',
-    {
-      hint: verifiedSince ? prose`If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind),
-      errors: [{ field: 'token', message: 'was made void' }],
-    },
-  );
+  const detail = verifiedSince
+    ? 'This token is void, since the agent was verified without it: use the API key that was given then.'
+    : 'This token was made void after it was sent: use the token of a newer message, or ask for another.';
+  const hint = verifiedSince ? prose`If the key is lost: ${sendsAnother('recover')}` : sendsAnother(kind);
+  return tokenError('token_expired', detail, 'was made void', hint);
 }
 
 function sendsAnother(kind: TokenRow['kind']): Prose {
@@ -132,21 +120,21 @@ async function readToken({ db }: ReadContext, token: string): Promise<TokenRow |
 
 /** The token is for the other call; whoever holds it may know. */
 function otherToken(kind: TokenRow['kind']): AppError {
-  return kind === 'recover'
-    ? new AppError('invalid_token', 'This token is for recovering a key, not for verifying an address.', {
-        errors: [{ field: 'token', message: 'is for recovering a key' }],
-        hint: prose`${confirms}.`,
-      })
-    : new AppError('invalid_token', 'This token is for verifying an address, not for recovering a key.', {
-        errors: [{ field: 'token', message: 'is for verifying an address' }],
-        hint: prose`${verifies} with this token.`,
-      });
+  const [purpose, other, hint] =
+    kind === 'recover'
+      ? ['recovering a key', 'verifying an address', prose`${confirms}.`]
+      : ['verifying an address', 'recovering a key', prose`${verifies} with this token.`];
+  const detail = `This token is for ${purpose}, not for ${other}.`;
+  return tokenError('invalid_token', detail, `is for ${purpose}`, hint);
 }
 
 /** The error for a token that was used. */
 export function tokenUsed(ctx: ReadContext): AppError {
-  return new AppError('token_used', 'This token has been used, and gives its API key no more.', {
-    errors: [{ field: 'token', message: 'has been used' }],
-    hint: prose`If the key is lost: ${recoverAt(ctx.config.site.baseUrl)}.`,
-  });
+  const hint = prose`If the key is lost: ${recoverAt(ctx.config.site.baseUrl)}.`;
+  const detail = 'This token has been used, and gives its API key no more.';
+  return tokenError('token_used', detail, 'has been used', hint);
+}
+
+function tokenError(code: ErrorCode, detail: string, message: string, hint: Prose): AppError {
+  return new AppError(code, detail, { errors: [{ field: 'token', message }], hint });
 }
