@@ -7,7 +7,7 @@ import { openSqlite } from '../db/sqlite/sqlite.ts';
 import { syncPath, writePrivateFile } from '../platform/private-file.ts';
 import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
-import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/secret-check.ts';
+import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/facts.ts';
 
 /**
  * What to do about a secret that is missing, or differs from the one that the database was served with: `required`

@@ -7,7 +7,7 @@ import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
 import { parseEmail } from '../rules/email.ts';
 import { keyedHash, seal, unseal, uuidv7 } from '../rules/secrets.ts';
-import { rowCount } from './lists/paging.ts';
+import { countRows } from './lists/paging.ts';
 
 /** Messages to one mailbox that register and recover may cause. */
 const mostPerHour = 5;
@@ -118,17 +118,14 @@ export async function cancelMail(
 
 /** How many messages are still to be delivered, including those being sent. */
 export async function countWaitingMail({ db }: ReadContext): Promise<number> {
-  const { count } = await waitingMail(db).select(rowCount).executeTakeFirstOrThrow();
-  return count;
+  return countRows(waitingMail(db));
 }
 
 /** How many of them wait for a mail server. Those without a route count too, since writing to a folder does not wait. */
 export async function countMailForSmtp({ db }: ReadContext): Promise<number> {
-  const { count } = await waitingMail(db)
-    .select(rowCount)
-    .where((row) => row.or([row('route', 'is', null), row('route', '<>', 'folder')]))
-    .executeTakeFirstOrThrow();
-  return count;
+  return countRows(
+    waitingMail(db).where((row) => row.or([row('route', 'is', null), row('route', '<>', 'folder')])),
+  );
 }
 
 /** How many of them another secret has sealed. */

@@ -11,7 +11,7 @@ import * as outbox from './outbox.ts';
 import * as postStore from './posts/post-store.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
-import * as secretCheck from './upkeep/secret-check.ts';
+import * as facts from './upkeep/facts.ts';
 
 type AnyWrite = Write<never, unknown>;
 
@@ -28,7 +28,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   rateLimiter,
   registration,
   rerender,
-  secretCheck,
+  facts,
 ];
 
 /** Every write that these modules export, by name: what a thread that is handed a name can run. */

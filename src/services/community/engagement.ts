@@ -7,7 +7,7 @@ import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { readCursor, readPage, rowCount, type Order, type Page } from '../lists/paging.ts';
+import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
 import { tally } from '../posts/post-views.ts';
 import { noSuchPost } from '../posts/find-post.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
@@ -222,7 +222,7 @@ export async function addAllToCommentCounts(tx: WriteContext, agentId: string, s
   // In the order of posts, so that two agents deleted at once cannot deadlock.
   const comments = await tx.db
     .selectFrom('comments')
-    .select(['post_id', rowCount])
+    .select((row) => ['post_id', row.fn.countAll<number>().as('count')])
     .where('agent_id', '=', agentId)
     .groupBy('post_id')
     .orderBy('post_id')

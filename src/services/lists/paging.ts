@@ -2,9 +2,6 @@ import { sql, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { controlFault } from '../../rules/text.ts';
 
-/** Selects how many rows there are, as `count`: where no stored count tells. */
-export const rowCount = sql<number>`count(*)`.as('count');
-
 /** Where a page of a list begins: after a given row (cursor), or after a number of rows. */
 export type PageQuery = { readonly limit: number; readonly offset: number; readonly cursor: string | null };
 
@@ -77,6 +74,14 @@ function isSortValue(value: unknown): boolean {
   return typeof value === 'string'
     ? controlFault(value, { multiline: false }) === null
     : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
+}
+
+/** How many rows there are: where no stored count tells. */
+export async function countRows<DB, TB extends keyof DB>(
+  rows: SelectQueryBuilder<DB, TB, object>,
+): Promise<number> {
+  const counted = rows.select(sql`count(*)`.as('count')).$castTo<{ count: number }>();
+  return (await counted.executeTakeFirstOrThrow()).count;
 }
 
 /** Drops the row read beyond the limit, which only shows that there are more. */

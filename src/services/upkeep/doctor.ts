@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import { timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
-import { rowCount } from '../lists/paging.ts';
+import { countRows } from '../lists/paging.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
 /** The result of one check: in order, worth a look, or wrong. */
@@ -51,13 +51,12 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .where('due_at', 'is not', null)
     .where('created_at', '<', timestamp(ctx.now() - mailMayWait))
     .executeTakeFirst();
-  const dead = ctx.db.selectFrom('outbox').select(rowCount).where('dead_at', 'is not', null);
-  const given = await dead.executeTakeFirstOrThrow();
+  const givenUp = await countRows(ctx.db.selectFrom('outbox').where('dead_at', 'is not', null));
   const oldest = late?.oldest ?? null;
   const since = oldest === null ? '' : `, the oldest since ${oldest}: see the log`;
   const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
-  const detail = `${waiting} messages wait${since}${queued}; ${given.count} of the last 30 days were given up`;
+  const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up`;
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
 }
 

@@ -3,7 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { rateWindow } from '../limits/rate-limiter.ts';
-import { rowCount } from '../lists/paging.ts';
+import { countRows } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 
 const day = 24 * 3_600_000;
@@ -29,7 +29,7 @@ export const heartbeat = defineWrite('maintenance.heartbeat', async (tx, { id }:
     .deleteFrom('processes')
     .where('seen_at', '<', tx.now() - processGoneAfter)
     .execute();
-  return (await tx.db.selectFrom('processes').select(rowCount).executeTakeFirstOrThrow()).count;
+  return countRows(tx.db.selectFrom('processes'));
 });
 
 /** The process is ending in an orderly way. */

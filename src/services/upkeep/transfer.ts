@@ -7,7 +7,7 @@ import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
 import { searchEntry } from '../../rules/search-terms.ts';
-import { inBatches, rowCount } from '../lists/paging.ts';
+import { countRows, inBatches } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 import { processGoneAfter } from './maintenance.ts';
 
@@ -87,11 +87,7 @@ export async function transfer(
 
 async function requireNoWriters({ db }: WholeDatabase, now: number): Promise<void> {
   // Only a process that writes has a heartbeat.
-  const { count } = await db
-    .selectFrom('processes')
-    .select(rowCount)
-    .where('seen_at', '>=', now - processGoneAfter)
-    .executeTakeFirstOrThrow();
+  const count = await countRows(db.selectFrom('processes').where('seen_at', '>=', now - processGoneAfter));
   if (count === 0) return;
   throw new StartError(
     `${count === 1 ? 'A process serves' : `${count} processes serve`} this database: stop what serves it, or start it with READ_ONLY=on. One that was killed counts for ${processGoneAfter / 1000} seconds.`,
@@ -126,8 +122,8 @@ async function copyTable(
   table: CopiedTable,
   { progress }: TransferOptions,
 ): Promise<void> {
-  const all = await countRows(source, table.name);
-  let done = await countRows(target, table.name);
+  const all = await countTable(source, table.name);
+  let done = await countTable(target, table.name);
   const batches = readTable(source, table, await lastRow(target, table));
   for (let isEnd = false; !isEnd;) {
     isEnd = await inTransaction(target, async () => {
@@ -144,7 +140,7 @@ async function copyTable(
   }
 }
 
-async function countRows({ db }: WholeDatabase, table: string): Promise<number> {
+async function countTable({ db }: WholeDatabase, table: string): Promise<number> {
   const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db);
   return rows[0]?.n ?? 0;
 }
@@ -178,7 +174,7 @@ async function indexAll(
   target: WholeDatabase,
   { progress }: TransferOptions,
 ): Promise<void> {
-  const all = await countRows(source, 'search_docs');
+  const all = await countTable(source, 'search_docs');
   let done = 0;
   for await (const docs of inBatches<SearchDoc>(fewRows, (after) => readDocs(source, after))) {
     await inTransaction(target, async () => {
