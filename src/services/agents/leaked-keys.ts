@@ -27,25 +27,17 @@ type Leak = { readonly field: string; readonly agentId: string; readonly token: 
  */
 export async function refuseLeakedKeys(ctx: Context, texts: Texts): Promise<void> {
   const leaks: Leak[] = [];
-  for (const [field, text] of Object.entries(texts))
-    leaks.push(...(await findLeaks(ctx, field, keysToBeSeen([text ?? []].flat()))));
-  await refuse(ctx, leaks);
-}
-
-/** The same for strings of one field that look like keys, in lower case. */
-export async function refuseKeys(ctx: Context, field: string, candidates: readonly string[]): Promise<void> {
-  await refuse(ctx, await findLeaks(ctx, field, candidates));
-}
-
-async function findLeaks(ctx: Context, field: string, candidates: readonly string[]): Promise<Leak[]> {
-  const leaks: Leak[] = [];
-  for (let from = 0; from < candidates.length; from += hashesAtOnce) {
-    // A text can hold thousands: others take their turn in between.
-    if (from > 0) await nextTurn();
-    const found = await findWorking(ctx, candidates.slice(from, from + hashesAtOnce).map(sha256));
-    leaks.push(...found.map((leak) => ({ field, ...leak })));
+  for (const [field, text] of Object.entries(texts)) {
+    const candidates = keysToBeSeen([text ?? []].flat());
+    for (let from = 0; from < candidates.length; from += hashesAtOnce) {
+      // A text can hold thousands: others take their turn in between.
+      if (from > 0) await nextTurn();
+      const found = await findWorking(ctx, candidates.slice(from, from + hashesAtOnce).map(sha256));
+      leaks.push(...found.map((leak) => ({ field, ...leak })));
+    }
   }
-  return leaks;
+  const [first] = leaks;
+  if (first) await refuse(ctx, leaks, first);
 }
 
 /** Of these hashes the keys that work, and the tokens that give a key: unused, or used and not called with yet. */
@@ -66,9 +58,7 @@ async function findWorking(ctx: Context, hashes: readonly string[]): Promise<Omi
     .execute();
 }
 
-async function refuse(ctx: Context, leaks: readonly Leak[]): Promise<void> {
-  const [first] = leaks;
-  if (!first) return;
+async function refuse(ctx: Context, leaks: readonly Leak[], first: Leak): Promise<never> {
   for (const agentId of new Set(leaks.map((leak) => leak.agentId))) {
     const own = leaks.filter((leak) => leak.agentId === agentId);
     const tokens = own.flatMap(({ token }) => token ?? []);
