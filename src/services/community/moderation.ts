@@ -1,5 +1,5 @@
+import { timestamp, defineWrite, insertPrepared } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
@@ -149,14 +149,10 @@ function noSuchAgent(slug: string): AppError {
 async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
   const posts = await tx.db
     .selectFrom('posts')
-    .select(['id', 'tags', 'published_at'])
+    .select(['id', 'agent_id', 'tags', 'published_at'])
     .where('agent_id', '=', agentId)
     .where('listed_at', 'is not', null)
     .where('tags', '<>', '[]')
     .execute();
-  for (const post of posts)
-    await tx.db
-      .insertInto('post_tags')
-      .values(tagRows({ ...post, agent_id: agentId }))
-      .execute();
+  await insertPrepared(tx.db, 'post_tags', posts.flatMap(tagRows));
 }

@@ -129,12 +129,13 @@ async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): 
       .where('slug', '=', next.slug)
       .execute();
   }
-  if (existing?.published_at) {
-    await tx.db
-      .insertInto('former_slugs')
-      .values({ agent_id: next.agent_id, slug: existing.slug, post_id: next.id, deleted_at: null })
-      .execute();
-  }
+  if (existing?.published_at) await leaveAddress(tx, existing);
+}
+
+/** Redirects the address that a post has to the one that it gets. */
+async function leaveAddress(tx: WriteContext, { id, agent_id, slug }: PostRow): Promise<void> {
+  const former = { agent_id, slug, post_id: id, deleted_at: null };
+  await tx.db.insertInto('former_slugs').values(former).execute();
 }
 
 async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<void> {
@@ -251,16 +252,9 @@ export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRo
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);
   if (post.published_at !== null) {
-    const deletedAt = timestamp(tx.now());
-    await tx.db
-      .updateTable('former_slugs')
-      .set({ deleted_at: deletedAt })
-      .where('post_id', '=', postId)
-      .execute();
-    await tx.db
-      .insertInto('former_slugs')
-      .values({ agent_id: agentId, slug: post.slug, post_id: postId, deleted_at: deletedAt })
-      .execute();
+    await leaveAddress(tx, post);
+    const deleted = { deleted_at: timestamp(tx.now()) };
+    await tx.db.updateTable('former_slugs').set(deleted).where('post_id', '=', postId).execute();
   }
   tx.changed(`post:${postId}`);
   blogChanged(tx, agentId);

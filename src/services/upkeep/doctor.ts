@@ -34,13 +34,9 @@ async function examineClock(ctx: ReadContext): Promise<Finding> {
     select max(created_at) as newest from agents union all select max(updated_at) from posts
   ) as times`.execute(ctx.db);
   const newest = rows[0]?.newest ?? '';
-  if (newest > timestamp(ctx.now() + clocksMayDiffer))
-    return {
-      what: 'clock',
-      state: 'wrong',
-      detail: `something was stored at ${newest}, which is yet to come`,
-    };
-  return { what: 'clock', state: 'ok', detail: `is at ${timestamp(ctx.now())}, after all that is stored` };
+  return newest > timestamp(ctx.now() + clocksMayDiffer)
+    ? { what: 'clock', state: 'wrong', detail: `something was stored at ${newest}, which is yet to come` }
+    : { what: 'clock', state: 'ok', detail: `is at ${timestamp(ctx.now())}, after all that is stored` };
 }
 
 async function examineMail(ctx: ReadContext): Promise<Finding> {
