@@ -26,7 +26,7 @@ export const sqliteSearchTables: readonly RawBuilder<unknown>[] = [
   end`,
 ];
 
-/** Records deletions from the index, past ones included, so that their terms are erased (`services/upkeep/erasure.ts`). */
+/** Records deletions from the index, past ones included, so that their terms are erased (`services/upkeep/maintenance.ts`). */
 export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
   sql`drop trigger search_docs_gone`,
   sql`create trigger search_docs_gone after delete on search_docs begin

@@ -170,11 +170,7 @@ async function create(
 const slugHeldFor = 3_600_000;
 
 /** The slug of a registration: the one sent, or the first free one derived from the name. */
-export async function claimSlug(
-  tx: WriteContext,
-  input: RegisterBody,
-  own: AgentRow | undefined,
-): Promise<string> {
+async function claimSlug(tx: WriteContext, input: RegisterBody, own: AgentRow | undefined): Promise<string> {
   if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, input, own);
   if (own?.slug && own.name === input.name) return own.slug;
   const derived = agentSlugFromName(input.name);
