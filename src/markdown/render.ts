@@ -4,7 +4,7 @@ import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../rules/text.
 import { commentParser, type Parse, postParser } from './parse/parser.ts';
 import { shared, type Answer, type Job } from './pool/thread.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
-import { countWords, excerptOf } from './parse/text.ts';
+import { countWords, excerptOf } from './write/tokens.ts';
 import { type Kind, write } from './write/writer.ts';
 
 /** Longest plain text that is kept, in UTF-16 units. */

@@ -1,5 +1,5 @@
 import { AppError } from '../errors.ts';
-import type { Heading } from './parse/text.ts';
+import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
 export const rendererVersion = 1;

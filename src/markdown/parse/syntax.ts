@@ -1,93 +1,150 @@
-import type { Delimiter, Env, MarkdownIt, StateBlock, StateInline, Token } from 'markdown-it';
+import type { Delimiter, Env, MarkdownIt, StateBlock, StateCore, StateInline, Token } from 'markdown-it';
 
-/** `info` of a tag that has its partner; one without is shown as the text that it is. */
-export const paired = 'paired';
+const linkSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
+/** What relative references are resolved against when they are judged; nothing is ever fetched from it. */
+const anywhere = 'https://relative.invalid/';
 
-/** Deepest nesting of our own tags; what is deeper stays text. */
-const deepest = 16;
+/** Whether a link may go there. Read by the WHATWG parser, as browsers do: no spelling of a scheme gets past it. */
+export function isAllowedLink(href: string): boolean {
+  const scheme = URL.parse(href, anywhere)?.protocol;
+  return scheme !== undefined && linkSchemes.has(scheme);
+}
 
-const inlineTag = /<(?:(br)[ \t]*\/?|(\/?)(kbd|sub|sup))>/iy;
-const detailsLine =
-  /^(?:(?<head><details(?<open>[ \t]+open)?[ \t]*>)[ \t]*(?:<summary>(?<title>.*)<\/summary>)?|<summary>(?<alone>.*)<\/summary>|<\/details>)[ \t]*$/i;
-/** What is HTML to its author, and not a type parameter or a placeholder. */
-const foreignTag =
-  /<(?:!--|\/?(?:a|abbr|article|b|big|blockquote|br|button|center|code|dd|del|details|div|dl|dt|em|embed|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|li|link|mark|meta|nav|object|ol|p|picture|pre|s|script|section|small|source|span|strong|style|sub|summary|sup|svg|table|tbody|td|th|thead|title|tr|u|ul|video)(?=[\s/>]))/iy;
+/** Whether an image may come from there: an absolute https address without credentials, and nothing else. */
+export function isAllowedImage(src: string): boolean {
+  if (!/^https:\/\/[^/]/i.test(src)) return false;
+  const url = URL.parse(src);
+  return url !== null && url.username === '' && url.password === '';
+}
+
+/** Host and port. Bounded, so that a try that fails costs little however long the text is. */
+const host =
+  /(?:[\p{L}\p{N}\p{M}\p{So}_-]{1,63}\.){0,10}[\p{L}\p{N}\p{M}\p{So}_-]{1,63}(?::\d{1,5}(?!\d))?/uy;
+/** Full-width punctuation ends an address too: Chinese and Japanese put no space there. */
+const stop = /[\s<\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]/;
+const trailingPunctuation = /[?!.,:;*_~'"]/;
+const webOrMail = /(?<![\p{L}\p{N}/@.-])www\.|@/giu;
+const localPart = /[A-Za-z0-9.+_-]/;
+const mailDomain = /[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,10}(?![A-Za-z0-9_-])/y;
 
 /**
- * The harmless HTML that people miss in markdown: `<br>`, `<kbd>`, `<sub>`, `<sup>`, and `<details>`, `<summary>` on
- * lines of their own. The author's HTML is never passed on: the writer spells a token, if it is closed in its container.
+ * GFM's extended autolinks (6.9), in linear time. Our own, since linkify-it, which markdown-it brings, ends addresses
+ * elsewhere than four examples of GFM's specification do.
  */
-export function tags(md: MarkdownIt): void {
-  md.inline.ruler.at('html_inline', readTag);
-  md.inline.ruler2.push('pair_tags', (state) => pair(state.tokens, 'tag_open', 'tag_close'));
-  md.block.ruler.at('html_block', readDetails, { alt: ['paragraph', 'reference', 'blockquote'] });
-  md.core.ruler.after('block', 'pair_details', (state) =>
-    pair(state.tokens, 'details_open', 'details_close'),
-  );
+export function autolinks(md: MarkdownIt): void {
+  // At the colon, before emphasis is read: `/__init__.py` in an address is no strong text.
+  md.inline.ruler.at('linkify', linkAtColon);
+  md.core.ruler.at('linkify', linkInText);
 }
 
-function readTag(state: StateInline, silent: boolean): boolean {
-  inlineTag.lastIndex = state.pos;
-  const match = inlineTag.exec(state.src);
-  if (match === null || inlineTag.lastIndex > state.posMax) return noticeForeignTag(state);
-  const [source, lineBreak, slash, name = 'br'] = match;
+function linkAtColon(state: StateInline, silent: boolean): boolean {
+  const { src, pos } = state;
+  if (src.charCodeAt(pos) !== 0x3a || !src.startsWith('://', pos) || state.linkLevel > 0) return false;
+  const scheme = /(?<![A-Za-z0-9\\])https?$/i.exec(src.slice(Math.max(0, pos - 6), pos))?.[0];
+  if (scheme === undefined) return false;
+  const end = addressEnd(src, pos + 3, state.posMax);
+  if (end < 0) return false;
   if (!silent) {
-    const type = lineBreak === undefined ? (slash === '' ? 'tag_open' : 'tag_close') : 'tag_break';
-    const token = state.push(type, name.toLowerCase(), 0);
-    token.content = source;
+    if (!state.pending.endsWith(scheme)) return false;
+    state.pending = state.pending.slice(0, -scheme.length);
+    const text = src.slice(pos - scheme.length, end);
+    state.push('link_open', 'a', 1).attrs = [['href', state.md.normalizeLink(text)]];
+    state.push('text', '', 0).content = text;
+    state.push('link_close', 'a', -1);
   }
-  state.pos += source.length;
+  state.pos = end;
   return true;
 }
 
-/** Leaves the first HTML of the author that is shown as text in `env.rawHtml`, for a warning. */
-export function noticeForeignTag(state: StateInline): false {
-  foreignTag.lastIndex = state.pos;
-  const match = foreignTag.exec(state.src);
-  if (match !== null) state.env['rawHtml'] ??= match[0];
-  return false;
+function linkInText(state: StateCore): void {
+  for (const block of state.tokens) {
+    if (block.type !== 'inline' || !/www\.|@/i.test(block.content)) continue;
+    let depth = 0;
+    block.children = (block.children ?? []).flatMap((token) => {
+      depth += token.type === 'link_open' ? 1 : token.type === 'link_close' ? -1 : 0;
+      return token.type === 'text' && depth === 0 ? splitText(state, token) : token;
+    });
+  }
 }
 
-function readDetails(state: StateBlock, startLine: number, _endLine: number, silent: boolean): boolean {
-  const start = (state.bMarks[startLine] ?? 0) + (state.tShift[startLine] ?? 0);
-  if (state.src.charCodeAt(start) !== 0x3c || (state.sCount[startLine] ?? 0) - state.blkIndent >= 4)
-    return false;
-  const source = state.src.slice(start, state.eMarks[startLine]);
-  const match = detailsLine.exec(source);
-  if (match === null) return false;
-  const { head, open, title, alone } = match.groups ?? {};
-  if (alone !== undefined && (silent || state.tokens.at(-1)?.type !== 'details_open')) return false;
-  if (silent) return true;
-
-  if (alone === undefined) {
-    const token = state.push(head === undefined ? 'details_close' : 'details_open', 'details', 0);
-    token.content = head ?? source;
-    if (open !== undefined) token.attrs = [['open', '']];
+/** The text as it was, or in pieces with links between them. */
+function splitText(state: StateCore, token: Token): Token | Token[] {
+  const text = token.content;
+  const pieces: Token[] = [];
+  let done = 0;
+  const add = (type: string, nesting: -1 | 0 | 1, content: string): Token => {
+    const piece = new state.Token(type, nesting === 0 ? '' : 'a', nesting);
+    piece.content = content;
+    pieces.push(piece);
+    return piece;
+  };
+  for (const match of text.matchAll(webOrMail)) {
+    if (match.index < done) continue;
+    const found = match[0] === '@' ? mailAddress(text, match.index, done) : webAddress(text, match.index);
+    if (found === undefined) continue;
+    if (found.start > done) add('text', 0, text.slice(done, found.start));
+    add('link_open', 1, '').attrs = [['href', state.md.normalizeLink(found.href)]];
+    add('text', 0, text.slice(found.start, found.end));
+    add('link_close', -1, '');
+    done = found.end;
   }
-  const summary = alone ?? title;
-  if (summary !== undefined) {
-    state.push('summary_open', 'summary', 1);
-    const inline = state.push('inline', '', 0);
-    inline.content = summary.trim();
-    inline.children = [];
-    state.push('summary_close', 'summary', -1);
-  }
-  state.line = startLine + 1;
-  return true;
+  if (done === 0) return token;
+  if (done < text.length) add('text', 0, text.slice(done));
+  return pieces;
 }
 
-/** Marks tokens that open and close each other in one container, innermost first. Each is pushed and popped once. */
-function pair(tokens: readonly Token[], openType: string, closeType: string): void {
-  const open: Token[] = [];
-  for (const token of tokens) {
-    if (token.nesting < 0) while ((open.at(-1)?.level ?? -1) > token.level) open.pop();
-    if (token.type === openType && open.length < deepest) open.push(token);
-    if (token.type !== closeType) continue;
-    const opener = open.at(-1);
-    if (opener?.tag !== token.tag || opener.level !== token.level) continue;
-    opener.info = token.info = paired;
-    open.pop();
+function webAddress(text: string, start: number) {
+  const end = addressEnd(text, start, text.length);
+  return end < 0 ? undefined : { start, end, href: `http://${text.slice(start, end)}` };
+}
+
+function mailAddress(text: string, at: number, from: number) {
+  let start = at;
+  while (start > from && localPart.test(text.charAt(start - 1))) start--;
+  mailDomain.lastIndex = at + 1;
+  const domain = mailDomain.exec(text)?.[0];
+  if (start === at || domain === undefined || /[-_]$/.test(domain)) return undefined;
+  const address = text.slice(start, at + 1 + domain.length);
+  if (start - 7 >= from && text.slice(start - 7, start).toLowerCase() === 'mailto:') start -= 7;
+  return { start, end: at + 1 + domain.length, href: `mailto:${address}` };
+}
+
+/** Where the address ends whose host begins at `start`, or -1 when there is no such address. */
+function addressEnd(text: string, start: number, max: number): number {
+  host.lastIndex = start;
+  const name = host.exec(text)?.[0];
+  if (name === undefined || start + name.length > max) return -1;
+  // GFM: no underscore in the last two labels. The path can't make an address invalid, so it isn't judged.
+  if (/_[^.]*(?:\.[^.]*)?$/.test(name) || !isAllowedLink(`http://${name}`)) return -1;
+  let end = start + name.length;
+  if (!/[/?#]/.test(text.charAt(end))) return end;
+  const open = { round: 0, square: 0 };
+  for (; end < max; end++) {
+    const char = text.charAt(end);
+    if (stop.test(char)) break;
+    if (char === '(') open.round++;
+    else if (char === ')') open.round--;
+    else if (char === '[') open.square++;
+    else if (char === ']' && --open.square < 0) break;
   }
+  return trimEnd(text, start + name.length, end, open.round);
+}
+
+/** Leaves punctuation at the end out, a closing parenthesis without its opener, and an entity. */
+function trimEnd(text: string, start: number, from: number, openParentheses: number): number {
+  let end = from;
+  let open = openParentheses;
+  for (; end > start; end--) {
+    const last = text.charAt(end - 1);
+    if (last === ')' && open < 0) open++;
+    else if (!trailingPunctuation.test(last)) break;
+    if (last === ';') {
+      let entity = end - 1;
+      while (entity > start && /[A-Za-z0-9]/.test(text.charAt(entity - 1))) entity--;
+      if (entity < end - 1 && text.charAt(entity - 1) === '&') end = entity;
+    }
+  }
+  return end;
 }
 
 /** Labels that the document defines; references are known only once all blocks are read. */

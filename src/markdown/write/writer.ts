@@ -1,10 +1,9 @@
 import type { Token } from 'markdown-it';
 import { highlight } from './highlight.ts';
-import { direction, escape, htmlOf, separatorOf, titleOf } from './html.ts';
-import { isAllowedImage } from '../parse/links.ts';
-import { type Heading, type Outline, outline, plainText, resolveFragment } from '../parse/text.ts';
+import { direction, escape, htmlOf, outline, paired, plainText, resolveFragment } from './tokens.ts';
+import { separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
+import { isAllowedImage } from '../parse/syntax.ts';
 import { unrenderable, type RenderedPost } from '../rendered.ts';
-import { paired } from '../parse/syntax.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
 const largestHtml = 4 * 1024 * 1024;
@@ -22,7 +21,7 @@ type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'>;
 type Note = { readonly number: number; references: number };
 
 /**
- * Writes tokens as HTML. All tags and attributes are spelled here and in `html.ts`, and authors' text is escaped, so
+ * Writes tokens as HTML. All tags and attributes are spelled here and in `tokens.ts`, and authors' text is escaped, so
  * nothing needs sanitizing. Throws `unrenderable` when the HTML grows too large.
  */
 export function write(tokens: readonly Token[], kind: Kind): Written {

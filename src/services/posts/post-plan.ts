@@ -3,7 +3,7 @@ import type { ReadContext } from '../../context.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
-import { excerptOf } from '../../markdown/parse/text.ts';
+import { excerptOf } from '../../markdown/write/tokens.ts';
 import { call, prose, type Prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
