@@ -45,7 +45,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   const guard = htmlGuard(config);
   const underWay = new Map<string, { readonly since: number; readonly found: Promise<Found> }>();
 
-  /** Answers a request for a page that is cached in the requested representation. False: it must be routed. */
+  /** Answers a GET or HEAD for a page that is cached in the requested representation. False: it must be routed. */
   function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
     if (asked === null) return false;
@@ -177,8 +177,8 @@ const wanted = [
 const wantedLengths: ReadonlySet<number> = new Set(wanted.map((name) => name.length));
 
 /**
- * The wanted headers of a GET or HEAD, read without building an object of all of them, which would be a tenth of
- * the cost of a hit. Null for a request that must be routed, since it has others or no host.
+ * The wanted headers of a request, read without building an object of all of them, which would be a tenth of the
+ * cost of a hit. Null for a request that must be routed, since it has others or no host.
  */
 function readPlainRequest({ rawHeaders }: IncomingMessage) {
   const values: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined];
