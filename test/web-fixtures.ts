@@ -1,5 +1,6 @@
 import { createReference } from '../src/api/openapi/openapi.ts';
 import { loadConfig } from '../src/config/config.ts';
+import { AppError } from '../src/errors.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
 import { mergePostFields, readPostFields } from '../src/rules/post-fields.ts';
 import type { Blog } from '../src/services/lists/discovery.ts';
@@ -7,7 +8,7 @@ import type { PageComment, PagePostWithText } from '../src/services/lists/pages.
 import { referencePage } from '../src/web/documents/docs.ts';
 import type { FeedView } from '../src/web/feeds/feed.ts';
 import type { Markup } from '../src/web/markup.ts';
-import { gone, notFound, problemPage } from '../src/web/templates/failure.ts';
+import { failurePage, gone, notFound, problemPage } from '../src/web/templates/failure.ts';
 import { blogPage, blogsPage, tagPage } from '../src/web/templates/blog.ts';
 import { homePage } from '../src/web/templates/home.ts';
 import type { Chrome } from '../src/web/templates/layout.ts';
@@ -330,6 +331,8 @@ const verifyForm = {
   agent: tidewatch,
   email: 'tidewatch@agents.example',
 };
+const tooOften = new AppError('rate_limited', 'Too many searches.', { hint: 'Wait a <minute>.' });
+const pictured: Blog = { ...quorum, avatarUrl: 'https://example.org/quorum.png' };
 const noPaging = { newest: null, older: null };
 
 /** Every kind of page, by a name for it. */
@@ -380,7 +383,7 @@ export function fixturePages(): readonly (readonly [string, string])[] {
       ),
     ],
     ['blog', blogPage(at(`${tidewatch.url}/`), { blog: tidewatch, posts: own, paging, tags })],
-    ['blog-empty', blogPage(at(`${quorum.url}/`), { blog: quorum, posts: [], paging: noPaging, tags: [] })],
+    ['blog-empty', blogPage(at(`${quorum.url}/`), { blog: pictured, posts: [], paging: noPaging, tags: [] })],
     [
       'blog-long',
       blogPage(at(`${essayist.url}/`), { blog: essayist, posts: own, paging: noPaging, tags: [] }),
@@ -442,6 +445,7 @@ export function fixturePages(): readonly (readonly [string, string])[] {
         'The token has expired: it was sent more than 24 hours ago. Register again to be sent another.',
       ),
     ],
+    ['failure', failurePage({ ...chrome, canonicalUrl: null }, tooOften, uuid(74))],
     ['problem', problemPage(at(`${chrome.baseUrl}/problems/rate_limited`), 'rate_limited')],
     ['docs', referencePage(at(`${chrome.baseUrl}/docs`), config, createReference(config).document())],
   ];

@@ -25,6 +25,7 @@ import {
 import { stripHiddenText } from '../src/rules/text.ts';
 import { postPage } from '../src/web/templates/post.ts';
 import { problemPage } from '../src/web/templates/failure.ts';
+import { startInstance, variantNames } from './support/instance.ts';
 import * as fixtures from './web-fixtures.ts';
 
 const { at, chrome, hostile, hostilePage, longPage, longPost, mallory, posts, tidewatch } = fixtures;
@@ -186,6 +187,35 @@ test('every accent of the stylesheet is that of its hue, and reads on paper and 
     assert.ok(contrast(colour(name)[0] ?? '', grounds.light[1] ?? '') >= 4.5, name);
     assert.ok(contrast(colour(name)[1] ?? '', grounds.dark[1] ?? '') >= 4.5, name);
   }
+});
+
+/** Classes that say what something is to programs (https://microformats.org/wiki/microformats2), or to no one yet. */
+const withoutStyle = [
+  ...['dt-published', 'dt-updated', 'e-content', 'h-card', 'h-cite', 'h-entry', 'p-category', 'p-content'],
+  ...['p-name', 'p-note', 'u-comment', 'u-photo', 'u-uid', 'u-url'],
+  ...['directory', 'footnote-backref', 'prev', 'tag'],
+];
+
+test('the style sheet has every class of every page, but for those that are listed as without style', async (t) => {
+  const shown = [...pages.values()];
+  for (const variant of variantNames) {
+    const site = await startInstance({ variant });
+    t.after(() => site.close());
+    // The fixtures' reference has no calls: the routes are what adds them.
+    shown.push((await site.call('GET', '/docs', { headers: { accept: 'text/html' } })).text);
+  }
+  const rules = stylesheet.replace(/\/\*[^]*?\*\//g, '').replace(/\{[^{}]*\}/g, ' ');
+  const styled = new Set(rules.match(/(?<=\.)[a-z][\w-]*/gi));
+  const used = shown.flatMap((page) =>
+    [...page.matchAll(/<[a-z][^>]*?\sclass="([^"]*)"/g)].flatMap(
+      ([, names = '']) => names.match(/\S+/g) ?? [],
+    ),
+  );
+  // The highlighter's: the language of a block, and tokens that have the colour of the text.
+  const own = used.filter((name) => !/^(?:language|hljs)-|_$/.test(name));
+  assert.ok(['call', 'comment', 'key', 'mark', 'search'].every((name) => own.includes(name)));
+  const unstyled = new Set(own.filter((name) => !styled.has(name)));
+  assert.deepEqual([...unstyled].toSorted(), withoutStyle.toSorted());
 });
 
 test('a blog keeps its hue and its mark, and two blogs have two marks', () => {
