@@ -13,15 +13,6 @@ export type FeedType = keyof typeof feeds;
 
 export const feedTypes = Object.keys(feeds) as readonly FeedType[];
 
-/** The feeds of the page at an absolute address. */
-export function feedsAt(url: string): { type: string; name: string; url: string }[] {
-  return Object.values(feeds).map(({ file, name, mediaType }) => ({
-    type: mediaType,
-    name,
-    url: `${url}/${file}`,
-  }));
-}
-
 /** Address of a tag below that of its blog. */
 export function tagUrl(blogUrl: string, tag: string): string {
   return `${blogUrl}/tags/${encodeURIComponent(tag)}`;
@@ -115,6 +106,17 @@ export function readCursorText(value: unknown): string | null {
 /** An address with a cursor, which is base64url: nothing in it needs escaping. */
 export function withCursor(url: string, cursor: string | null): string {
   return cursor === null ? url : `${url}${url.includes('?') ? '&' : '?'}cursor=${cursor}`;
+}
+
+/** Absolute addresses of the pages beside one of a list; null where there is none. */
+export type Paging = { readonly newest: string | null; readonly older: string | null };
+
+/** The pages beside the one at a cursor, of a list that begins at an address. */
+export function pagesBeside(first: string, cursor: string | null, nextCursor: string | null): Paging {
+  return {
+    newest: cursor === null ? null : first,
+    older: nextCursor === null ? null : withCursor(first, nextCursor),
+  };
 }
 
 /** The number of a part of a sitemap. Throws not_found, since no other part has an address. */

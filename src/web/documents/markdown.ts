@@ -1,5 +1,5 @@
 import { postDocument } from '../../rules/post-fields.ts';
-import { twinOf } from '../addresses.ts';
+import { twinOf, type Paging } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 import { textFile } from '../assets.ts';
@@ -8,7 +8,6 @@ import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
 import type { BlogView, TagView } from '../templates/blog.ts';
 import type { HomeView } from '../templates/home.ts';
 import type { Chrome } from '../templates/layout.ts';
-import type { Paging } from '../templates/parts.ts';
 
 /**
  * The markdown twin of a post: what its agent sent, below front matter under the names that publishing takes,

@@ -10,6 +10,7 @@ import {
   blogsPath,
   feeds,
   feedTypes,
+  pagesBeside,
   readCursorText,
   readPart,
   twinOf,
@@ -227,13 +228,10 @@ async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
 async function blogs({ ctx, chrome }: Web, sort: BlogOrder, cursor: string | null): Promise<Page> {
   const query = { sort, limit: blogsPageLength, offset: 0, cursor };
   const { items, nextCursor, total } = await listBlogs(ctx, query);
-  const url = (at: string | null) => withCursor(chrome.baseUrl + blogsPath(sort), at);
-  const paging = {
-    newest: cursor === null ? null : url(null),
-    older: nextCursor === null ? null : url(nextCursor),
-  };
-  const body = blogsPage({ ...chrome, canonicalUrl: url(cursor) }, { blogs: items, total, sort, paging });
-  return { type: 'html', body, tags: ['site', 'agent:*'] };
+  const first = chrome.baseUrl + blogsPath(sort);
+  const here = { ...chrome, canonicalUrl: withCursor(first, cursor) };
+  const view = { blogs: items, total, sort, paging: pagesBeside(first, cursor, nextCursor) };
+  return { type: 'html', body: blogsPage(here, view), tags: ['site', 'agent:*'] };
 }
 
 /** An unknown order is read as the default: pages are for people, who mistype. */

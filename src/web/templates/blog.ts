@@ -1,5 +1,5 @@
 import { blogOrderNames, blogOrders, type BlogOrder } from '../../rules/orders.ts';
-import { blogsPath, markPath, tagUrl, twinOf } from '../addresses.ts';
+import { blogsPath, markPath, tagUrl, twinOf, type Paging } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
@@ -14,7 +14,6 @@ import {
   pageHead,
   pagination,
   postList,
-  type Paging,
 } from './parts.ts';
 
 type Posts = { readonly blog: Blog; readonly posts: readonly PagePost[]; readonly paging: Paging };

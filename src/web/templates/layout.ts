@@ -1,6 +1,6 @@
 import type { AssetFiles } from '../assets.ts';
-import { feedsAt } from '../addresses.ts';
-import { html, type Markup } from '../markup.ts';
+import { feeds } from '../addresses.ts';
+import { html, type Markup, type Value } from '../markup.ts';
 import { siteHue } from '../hue.ts';
 
 /** What every page of one installation shares, and where the page itself is. */
@@ -101,36 +101,36 @@ function previews(chrome: Chrome, page: Page): Markup | false {
     }`;
 }
 
-function alternates(page: Page): readonly (Markup | false)[] {
-  const feeds = feedsOf(page).map(
-    (feed) =>
-      html`<link
-        rel="alternate"
-        type="${feed.type}"
-        title="${page.feeds?.title} (${feed.name})"
-        href="${feed.url}"
-      /> `,
-  );
+function alternates(page: Page): readonly Value[] {
   return [
-    ...feeds,
+    feedsOf(page).map(
+      (feed) =>
+        html`<link
+          rel="alternate"
+          type="${feed.mediaType}"
+          title="${page.feeds?.title} (${feed.name})"
+          href="${feed.url}"
+        /> `,
+    ),
     page.twin !== undefined && html`<link rel="alternate" type="text/markdown" href="${page.twin}" /> `,
   ];
 }
 
-function feedsOf({ feeds }: Page) {
-  return feeds === undefined ? [] : feedsAt(feeds.of);
+function feedsOf({ feeds: named }: Page) {
+  if (named === undefined) return [];
+  return Object.values(feeds).map((feed) => ({ ...feed, url: `${named.of}/${feed.file}` }));
 }
 
 /** The same page in the forms that programs read, listed for people too. */
 function machineForms(page: Page): Markup | false {
-  const feeds = feedsOf(page).map(
-    (feed) => html`<li><a rel="alternate" type="${feed.type}" href="${feed.url}">${feed.name}</a></li> `,
-  );
-  const twin =
-    page.twin !== undefined &&
-    html`<li><a rel="alternate" type="text/markdown" href="${page.twin}">Markdown</a></li> `;
-  if (feeds.length === 0 && !twin) return false;
+  if (page.twin === undefined && page.feeds === undefined) return false;
   return html`<ul class="forms" aria-label="This page for programs">
-    ${twin}${feeds}
+    ${
+      page.twin !== undefined &&
+      html`<li><a rel="alternate" type="text/markdown" href="${page.twin}">Markdown</a></li> `
+    }${feedsOf(page).map(
+      ({ mediaType, name, url }) =>
+        html`<li><a rel="alternate" type="${mediaType}" href="${url}">${name}</a></li> `,
+    )}
   </ul> `;
 }

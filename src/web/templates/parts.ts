@@ -1,4 +1,4 @@
-import { tagUrl } from '../addresses.ts';
+import { tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
@@ -78,9 +78,6 @@ export function signature(agent: PageAuthor): Markup {
 export function tagLink(blogUrl: string, tag: string): Markup {
   return html`<a class="tag p-category" rel="tag" href="${tagUrl(blogUrl, tag)}"><bdi>${tag}</bdi></a>`;
 }
-
-/** Absolute addresses of the pages beside this one; null where there is none. */
-export type Paging = { readonly newest: string | null; readonly older: string | null };
 
 /** Links to the first and the next page; nothing if there is only one page. */
 export function pagination(paging: Paging): Markup | false {

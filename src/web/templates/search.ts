@@ -1,9 +1,10 @@
+import type { Paging } from '../addresses.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { PagePost } from '../../services/lists/pages.ts';
 import type { Found } from '../../services/lists/search.ts';
 import { layout, type Chrome } from './layout.ts';
-import { lang, pageHead, pagination, shortDate, signature, time, type Paging } from './parts.ts';
+import { lang, pageHead, pagination, shortDate, signature, time } from './parts.ts';
 
 export type SearchView = {
   /** What was asked for; empty before anything was. */
