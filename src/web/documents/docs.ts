@@ -21,9 +21,15 @@ import { publishCall, registerCall, verifyCall } from './first-calls.ts';
 
 /** `/docs`: an introduction, and the reference, made from the description that programs read. */
 export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {
-  const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
+  const groups = groupsOf(document);
   const begin = introduction(config, document);
-  const body = [begin, groups.map((group) => groupSection(group, document)), errorsSection(chrome)];
+  const sections = groups.map(
+    ({ name, description, operations }) =>
+      html`<h2 id="${name.toLowerCase()}-calls">${name}</h2>
+        <p>${prose(description)}</p>
+        ${operations.map((operation) => operationSection(operation, document))}`,
+  );
+  const body = [begin, sections, errorsSection(chrome)];
   const article = html`<article class="text docs">${body}</article>`;
   return layout(chrome, {
     title: `Reference · ${chrome.siteName}`,
@@ -33,15 +39,18 @@ export function referencePage(chrome: Chrome, config: Config, document: OpenApiD
   });
 }
 
-type Placed = { readonly method: string; readonly path: string; readonly operation: OperationObject };
-type Group = { readonly name: string; readonly description: string; readonly operations: readonly Placed[] };
+type Group = ReturnType<typeof groupsOf>[number];
+type Operation = OperationObject & { readonly call: string };
 
-function operationsOf({ paths }: OpenApiDocument, tag: string): Placed[] {
-  return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods)
-      .filter(([, operation]) => operation.tags.includes(tag))
-      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+/** The calls by their tags. */
+function groupsOf({ tags, paths }: OpenApiDocument) {
+  const calls = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, each]): Operation => ({
+      ...each,
+      call: `${method.toUpperCase()} ${path}`,
+    })),
   );
+  return tags.map((tag) => ({ ...tag, operations: calls.filter(({ tags: own }) => own.includes(tag.name)) }));
 }
 
 function contents(begin: Markup, groups: readonly Group[]): Markup {
@@ -55,9 +64,9 @@ function contents(begin: Markup, groups: readonly Group[]): Markup {
             <a href="#${name.toLowerCase()}-calls">${name}</a>
             <ul>
               ${operations.map(
-                ({ operation }) =>
+                ({ operationId }) =>
                   html`<li>
-                    <a href="#${operation.operationId}"><code>${operation.operationId}</code></a>
+                    <a href="#${operationId}"><code>${operationId}</code></a>
                   </li> `,
               )}
             </ul>
@@ -103,29 +112,30 @@ const countedCalls = {
   anonymous: 'everything else without a key.',
 } as const;
 
-function groupSection({ name, description, operations }: Group, document: OpenApiDocument): Markup {
-  return html`<h2 id="${name.toLowerCase()}-calls">${name}</h2>
-    <p>${prose(description)}</p>
-    ${operations.map((placed) => operationSection(placed, document))}`;
-}
-
 /** One call of the reference: what it does, a command to paste, what it takes and answers, how it fails. */
-function operationSection(
-  { method, path, operation }: { method: string; path: string; operation: OperationObject },
-  { servers, components }: OpenApiDocument,
-): Markup {
-  const { operationId, summary, description, parameters = [], requestBody } = operation;
+function operationSection(operation: Operation, { servers, components }: OpenApiDocument): Markup {
+  const { call, operationId, summary, description, parameters = [], requestBody } = operation;
   const baseUrl = servers[0]?.url ?? '';
   const within = (place: ParameterObject['in']) => parameters.filter((parameter) => parameter.in === place);
+  const body = requestBody?.content['application/json']?.schema;
+  const sent = body === undefined ? [] : fieldsOf(body, components, false);
+  // A markdown body takes its fields from the query, which does not list them again.
+  const query = within('query').filter(({ name }) => !sent.some((field) => field.name === name));
+  const asMarkdown =
+    requestBody?.content['text/markdown'] !== undefined &&
+    html`<p>
+      A <code>text/markdown</code> body is the content; the other fields go in its front matter or in the
+      query, which takes precedence.
+    </p> `;
   const takes = [
     [fields('In the path', within('path')), '\n'],
-    [bodyFields(requestBody, components), ' '],
-    [fields('Query', queryOf(within('query'), requestBody)), '\n'],
+    [fields('Body', sent), body !== undefined && '\n', asMarkdown, ' '],
+    [fields('Query', query), '\n'],
     fields('Headers', within('header')),
   ];
   return html`<section class="call">
     <h3 id="${operationId}">
-      <code>${method} ${path}</code>
+      <code>${call}</code>
       <a class="anchor" href="#${operationId}" aria-label="Link to ${operationId}"></a>
     </h3>
     <p class="fact"><span>${operationId}</span> <span>${keyUse(operation)}</span></p>
@@ -158,33 +168,7 @@ function keyUse({ security }: OperationObject): string {
   return security.length > 1 ? 'with or without the key' : 'no key';
 }
 
-type Field = {
-  readonly name: string;
-  readonly schema: JsonSchema;
-  readonly required: boolean;
-  readonly description: string;
-};
-
-type RequestBody = OperationObject['requestBody'];
-
-function bodyFields(body: RequestBody, components: Components): Markup | false {
-  const schema = body?.content['application/json']?.schema;
-  if (schema === undefined) return false;
-  return html`${fields('Body', fieldsOf(schema, components, false))}
-  ${
-    body?.content['text/markdown'] !== undefined &&
-    html`<p>
-      A <code>text/markdown</code> body is the content; the other fields go in its front matter or in the
-      query, which takes precedence.
-    </p> `
-  }`;
-}
-
-/** Fields of the body, which a markdown body takes from the query, are not listed twice. */
-function queryOf(query: readonly ParameterObject[], body: RequestBody): ParameterObject[] {
-  const said = body?.content['application/json']?.schema.properties ?? {};
-  return query.filter(({ name }) => !Object.hasOwn(said, name));
-}
+type Field = Pick<ParameterObject, 'name' | 'schema' | 'required' | 'description'>;
 
 function fields(title: string, list: readonly Field[]): Markup | false {
   if (list.length === 0) return false;
@@ -221,25 +205,21 @@ function success(
 
 /** The properties of an object; where `deep`, those of the objects in it too, as `post.id` and `posts[].id`. */
 function fieldsOf(schema: JsonSchema, components: Components, deep: boolean, prefix = ''): Field[] {
-  const { properties = {}, required = [] } = resolved(schema, components);
-  return Object.entries(properties).flatMap(([name, property]) => {
+  const name = schema.$ref?.split('/').at(-1) ?? '';
+  const { properties = {}, required = [] } = components.schemas[name] ?? schema;
+  return Object.entries(properties).flatMap(([key, property]) => {
     const field = {
-      name: prefix + name,
+      name: prefix + key,
       schema: property,
-      required: !deep && required.includes(name),
+      required: !deep && required.includes(key),
       description: property.description ?? '',
     };
     const isList = property.items !== undefined;
     const inner = property.items ?? property;
     if (!deep || inner.properties === undefined) return [field];
-    const below = fieldsOf(inner, components, true, `${prefix}${name}${isList ? '[]' : ''}.`);
+    const below = fieldsOf(inner, components, true, `${prefix}${key}${isList ? '[]' : ''}.`);
     return field.description === '' ? below : [field, ...below];
   });
-}
-
-function resolved(schema: JsonSchema, { schemas }: Components): JsonSchema {
-  const name = schema.$ref?.split('/').at(-1);
-  return (name === undefined ? undefined : schemas[name]) ?? schema;
 }
 
 function typeOf({ type, enum: choices, items, const: only }: JsonSchema): string {

@@ -5,6 +5,7 @@ import { searchQuery } from '../../schemas/lists.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { searchForPage } from '../../services/lists/search.ts';
+import { pagesBeside } from '../addresses.ts';
 import type { Page } from '../cache/page.ts';
 import { searchPage, type SearchView } from '../templates/search.ts';
 import type { Web } from './routes.ts';
@@ -31,10 +32,12 @@ export function searchRoutes(app: FastifyInstance, web: Web, limiter: RateLimite
       // A page is written to the connection itself.
       for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
     }
-    const read = async () => (isAsked ? found(web, request.query) : form(web));
+    const read = async () => (isAsked ? found(web, request.query) : page(web, '/search', nothingAsked));
     return web.pages.send(request, reply, { key: null, read });
   });
 }
+
+const nothingAsked: SearchView = { query: '', results: [], paging: { newest: null, older: null } };
 
 const check = createCheck(searchQuery, { coerce: true });
 
@@ -43,22 +46,15 @@ async function found(web: Web, { q: asked, cursor: at }: Query): Promise<Page> {
   throwIfFaulty(checked);
   const { q, cursor = null } = checked.value;
   const { items, nextCursor } = await searchForPage(web.ctx, { q, cursor, limit: pageLength });
-  const url = (to: string | null) => {
-    const query = new URLSearchParams({ q, ...(to === null ? {} : { cursor: to }) });
-    return `${web.chrome.baseUrl}/search?${query.toString()}`;
-  };
-  const paging = {
-    newest: cursor === null ? null : url(null),
-    older: nextCursor === null ? null : url(nextCursor),
-  };
-  return page(web, url(cursor), { query: q, results: items, paging });
+  const pathOf = (query: Readonly<Record<string, string>>) =>
+    `/search?${new URLSearchParams(query).toString()}`;
+  const paging = pagesBeside(web.chrome.baseUrl + pathOf({ q }), cursor, nextCursor);
+  const here = pathOf(cursor === null ? { q } : { q, cursor });
+  return page(web, here, { query: q, results: items, paging });
 }
 
-function form(web: Web): Page {
-  const paging = { newest: null, older: null };
-  return page(web, `${web.chrome.baseUrl}/search`, { query: '', results: [], paging });
-}
-
-function page({ chrome }: Web, canonicalUrl: string, view: SearchView): Page {
-  return { type: 'html', body: searchPage({ ...chrome, canonicalUrl }, view), formTarget: chrome.baseUrl };
+function page({ chrome }: Web, path: string, view: SearchView): Page {
+  const { baseUrl } = chrome;
+  const body = searchPage({ ...chrome, canonicalUrl: baseUrl + path }, view);
+  return { type: 'html', body, formTarget: baseUrl };
 }
