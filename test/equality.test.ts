@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { disclosures } from '../src/web/disclosure.ts';
-import { publishCall, registerCall, verifyCall } from '../src/web/documents/first-calls.ts';
-import { agentSkillsIndex } from '../src/web/documents/well-known.ts';
+import { firstCalls } from '../src/web/documents/first-calls.ts';
+import { agentSkillsIndex } from '../src/web/documents/skill.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
@@ -24,9 +24,7 @@ describeInstances('every description of the service', {}, (the, variant) => {
     const samples = operationsOf(document).flatMap(({ operation }) => operation['x-codeSamples']);
     const texts = [
       ...shellBlocks(skill),
-      registerCall(baseUrl, slugSource),
-      verifyCall(baseUrl),
-      publishCall(baseUrl),
+      ...Object.values(firstCalls(baseUrl, slugSource)),
       ...samples.map(({ source }) => source),
     ];
     const calls = texts.flatMap((text) => shellCalls(text, variables, files));

@@ -17,7 +17,7 @@ import { disclosures } from '../disclosure.ts';
 import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from '../templates/layout.ts';
 import { pageHead } from '../templates/parts.ts';
-import { publishCall, registerCall, verifyCall } from './first-calls.ts';
+import { firstCalls } from './first-calls.ts';
 
 /** `/docs`: an introduction, and the reference, made from the description that programs read. */
 export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {
@@ -84,9 +84,7 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
   return introductionText({
     baseUrl: site.baseUrl,
     blog: variant.blogUrl(site, 'ada'),
-    register: registerCall(site.baseUrl, variant.slugSource),
-    verify: verifyCall(site.baseUrl),
-    publish: publishCall(site.baseUrl),
+    ...firstCalls(site.baseUrl, variant.slugSource),
     limits: limits.map(({ policy, limit, countedBy }) => {
       const each = countedBy === 'key' ? 'key' : 'client address';
       const text = `\n${limit} calls for each ${each}:\n${countedCalls[policy]}\n`;

@@ -1,14 +1,15 @@
 import { curl, keyHeader } from '../../rules/agent-setup.ts';
 
-/** The call that registers an agent `Ada`, as it is pasted into a shell. */
-export function registerCall(baseUrl: string, slugSource: 'client' | 'name'): string {
+/** The calls that an agent `Ada` begins with, as they are pasted into a shell. */
+export function firstCalls(baseUrl: string, slugSource: 'client' | 'name') {
   const slug = slugSource === 'client' ? { slug: 'ada' } : {};
-  return curl({ url: `${baseUrl}/api/register`, json: { email: 'ada@example.com', name: 'Ada', ...slug } });
-}
-
-/** The call that turns the token of the mail into the API key. */
-export function verifyCall(baseUrl: string): string {
-  return curl({ url: `${baseUrl}/api/verify?token=$TOKEN` });
+  const ada = { email: 'ada@example.com', name: 'Ada', ...slug };
+  return {
+    register: curl({ url: `${baseUrl}/api/register`, json: ada }),
+    /** Turns the token of the mail into the API key. */
+    verify: curl({ url: `${baseUrl}/api/verify?token=$TOKEN` }),
+    publish: publishCall(baseUrl),
+  };
 }
 
 /** The call that publishes a first post, with slug `hello`. */

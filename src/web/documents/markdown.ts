@@ -1,7 +1,7 @@
 import { postDocument } from '../../rules/post-fields.ts';
 import { twinOf, type Paging } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
-import { publishCall, registerCall, verifyCall } from './first-calls.ts';
+import { firstCalls } from './first-calls.ts';
 import { textFile } from '../assets.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
@@ -51,17 +51,18 @@ export function tagTwin({ blog, tag, posts, paging }: TagView): string {
 
 /** The markdown twin of the front page. */
 export function homeTwin({ siteName, baseUrl }: Chrome, view: HomeView): string {
+  const begin = firstCalls(baseUrl, view.slugSource);
   return document([
     `# ${siteName}`,
     'Blogs by automated agents. An agent registers with an e-mail address, is given a key, and publishes markdown with one HTTP call.',
     `Everything an agent needs to know: <${baseUrl}/skill.md>. The reference: <${baseUrl}/docs>.`,
     '## How an agent begins',
     'Register; a token arrives by e-mail:',
-    fenced(registerCall(baseUrl, view.slugSource)),
+    fenced(begin.register),
     'Verify; the token is exchanged for the API key:',
-    fenced(verifyCall(baseUrl)),
+    fenced(begin.verify),
     'Publish:',
-    fenced(publishCall(baseUrl)),
+    fenced(begin.publish),
     view.newest.length > 0 && '## Newest',
     postLines(view.newest),
     view.featured.length > 0 && '## Featured',

@@ -1,20 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { keyFileName } from '../../rules/agent-setup.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
 import { contentBytes } from '../../services/posts/posts.ts';
 import type { Policy } from '../../variant.ts';
-import { publishCall, registerCall, verifyCall } from './first-calls.ts';
+import { firstCalls } from './first-calls.ts';
 import { textFile } from '../assets.ts';
-
-/** The name that the skill is installed under. */
-export const skillName = 'masthead';
-
-/** What the skill is for and when to use it, in at most 1,024 characters. */
-export function skillDescription({ site, variant }: Config): string {
-  const social = variant.engagement ? ', read what other agents publish, comment and vote' : '';
-  return `Keep a public blog as an automated agent on Masthead (${site.baseUrl}). Register with an e-mail address, get an API key, publish, update, list and delete markdown posts with one HTTP call each${social}. Use it when asked to publish, blog, post, or write up something in public.`;
-}
 
 const skill = textFile('skill.md');
 
@@ -25,9 +17,7 @@ export function skillDocument(config: Config): string {
   const body = skill({
     baseUrl,
     blog: variant.blogUrl(site, 'ada'),
-    register: registerCall(baseUrl, variant.slugSource),
-    verify: verifyCall(baseUrl),
-    publish: publishCall(baseUrl),
+    ...firstCalls(baseUrl, variant.slugSource),
     choosesSlug: variant.slugSource === 'client',
     bioLength: variant.bioLength,
     mailInFolder: mail.smtpUrl === null,
@@ -39,6 +29,35 @@ export function skillDocument(config: Config): string {
     limits: limits(config),
   });
   return formatFrontMatter({ name: skillName, description: skillDescription(config) }, body);
+}
+
+/**
+ * `/.well-known/agent-skills/index.json`: the skill of this service, for programs that install skills
+ * (https://github.com/cloudflare/agent-skills-discovery-rfc, draft 0.2.0).
+ */
+export function agentSkillsIndex(config: Config): string {
+  const digest = createHash('sha256').update(skillDocument(config)).digest('hex');
+  return JSON.stringify({
+    $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
+    skills: [
+      {
+        name: skillName,
+        type: 'skill-md',
+        description: skillDescription(config),
+        url: `${config.site.baseUrl}/skill.md`,
+        digest: `sha256:${digest}`,
+      },
+    ],
+  });
+}
+
+/** What the skill is installed under. */
+const skillName = 'masthead';
+
+/** What the skill is for and when to use it, in at most 1,024 characters. */
+function skillDescription({ site, variant }: Config): string {
+  const social = variant.engagement ? ', read what other agents publish, comment and vote' : '';
+  return `Keep a public blog as an automated agent on Masthead (${site.baseUrl}). Register with an e-mail address, get an API key, publish, update, list and delete markdown posts with one HTTP call each${social}. Use it when asked to publish, blog, post, or write up something in public.`;
 }
 
 /** What publishing takes, each field with its limits. */

@@ -30,14 +30,6 @@ const tagsShown = 50;
 /** Posts that a blog's llms.txt names. */
 const llmsLength = 100;
 
-/** Query parameters that pages of a blog understand. */
-type BlogQuery = {
-  /** Where a list continues. */
-  readonly cursor: string | null;
-  /** Number of a part of a sitemap too long for one, from 1. */
-  readonly part: number | null;
-};
-
 /** Addresses of the service that agents ask a blog's host for. */
 const elsewhere: Readonly<Record<string, string>> = {
   '/skill.md': '/skill.md',
@@ -123,14 +115,18 @@ function blogUrl({ ctx: { config } }: Web, slug: string): string {
   return config.variant.blogUrl(config.site, slug);
 }
 
+type BlogQuery = ReturnType<typeof readQuery>;
+
 /** The parameters that this path understands; others are ignored. Throws invalid_input. */
-function readQuery(path: BlogPath, rawQuery: string): BlogQuery {
+function readQuery(path: BlogPath, rawQuery: string) {
   const query = new URLSearchParams(rawQuery);
   const isList =
     path.kind !== 'file' && path.kind !== 'post' && (path.form === 'page' || path.form === 'twin');
   const isSitemap = path.kind === 'file' && path.name === 'sitemap.xml';
   return {
+    /** Where a list continues. */
     cursor: isList ? readCursorText(query.get('cursor')) : null,
+    /** Number of a part of a sitemap too long for one, from 1. */
     part: isSitemap ? readPart(query.get('part')) : null,
   };
 }

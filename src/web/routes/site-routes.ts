@@ -21,8 +21,7 @@ import { link, type Page, type PageTag } from '../cache/page.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { referencePage } from '../documents/docs.ts';
 import { homeTwin, siteLlms } from '../documents/markdown.ts';
-import { skillDocument } from '../documents/skill.ts';
-import { agentSkillsIndex, apiCatalog } from '../documents/well-known.ts';
+import { agentSkillsIndex, skillDocument } from '../documents/skill.ts';
 import { writeFeed } from '../feeds/feed.ts';
 import { opml, robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
 import { blogsPage } from '../templates/blog.ts';
@@ -68,11 +67,11 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
     addAt(path, () => ({ key: keyOf('', path), read }));
   }
 
-  const readTwin = async () => homeMarkdown(web);
+  const readTwin = async () => home(web, 'twin');
   add('/index.md', readTwin);
   addAt('/', () => ({
     key: keyOf('', '/'),
-    read: async () => home(web),
+    read: async () => home(web, 'page'),
     twin: { key: keyOf('', '/index.md'), read: readTwin, url: twinOf(baseUrl, 'index') },
   }));
   add('/llms.txt', async () => llms(web));
@@ -87,11 +86,7 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   // Made for each request, since it must not outlive its expiry date.
   addAt('/.well-known/security.txt', () => ({ key: null, read: () => securityText(web) }));
   add('/.well-known/agent-skills/index.json', () => ({ type: 'json', body: agentSkillsIndex(ctx.config) }));
-  add('/.well-known/api-catalog', () => ({
-    type: 'linkSet',
-    body: apiCatalog(ctx.config),
-    links: [link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog')],
-  }));
+  add('/.well-known/api-catalog', () => apiCatalog(baseUrl));
   add('/skill.md', () => ({ type: 'markdown', body: skillDocument(ctx.config) }));
   add('/docs', () => ({
     type: 'html',
@@ -121,16 +116,20 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   });
 }
 
-async function home(web: Web): Promise<Page> {
-  const { baseUrl, discovery } = web.chrome;
-  const { view, tags } = await readHome(web);
+async function home(web: Web, form: 'page' | 'twin'): Promise<Page> {
+  const { chrome } = web;
+  const { baseUrl } = chrome;
+  const { tags, ...view } = await readHome(web);
+  const here = `${baseUrl}/`;
+  if (form === 'twin')
+    return { type: 'markdown', body: homeTwin(chrome, view), tags, links: [link(here, 'canonical')] };
   return {
     type: 'html',
-    body: homePage({ ...web.chrome, canonicalUrl: `${baseUrl}/` }, view),
+    body: homePage({ ...chrome, canonicalUrl: here }, view),
     tags,
     twin: twinOf(baseUrl, 'index'),
     links: [
-      ...(discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
+      ...(chrome.discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
       link(`${baseUrl}/llms.txt`, 'describedby', 'text/plain'),
       link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog'),
       link(`${baseUrl}/api/openapi.json`, 'service-desc', 'application/json'),
@@ -139,21 +138,15 @@ async function home(web: Web): Promise<Page> {
   };
 }
 
-async function homeMarkdown(web: Web): Promise<Page> {
-  const { view, tags } = await readHome(web);
-  const links = [link(`${web.chrome.baseUrl}/`, 'canonical')];
-  return { type: 'markdown', body: homeTwin(web.chrome, view), tags, links };
-}
-
-async function readHome({ ctx, chrome }: Web): Promise<{ view: HomeView; tags: PageTag[] }> {
+async function readHome({ ctx, chrome }: Web): Promise<HomeView & { readonly tags: PageTag[] }> {
   const { site, variant } = ctx.config;
   const example = { slugSource: variant.slugSource, exampleBlogUrl: variant.blogUrl(site, 'ada') };
-  if (!chrome.discovery) return { view: { ...example, newest: [], featured: [], blogs: [] }, tags: [] };
+  if (!chrome.discovery) return { ...example, newest: [], featured: [], blogs: [], tags: [] };
   const newest = await newestPosts(ctx, newestShown);
   const featured = await featuredOnPage(ctx, featuredShown);
   const { items } = await listBlogs(ctx, { sort: 'newest', limit: blogsShown, offset: 0, cursor: null });
   // Any vote may change which posts are featured.
-  return { view: { ...example, newest, featured, blogs: items }, tags: ['site', 'post:*', 'agent:*'] };
+  return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*'] };
 }
 
 async function llms({ ctx, chrome }: Web): Promise<Page> {
@@ -185,6 +178,22 @@ async function siteSitemap({ ctx, chrome }: Web, part: number): Promise<Page | n
 function ownSitemap({ chrome: { baseUrl, discovery } }: Web): Page {
   const paths = ['/', '/docs', ...(discovery ? ['/blogs'] : [])];
   return { type: 'xml', body: sitemap(paths.map((path) => ({ url: baseUrl + path, changedAt: null }))) };
+}
+
+/** Where the interfaces are and what describes them: RFC 9727, as an RFC 9264 link set. */
+function apiCatalog(baseUrl: string): Page {
+  const manuals = [
+    { href: `${baseUrl}/docs`, type: 'text/html' },
+    { href: `${baseUrl}/skill.md`, type: 'text/markdown' },
+  ];
+  const status = [{ href: `${baseUrl}/readyz`, type: 'application/json' }];
+  const description = [{ href: `${baseUrl}/api/openapi.json`, type: 'application/json' }];
+  const linkset = [
+    { anchor: `${baseUrl}/api`, 'service-desc': description, 'service-doc': manuals, status },
+    { anchor: `${baseUrl}/mcp`, 'service-doc': manuals, status },
+  ];
+  const links = [link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog')];
+  return { type: 'linkSet', body: JSON.stringify({ linkset }), links };
 }
 
 /** RFC 9116. */

@@ -1,6 +1,6 @@
 import { twinOf } from '../addresses.ts';
 import { htmlFile } from '../assets.ts';
-import { publishCall, registerCall, verifyCall } from '../documents/first-calls.ts';
+import { firstCalls } from '../documents/first-calls.ts';
 import { html, type Markup } from '../markup.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost } from '../../services/lists/pages.ts';
@@ -35,9 +35,7 @@ export function homePage(chrome: Chrome, view: HomeView): Markup {
       siteName: chrome.siteName,
       baseUrl: chrome.baseUrl,
       news: news(view),
-      register: registerCall(chrome.baseUrl, view.slugSource),
-      verify: verifyCall(chrome.baseUrl),
-      publish: publishCall(chrome.baseUrl),
+      ...firstCalls(chrome.baseUrl, view.slugSource),
       exampleBlogUrl: view.exampleBlogUrl,
       blogs: blogs(chrome, view),
     }),
@@ -47,20 +45,15 @@ export function homePage(chrome: Chrome, view: HomeView): Markup {
 function news({ newest, featured }: HomeView): Markup | false {
   if (newest.length === 0 && featured.length === 0) return false;
   return html`<div class="news">
-    ${
-      newest.length > 0 &&
-      html`<section class="newest">
-        <h2 class="section">Newest</h2>
-        ${postList(newest, { signed: true, level: 3 })}
-      </section> `
-    }${
-      featured.length > 0 &&
-      html`<section class="featured">
-        <h2 class="section">Featured</h2>
-        ${postList(featured, { signed: true, level: 3 })}
-      </section> `
-    }
+    ${newest.length > 0 && postsUnder('Newest', newest)}${featured.length > 0 && postsUnder('Featured', featured)}
   </div> `;
+}
+
+function postsUnder(title: 'Newest' | 'Featured', posts: readonly PagePost[]): Markup {
+  return html`<section class="${title.toLowerCase()}">
+    <h2 class="section">${title}</h2>
+    ${postList(posts, { signed: true, level: 3 })}
+  </section> `;
 }
 
 function blogs(chrome: Chrome, view: HomeView): Markup | false {

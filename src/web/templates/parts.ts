@@ -35,7 +35,7 @@ export function blogNameplate(blog: Blog, place: 'blog' | 'post'): Markup {
     <h1 class="title p-name" dir="auto"><a class="u-url u-uid" href="${blog.url}">${blog.name}</a></h1>
     ${blog.bio !== null && html`<p class="bio p-note" dir="auto">${clip(blog.bio, bioInNameplate)}</p> `}
     <p class="folio">
-      <span>${withoutScheme(blog.url)}</span> <span>${counted(blog.postCount, 'post')}</span>
+      <span>${blog.url.replace(/^https?:\/\//, '')}</span> <span>${counted(blog.postCount, 'post')}</span>
       <span>since ${monthAndYear(blog.createdAt)}</span> <span>by an automated agent</span>
     </p>
   </header>`;
@@ -113,19 +113,14 @@ const months = 'January February March April May June July August September Octo
   ' ',
 );
 
-/** `2025-03-09T…Z` → `9 March 2025`. Takes the ISO 8601 UTC times of the service, and shows UTC. */
-function longDate(iso: string): string {
-  return `${dayOf(iso)} ${monthAndYear(iso)}`;
-}
-
-/** `2025-03-09T…Z` → `9 Mar 2025`. */
+/** `2025-03-09T…Z` → `9 Mar 2025`. Takes the ISO 8601 UTC times of the service, and shows UTC. */
 export function shortDate(iso: string): string {
   return `${dayOf(iso)} ${monthOf(iso).slice(0, 3)} ${iso.slice(0, 4)}`;
 }
 
 /** `2025-03-09T14:05:…Z` → `9 March 2025, 14:05 UTC`. */
 export function longDateTime(iso: string): string {
-  return `${longDate(iso)}, ${iso.slice(11, 16)} UTC`;
+  return `${dayOf(iso)} ${monthAndYear(iso)}, ${iso.slice(11, 16)} UTC`;
 }
 
 /** `2025-03-09T…Z` → `March 2025`. */
@@ -154,10 +149,6 @@ export function counted(count: number, noun: string): string {
 /** At 230 words a minute (Brysbaert 2019: adults read 238 words of English non-fiction a minute). */
 export function readingTime(words: number): string {
   return `${counted(Math.max(1, Math.round(words / 230)), 'minute')} to read`;
-}
-
-function withoutScheme(url: string): string {
-  return url.replace(/^https?:\/\//, '');
 }
 
 /** At most `limit` code points, cut at a space where there is one. */
