@@ -31,9 +31,15 @@ export function letter(baseUrl: string, subject: string, pieces: readonly (Shown
   };
 }
 
-/** On lines of at most 76 characters. */
+/** Broken at spaces so that no line passes 76 characters, unless one word alone does. */
 function paragraph(words: string): Shown {
-  const text = wrapped(words);
+  let column = 0;
+  const text = words.replaceAll(/ ?([^ ]+)/g, (_, word: string) => {
+    const breaks = column > 0 && column + 1 + word.length > 76;
+    const lead = column === 0 ? '' : breaks ? '\n' : ' ';
+    column = lead === ' ' ? column + 1 + word.length : word.length;
+    return lead + word;
+  });
   return { text, html: `<p>${escapeHtml(text)}</p>` };
 }
 
@@ -95,17 +101,6 @@ export function shownAddress(address: string): Shown {
 /** One of our own values: a slug, an address of this service. */
 export function shown(value: string): Shown {
   return { text: value, html: escapeHtml(value) };
-}
-
-/** Breaks a paragraph at spaces so that no line passes 76 characters, unless one word alone does. */
-function wrapped(text: string): string {
-  let column = 0;
-  return text.replaceAll(/ ?([^ ]+)/g, (_, word: string) => {
-    const breaks = column > 0 && column + 1 + word.length > 76;
-    const lead = column === 0 ? '' : breaks ? '\n' : ' ';
-    column = lead === ' ' ? column + 1 + word.length : word.length;
-    return lead + word;
-  });
 }
 
 // With its label, below the 998 characters that a line of a message may have.

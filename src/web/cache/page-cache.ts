@@ -2,8 +2,7 @@ import { publicly, type Context } from '../../context.ts';
 import { everything } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { newestChange, readChanges } from '../../services/changes.ts';
-import type { PageTag } from './page.ts';
-import type { StoredPage } from './stored-page.ts';
+import type { PageTag, StoredPage } from './page.ts';
 
 export type PageCache = ReturnType<typeof createPageCache>;
 

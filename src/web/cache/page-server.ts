@@ -5,16 +5,11 @@ import { AppError } from '../../errors.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { newRequestId } from '../../rules/secrets.ts';
 import { problemBody } from '../../http/problem.ts';
+import type { Markup } from '../markup.ts';
 import { chooseEncoding, prefersJson, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
-import { htmlGuard, type Absent, type Outcome, type Page } from './page.ts';
-import {
-  representationOf,
-  sendRepresentation,
-  storePage,
-  type Representation,
-  type StoredPage,
-} from './stored-page.ts';
+import { htmlGuard, representationOf, sendRepresentation, storePage } from './page.ts';
+import type { Absent, Outcome, Page, Representation, StoredPage } from './page.ts';
 
 /** An address of a page: its cache key, and how it is made. */
 export type Address = {
@@ -113,6 +108,16 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   }
 
   return { answerCached, send, sendOther };
+}
+
+/** Sends a page that is made for one request: no cache may store it. */
+export function sendUncached(reply: FastifyReply, status: number, body: Markup): FastifyReply {
+  return reply
+    .code(status)
+    .header('cache-control', 'no-store')
+    .header('x-request-id', reply.request.id)
+    .type('text/html; charset=utf-8')
+    .send(body.toString());
 }
 
 /** The twin, at the address of its page: no shared cache may store it there, however it treats `Vary`. */

@@ -1,6 +1,13 @@
+import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
 import type { Config } from '../../config/config.ts';
-import type { ChangeTag } from '../../context.ts';
+import type { ChangeTag, Context } from '../../context.ts';
+import { matchesEtag } from '../../http/etag.ts';
+import { feedTypes } from '../addresses.ts';
 import type { Markup } from '../markup.ts';
+import type { Encoding } from './negotiation.ts';
 
 /** What a page depends on: a {@link ChangeTag}, or all posts or all agents. */
 export type PageTag = ChangeTag | 'post:*' | 'agent:*';
@@ -31,6 +38,171 @@ export type Outcome =
 /** Nothing there, or no longer, and the page that says so. */
 export type Absent = { readonly kind: 'absent'; readonly status: 404 | 410; readonly body: Markup };
 
+/** A page in one encoding, with all of its headers as `writeHead` takes them. */
+export type Representation = {
+  readonly encoding: Encoding;
+  readonly body: Buffer;
+  /** Strong: it differs with the encoding. */
+  readonly etag: string;
+  /** Of a 200 and of a 304; each answer writes its request id into its place. */
+  readonly ok: string[];
+  readonly notModified: string[];
+};
+
+/** A page ready to be sent. Each compressed representation is made when it is first requested. */
+export type StoredPage = {
+  readonly tags: readonly PageTag[];
+  /** Absolute address of the markdown twin, or null. */
+  readonly twin: string | null;
+  readonly representations: { [Name in Encoding]: Representation | null };
+  readonly compressible: boolean;
+  readonly hash: string;
+  readonly caching: PageHeaders;
+  readonly describing: PageHeaders;
+  /** When a feed was made, as an HTTP date; null for pages of other types. */
+  readonly lastModified: string | null;
+  /** Epoch ms from which that may be sent; `Infinity` once it is sent, or if there is nothing to send. */
+  settlesAt: number;
+  /** Whether it was requested since the cache last looked for something to evict. */
+  used: boolean;
+};
+
+/** Smaller bodies are not compressed: headers outweigh what would be saved. */
+const leastCompressed = 400;
+
+/** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
+const mostCompressedSync = 32 * 1024;
+
+/**
+ * An HTTP date has a resolution of one second, and a change elsewhere is noticed within one. So the date of a feed
+ * is sent only this many ms after that second has ended, when nothing else can be sent under the same date.
+ */
+const settlingTime = 2_000;
+
+/** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
+export function storePage(page: Page, config: Config, now: number): StoredPage {
+  const body = Buffer.isBuffer(page.body) ? page.body : Buffer.from(page.body.toString());
+  const isFeed = feedTypes.some((type) => type === page.type);
+  const stored: StoredPage = {
+    tags: page.tags ?? [],
+    twin: page.twin ?? null,
+    representations: { br: null, zstd: null, gzip: null, identity: null },
+    compressible: page.type !== 'png' && body.length >= leastCompressed,
+    hash: hash('sha256', body, 'base64url').slice(0, 22),
+    caching: cachingHeaders(page, config),
+    describing: describingHeaders(page, config),
+    lastModified: isFeed ? new Date(now).toUTCString() : null,
+    settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
+    used: false,
+  };
+  stored.representations.identity = makeRepresentation(stored, 'identity', body);
+  return stored;
+}
+
+/** The page in an encoding, compressed now if it has not been before. */
+export async function representationOf(stored: StoredPage, encoding: Encoding): Promise<Representation> {
+  const { identity } = stored.representations;
+  if (identity === null) throw new Error('A stored page has lost its body');
+  const known = stored.compressible ? stored.representations[encoding] : identity;
+  if (known !== null || encoding === 'identity') return known ?? identity;
+  const body = await compress[encoding](identity.body, identity.body.length > mostCompressedSync);
+  return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
+}
+
+const { constants } = zlib;
+const brotli = (body: Buffer) => ({
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 5,
+    [constants.BROTLI_PARAM_SIZE_HINT]: body.length,
+    // A window that holds the whole body: a larger one takes a quarter longer, for the same bytes.
+    [constants.BROTLI_PARAM_LGWIN]: body.length < 2 ** 16 ? 16 : constants.BROTLI_DEFAULT_WINDOW,
+  },
+});
+const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+const gzip = { level: 6 };
+
+/** How each encoding is made: large bodies in one of Node's threads. */
+const compress = {
+  gzip: (body: Buffer, inThread: boolean) =>
+    inThread ? promisify(zlib.gzip)(body, gzip) : zlib.gzipSync(body, gzip),
+  br: (body: Buffer, inThread: boolean) =>
+    inThread
+      ? promisify(zlib.brotliCompress)(body, brotli(body))
+      : zlib.brotliCompressSync(body, brotli(body)),
+  zstd: (body: Buffer, inThread: boolean) =>
+    inThread ? promisify(zlib.zstdCompress)(body, zstd) : zlib.zstdCompressSync(body, zstd),
+};
+
+function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer): Representation {
+  const isCompressed = encoding !== 'identity';
+  const etag = `"${stored.hash}${isCompressed ? `-${encoding}` : ''}"`;
+  const validating = { ...stored.caching, ETag: etag };
+  const whole = {
+    ...stored.describing,
+    ...(isCompressed ? { 'Content-Encoding': encoding } : {}),
+    'Content-Length': String(body.length),
+    ...validating,
+  };
+  const representation = {
+    encoding,
+    body: alone(body),
+    etag,
+    ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
+    notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
+  };
+  if (stored.settlesAt === Infinity) addLastModified(stored, representation);
+  return representation;
+}
+
+/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
+function alone(body: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(body.length);
+  body.copy(copy);
+  return copy;
+}
+
+function addLastModified({ lastModified }: StoredPage, representation: Representation): void {
+  if (lastModified === null) return;
+  representation.ok.push('Last-Modified', lastModified);
+  representation.notModified.push('Last-Modified', lastModified);
+}
+
+/** The headers of a request that decide between 200 and 304. */
+type Conditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
+
+/** Where in the headers of a representation the request id stands. */
+const requestIdAt = 1;
+
+/** Answers with a representation of a stored page, or with 304 if the client has it. */
+export function sendRepresentation(
+  stored: StoredPage,
+  representation: Representation,
+  { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince }: Conditions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { clock, requestId }: { readonly clock: Pick<Context, 'now'>; readonly requestId: string },
+): void {
+  if (stored.settlesAt !== Infinity && clock.now() >= stored.settlesAt) settle(stored);
+  const isFresh =
+    ifNoneMatch === undefined
+      ? ifModifiedSince !== undefined &&
+        stored.settlesAt === Infinity &&
+        // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
+        ifModifiedSince === stored.lastModified
+      : matchesEtag(ifNoneMatch, representation.etag);
+  const headers = isFresh ? representation.notModified : representation.ok;
+  // Not into a copy: writeHead has read them all when it returns.
+  headers[requestIdAt] = requestId;
+  if (isFresh) response.writeHead(304, headers).end();
+  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : representation.body);
+}
+
+function settle(stored: StoredPage): void {
+  stored.settlesAt = Infinity;
+  for (const representation of Object.values(stored.representations))
+    if (representation !== null) addLastModified(stored, representation);
+}
+
 const mediaTypes = {
   html: 'text/html; charset=utf-8',
   markdown: 'text/markdown; charset=utf-8',
@@ -49,7 +221,7 @@ const mediaTypes = {
 
 export type PageType = keyof typeof mediaTypes;
 
-export type PageHeaders = Readonly<Record<string, string>>;
+type PageHeaders = Readonly<Record<string, string>>;
 
 type Settings = Pick<Config, 'site' | 'variant'>;
 
@@ -95,7 +267,7 @@ function strictTransport({ site, variant }: Settings): PageHeaders {
 }
 
 /** Headers of a page that are the same in a 200 and a 304. */
-export function cachingHeaders(page: Page, { pageMaxAge }: Pick<Config, 'pageMaxAge'>): PageHeaders {
+function cachingHeaders(page: Page, { pageMaxAge }: Pick<Config, 'pageMaxAge'>): PageHeaders {
   return {
     'Cache-Control': page.immutable
       ? 'public, max-age=31536000, immutable'
@@ -105,7 +277,7 @@ export function cachingHeaders(page: Page, { pageMaxAge }: Pick<Config, 'pageMax
 }
 
 /** All further headers of a page, whatever it is compressed with. */
-export function describingHeaders(page: Page, settings: Settings): PageHeaders {
+function describingHeaders(page: Page, settings: Settings): PageHeaders {
   const twin = page.twin === undefined ? [] : [link(page.twin, 'alternate', 'text/markdown')];
   const links = [...twin, ...(page.links ?? [])];
   return {

@@ -8,7 +8,7 @@ import { loadAssets, type AssetFiles } from '../assets.ts';
 import { blogRoutes } from './blog-routes.ts';
 import { createPageCache, followChanges } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page.ts';
-import { createPageServer, type PageServer } from '../cache/page-server.ts';
+import { createPageServer, sendUncached, type PageServer } from '../cache/page-server.ts';
 import { searchRoutes } from './search-routes.ts';
 import { siteRoutes } from './site-routes.ts';
 import { failurePage, notFound } from '../templates/failure.ts';
@@ -68,14 +68,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
     sendFailure(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply {
       reply.headers(failureHeaders(error));
       if (error.code === 'not_found') return pages.sendOther(reply, notFound(chrome));
-      const page = failurePage(chrome, error, request.id);
-      return reply
-        .code(error.status)
-        .headers(guard)
-        .header('cache-control', 'no-store')
-        .header('x-request-id', request.id)
-        .type('text/html; charset=utf-8')
-        .send(page.toString());
+      return sendUncached(reply.headers(guard), error.status, failurePage(chrome, error, request.id));
     },
     close: changes.stop,
   };

@@ -46,19 +46,14 @@ const epoch = '2025-01-01T00:00:00.000Z';
 const day = 24 * 3_600_000;
 const securityTextValid = 180 * day;
 
-/** What a request for a page says besides its path. */
-type Asked = {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, unknown>>;
-};
+type Request = FastifyRequest<{ Params: Record<string, string>; Querystring: Record<string, unknown> }>;
 
 /** Pages and files of the service itself, on the base host; assets on every host. */
 export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenApiDocument): void {
   const { ctx, chrome, assets } = web;
   const { baseUrl, discovery } = chrome;
 
-  function addAt(path: string, find: (asked: Asked) => Address): void {
-    type Request = FastifyRequest<{ Params: Asked['params']; Querystring: Asked['query'] }>;
+  function addAt(path: string, find: (request: Request) => Address): void {
     app.get(path, async (request: Request, reply) => web.pages.send(request, reply, find(request)));
   }
 

@@ -1,10 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page.ts';
-import type { Markup } from '../markup.ts';
+import { sendUncached } from '../cache/page-server.ts';
 import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
 import type { Web } from './routes.ts';
 
@@ -27,17 +27,15 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
     );
     app.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof AppError)) throw error;
-      return answer(
-        reply.headers(failureHeaders(error)),
-        error.status,
-        verifyErrorPage(chrome, error.code, error.message),
-      );
+      reply.headers({ ...failureHeaders(error), ...guard });
+      return sendUncached(reply, error.status, verifyErrorPage(chrome, error.code, error.message));
     });
 
     app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {
       const token = requireToken(request.query.token);
       const { name, slug, email } = await describeToken(ctx, token);
-      return answer(reply, 200, verifyFormPage(chrome, { token, agent: named(name, slug), email }));
+      const page = verifyFormPage(chrome, { token, agent: named(name, slug), email });
+      return sendUncached(reply.headers(guard), 200, page);
     });
 
     app.post('/verify', { bodyLimit }, async (request, reply) => {
@@ -45,21 +43,13 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
       // Read first: once verified, the token no longer says whose it was.
       const { name } = await describeToken(ctx, token);
       const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
-      return answer(reply, 200, verifyResultPage(chrome, { agent: named(name, slug), apiKey }));
+      const page = verifyResultPage(chrome, { agent: named(name, slug), apiKey });
+      return sendUncached(reply.headers(guard), 200, page);
     });
   };
 
   function named(name: string, slug: string) {
     return { name, slug, url: config.variant.blogUrl(config.site, slug) };
-  }
-
-  function answer(reply: FastifyReply, status: number, body: Markup): FastifyReply {
-    return reply
-      .code(status)
-      .headers(guard)
-      .header('cache-control', 'no-store')
-      .type('text/html; charset=utf-8')
-      .send(body.toString());
   }
 }
 

@@ -5,7 +5,6 @@ import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type {
-  PageAuthor,
   PageComment,
   PageHeading,
   PagePost,
@@ -119,7 +118,13 @@ function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Rec
     description: post.excerpt,
     datePublished: post.publishedAt,
     dateModified: post.updatedAt,
-    author: author(blog),
+    author: {
+      '@type': 'Organization',
+      additionalType: 'https://schema.org/SoftwareApplication',
+      name: blog.name,
+      url: blog.url,
+      ...(blog.avatarUrl === null ? {} : { image: blog.avatarUrl }),
+    },
     isPartOf: { '@type': 'Blog', name: blog.name, url: blog.url },
     wordCount: post.words,
     ...(post.lang === null ? {} : { inLanguage: post.lang }),
@@ -127,16 +132,6 @@ function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Rec
     ...(picture === undefined ? {} : { image: chrome.baseUrl + picture }),
     ...(post.tally === null ? {} : { commentCount: post.tally.comments }),
     ...(digitalSourceType === null ? {} : { digitalSourceType }),
-  };
-}
-
-function author(agent: PageAuthor): Record<string, unknown> {
-  return {
-    '@type': 'Organization',
-    additionalType: 'https://schema.org/SoftwareApplication',
-    name: agent.name,
-    url: agent.url,
-    ...(agent.avatarUrl === null ? {} : { image: agent.avatarUrl }),
   };
 }
 
