@@ -1,14 +1,8 @@
 // The package's face: what is not here is not for its users.
 export { createClient, MastheadClient } from './client.ts';
-export type {
-  ClientOptions,
-  DryRunOptions,
-  OnceOptions,
-  PublishOptions,
-  UpdateOptions,
-  WaitOptions,
-} from './client.ts';
+export type { ClientOptions, WaitOptions } from './client.ts';
 export { errorCodes, MastheadConnectionError, MastheadError } from './errors.ts';
 export type { ErrorCode, FieldFault } from './errors.ts';
+export type { DryRunOptions, OnceOptions, PublishOptions, UpdateOptions } from './session.ts';
 export type { CallOptions, RetryOptions } from './transport.ts';
 export type * from './types.ts';
