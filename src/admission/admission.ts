@@ -22,6 +22,16 @@ export type Credential =
   | { readonly kind: 'refused'; readonly error: AppError }
   | { readonly kind: 'caller'; readonly caller: Caller };
 
+declare module 'fastify' {
+  /** What is known about a call of the API or a message of MCP before it is handled. */
+  interface FastifyRequest {
+    credential: Credential;
+    usage: Usage | null;
+    /** The address that limits count the client by; empty before it was read. */
+    clientAddress: string;
+  }
+}
+
 /** Whether a call needs a key, may have one, or ignores it. */
 export type Auth = 'required' | 'optional' | 'none';
 export type CallerOf<A extends Auth> = A extends 'required'

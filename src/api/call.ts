@@ -1,20 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Credential, Usage } from '../admission/admission.ts';
 import { AppError } from '../errors.ts';
 import { sha256 } from '../rules/secrets.ts';
 import type { Replayable } from '../services/limits/idempotency.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
 import type { Answer } from './endpoint.ts';
-
-declare module 'fastify' {
-  /** What is known about a call before it is handled. */
-  interface FastifyRequest {
-    credential: Credential;
-    usage: Usage | null;
-    /** The address that limits count the client by. */
-    readonly clientAddress: string;
-  }
-}
 
 type Sent = { readonly limit?: number; readonly offset?: number; readonly cursor?: string };
 

@@ -19,6 +19,14 @@ export const writing = {
   openWorldHint: false,
 } as const;
 
+/** What adds something each time, and others see it. */
+export const adding = {
+  ...writing,
+  destructiveHint: false,
+  idempotentHint: false,
+  openWorldHint: true,
+} as const;
+
 const uuid = (description: string) =>
   Type.Refine(
     Type.String({ format: 'uuid', description, examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'] }),

@@ -1,21 +1,17 @@
 import { nameOfType } from '../schemas/field-check.ts';
+import { isRecord } from '../schemas/validate.ts';
 
-type Params = {
-  /** What is taken, by path, and of what kind. A path that ends with a question mark may be absent. */
-  readonly fields: Readonly<Record<string, 'a string' | 'an object'>>;
-  readonly example: object;
-};
+/** The kinds of fields, or what is in them, by name. A name that ends with a question mark may be absent. */
+type Fields = { readonly [name: string]: 'a string' | 'an object' | Fields };
 
-const list: Params = { fields: { 'cursor?': 'a string' }, example: {} };
+const list = { fields: { 'cursor?': 'a string' }, example: {} } as const;
 
-const methods: Readonly<Record<string, Params>> = {
+const methods: Readonly<Record<string, { readonly fields: Fields; readonly example: object }>> = {
   initialize: {
     fields: {
       protocolVersion: 'a string',
       capabilities: 'an object',
-      clientInfo: 'an object',
-      'clientInfo.name': 'a string',
-      'clientInfo.version': 'a string',
+      clientInfo: { name: 'a string', version: 'a string' },
     },
     example: {
       protocolVersion: '2025-11-25',
@@ -43,25 +39,18 @@ const methods: Readonly<Record<string, Params>> = {
 export function paramsFault(method: unknown, params: unknown): string | null {
   const expected = typeof method === 'string' && Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (expected === undefined) return null;
-  const faults = Object.entries(expected.fields).flatMap(([field, kind]) => faultOf(params, field, kind));
+  const faults = faultsOf(params, expected.fields);
   if (faults.length === 0) return null;
   return `${faults.join('; ')}. Send 'params' like ${JSON.stringify(expected.example)}.`;
 }
 
-function faultOf(params: unknown, field: string, kind: string): string[] {
-  const path = field.replace('?', '');
-  const [last = '', ...above] = path.split('.').toReversed();
-  const holder = above.reduceRight(valueIn, params);
-  // What is below something that is missing or of another kind was named with it.
-  if (above.length > 0 && nameOfType(holder) !== 'an object') return [];
-  const value = valueIn(holder, last);
-  if (value === undefined) return field.endsWith('?') ? [] : [`'${path}' is missing`];
-  const actual = nameOfType(value);
-  return actual === kind ? [] : [`'${path}' must be ${kind}, not ${actual}`];
-}
-
-function valueIn(holder: unknown, name: string): unknown {
-  return typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name)
-    ? Reflect.get(holder, name)
-    : undefined;
+function faultsOf(holder: unknown, fields: Fields, path = ''): string[] {
+  return Object.entries(fields).flatMap(([field, kind]) => {
+    const name = field.replace('?', '');
+    const value = isRecord(holder) && Object.hasOwn(holder, name) ? holder[name] : undefined;
+    if (value === undefined) return field.endsWith('?') ? [] : [`'${path}${name}' is missing`];
+    const [expected, actual] = [typeof kind === 'string' ? kind : 'an object', nameOfType(value)];
+    if (actual !== expected) return [`'${path}${name}' must be ${expected}, not ${actual}`];
+    return typeof kind === 'string' ? [] : faultsOf(value, kind, `${name}.`);
+  });
 }

@@ -13,7 +13,6 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
 import { parseSince } from '../schemas/fields.ts';
-import { respelt } from '../schemas/validate.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
@@ -33,13 +32,12 @@ export function changePostTools(ctx: Context): Tool[] {
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
-      isDryRun: (args) => args[respelt(args, publishNames.spellings).get('dryRun') ?? 'dryRun'] === true,
       input: publishBody,
       check: publishNames,
       output: updateOrDryRunAnswer,
-      async run({ caller, ticket }, { dryRun: isDryRun, ...fields }) {
+      async run({ caller, usage }, { dryRun: isDryRun, ...fields }) {
         if (isDryRun) return dryRun(ctx, caller, fields);
-        return savedAnswer(await publish(ctx, caller, fields, { ticket }));
+        return savedAnswer(await publish(ctx, caller, fields, { ticket: usage.ticket }));
       },
     }),
     tool(ctx, {
@@ -53,8 +51,8 @@ export function changePostTools(ctx: Context): Tool[] {
       input: Type.Object({ postId, ...patchPostBody.properties }),
       check: patchNames,
       output: publishAnswer,
-      async run({ caller, ticket }, { postId: id, ...fields }) {
-        return savedAnswer(await publish(ctx, caller, fields, { postId: id.toLowerCase(), ticket }));
+      async run({ caller, usage }, { postId: id, ...fields }) {
+        return savedAnswer(await publish(ctx, caller, fields, { postId: id, ticket: usage.ticket }));
       },
     }),
   ];
@@ -89,19 +87,16 @@ export function readPostTools(ctx: Context): Tool[] {
       output: listPostsAnswer(variant),
       async run(call, input) {
         const { caller } = call;
-        const { status: wanted = null, agent = null, sort = 'newest' } = input;
+        const { status = null, agent = null, sort = 'newest' } = input;
         const page = pageOf(input);
         const from = input.since === undefined ? null : parseSince(input.since);
         const query = { ...page, since: from === null ? null : timestamp(from), sort };
         const isOwn = asksForOwnPosts(variant, caller !== null, input);
         const { items, total, nextCursor, warnings } = isOwn
-          ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status: wanted })
+          ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status })
           : { ...(await listPosts(publicly(ctx), { ...query, agent })), warnings: [] };
-        return {
-          warnings,
-          byOthers: !isOwn && agent !== caller?.slug,
-          body: { posts: items, total, limit: page.limit, offset: page.offset, nextCursor },
-        };
+        const byOthers = !isOwn && agent !== caller?.slug;
+        return { warnings, byOthers, body: { posts: items, total, ...page, nextCursor } };
       },
     }),
     tool(ctx, {
@@ -112,8 +107,8 @@ export function readPostTools(ctx: Context): Tool[] {
       auth: 'optional',
       input: Type.Object({ postId }),
       output: postAnswer,
-      async run({ caller }, input) {
-        const { post } = await readPost(ctx, input.postId.toLowerCase(), caller?.id ?? null);
+      async run({ caller }, { postId: id }) {
+        const { post } = await readPost(ctx, id, caller?.id ?? null);
         return { byOthers: post.agent.slug !== caller?.slug, body: { post } };
       },
     }),
@@ -126,11 +121,8 @@ export function readPostTools(ctx: Context): Tool[] {
       input: Type.Object({ postId }),
       output: doneAnswer,
       async run({ caller }, input) {
-        const { title } = await ctx.engine.write(deletePost, {
-          agentId: caller.id,
-          postId: input.postId.toLowerCase(),
-          preconditions: noPreconditions,
-        });
+        const deletion = { agentId: caller.id, ...input, preconditions: noPreconditions };
+        const { title } = await ctx.engine.write(deletePost, deletion);
         return { body: { message: `Deleted '${title}'.` } };
       },
     }),

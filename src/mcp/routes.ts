@@ -9,8 +9,6 @@ import {
   refusalOf,
   currentRateStatus,
   takeBackUsage,
-  type Credential,
-  type Usage,
 } from '../admission/admission.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
@@ -19,8 +17,9 @@ import { rateLimited } from '../db/write.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, prose } from '../rules/calls.ts';
-import { isLoopback } from '../rules/hosts.ts';
 import { createHostTable } from '../http/target.ts';
+import { isLoopback } from '../rules/hosts.ts';
+import { isRecord } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { McpService } from './service.ts';
 import { keyHint } from './tool.ts';
@@ -33,20 +32,6 @@ const exposed =
 
 /** Largest message, bytes: as for publishing by JSON. */
 const bodyLimit = 4 * 1024 * 1024;
-
-/** One MCP request on its way. */
-type Visit = {
-  /** The address that limits count the client by. */
-  readonly clientAddress: string;
-  credential: Credential;
-  usage: Usage | null;
-};
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    mcpVisit: Visit | null;
-  }
-}
 
 /**
  * `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
@@ -62,45 +47,46 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     (service ??= import('./service.ts').then(({ createMcpService }) => createMcpService(ctx, limiter)));
 
   return async (app: FastifyInstance) => {
-    app.decorateRequest('mcpVisit', null);
+    app.decorateRequest('credential');
+    app.decorateRequest('usage', null);
+    app.decorateRequest('clientAddress', '');
 
     app.addHook('onRequest', async (request, reply) => {
       reply.header('cache-control', 'no-store');
       if (request.method === 'OPTIONS') return checkOrigin(request, reply);
-      const clientAddress = addressOf(request.raw);
-      const visit: Visit = { clientAddress, credential: { kind: 'none' }, usage: null };
-      request.mcpVisit = visit;
+      request.clientAddress = addressOf(request.raw);
+      request.credential = { kind: 'none' };
       checkOrigin(request, reply);
       const { authorization } = request.headers;
       // A client whose configuration names a variable that is not set can still read, register and verify.
-      visit.credential = isUnset(authorization)
+      request.credential = isUnset(authorization)
         ? { kind: 'none', unset: true }
         : await readCredential(authorization);
-      if (visit.credential.kind === 'refused') throw refusedKey(ctx, visit.credential.error);
+      if (request.credential.kind === 'refused') throw refusedKey(ctx, request.credential.error);
     });
 
     // Without a key, or when there are no calls left but of tools with limits of their own, only small ones are read.
     app.addHook('preParsing', async (request) => {
-      const { mcpVisit: visit } = request;
-      if (visit === null) return;
-      const [policy, subject] = countedAs(null, visit);
+      const { credential, clientAddress } = request;
+      if (clientAddress === '') return;
+      const [policy, subject] = countedAs(null, request);
       request.bodyOwner = subject;
-      const standing = await currentRateStatus(ctx, limiter, policy, subject);
-      if (!standing.allowed)
-        request.onlySmallBody = rateLimited({ policy, quota: ctx.config.limits[policy] }, standing);
-      else if (visit.credential.kind !== 'caller')
+      const rate = await currentRateStatus(ctx, limiter, policy, subject);
+      if (!rate.allowed)
+        request.onlySmallBody = rateLimited({ policy, quota: ctx.config.limits[policy] }, rate);
+      else if (credential.kind !== 'caller')
         request.onlySmallBody = new AppError('too_large', 'Without an API key a message is at most 64 KiB.');
     });
 
-    app.setErrorHandler(async (error, { mcpVisit: visit }) => {
-      const isCounted = visit === null || visit.usage !== null;
-      throw inTools(isCounted ? error : await counted(ctx, limiter, visit, error));
+    app.setErrorHandler(async (error, request) => {
+      const isUncounted = request.clientAddress !== '' && request.usage === null;
+      throw inTools(isUncounted ? await counted(ctx, limiter, request, error) : error);
     });
 
-    app.addHook('onSend', async ({ mcpVisit: visit }, reply) => {
-      if (!visit?.usage) return;
-      await finishUsage(ctx, visit.usage);
-      reply.headers(rateHeaders(visit.usage));
+    app.addHook('onSend', async ({ usage }, reply) => {
+      if (usage === null) return;
+      await finishUsage(ctx, usage);
+      reply.headers(rateHeaders(usage));
     });
 
     app.options('/mcp', async (_request, reply) => reply.code(204).send());
@@ -118,9 +104,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     });
 
     app.post('/mcp', { bodyLimit }, async (request, reply) => {
-      const { mcpVisit: visit, body: message } = request;
-      if (visit === null) throw new Error('a request without its visit');
-      if (typeof message !== 'object' || message === null || Array.isArray(message)) {
+      const { credential, clientAddress: address, body: message } = request;
+      if (!isRecord(message)) {
         throw new AppError(
           'invalid_json',
           'The body must be one JSON-RPC message; batches are not accepted.',
@@ -128,18 +113,13 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       }
       const mcp = await load();
       const { isToolCall, policy } = mcp.describe(message);
-      visit.usage = await beginUsage(ctx, limiter, ...countedAs(policy, visit));
-      const refusal = refusalOf(visit.usage);
-      if (refusal) reply.header('retry-after', String(visit.usage.rate.reset));
+      const usage = await beginUsage(ctx, limiter, ...countedAs(policy, request));
+      request.usage = usage;
+      const refusal = refusalOf(usage);
+      if (refusal) reply.header('retry-after', String(usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
-      const response = await mcp.answer(headersOf(request), message, {
-        credential: visit.credential,
-        usage: visit.usage,
-        address: visit.clientAddress,
-        ticket: visit.usage.ticket,
-        refusal,
-        requestId: request.id,
-      });
+      const call = { credential, usage, address, requestId: request.id };
+      const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)
         .headers(Object.fromEntries(response.headers))
@@ -152,11 +132,16 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
  * Counts a call that failed before it was counted, so that nonsense and guessed keys use up the limit too. What is
  * refused because too much is in progress does not count.
  */
-async function counted(ctx: Context, limiter: RateLimiter, visit: Visit, error: unknown): Promise<unknown> {
-  visit.usage = await beginUsage(ctx, limiter, ...countedAs(null, visit));
-  if (!(error instanceof AppError && error.extra.uncounted)) return refusalOf(visit.usage) ?? error;
-  visit.usage = await takeBackUsage(ctx, limiter, visit.usage);
-  return error;
+async function counted(
+  ctx: Context,
+  limiter: RateLimiter,
+  request: FastifyRequest,
+  error: unknown,
+): Promise<unknown> {
+  const usage = await beginUsage(ctx, limiter, ...countedAs(null, request));
+  const isTakenBack = error instanceof AppError && error.extra.uncounted;
+  request.usage = isTakenBack ? await takeBackUsage(ctx, limiter, usage) : usage;
+  return isTakenBack ? error : (refusalOf(usage) ?? error);
 }
 
 /**
@@ -168,16 +153,15 @@ function createOriginCheck(config: Config): (request: FastifyRequest, reply: Fas
   const findHost = createHostTable(config);
   const { protocol } = new URL(config.site.baseUrl);
 
-  const isTrusted = (origin: string): boolean => {
-    const url = URL.parse(origin);
-    if (url === null || !/^https?:$/.test(url.protocol)) return false;
-    return isLoopback(url.hostname) || (url.protocol === protocol && findHost(url.host).kind === 'base');
-  };
-
   return ({ headers: { origin } }, reply) => {
     reply.header('vary', 'Origin');
     if (origin === undefined) return;
-    if (!isTrusted(origin)) {
+    const url = URL.parse(origin);
+    const isTrusted =
+      url !== null &&
+      /^https?:$/.test(url.protocol) &&
+      (isLoopback(url.hostname) || (url.protocol === protocol && findHost(url.host).kind === 'base'));
+    if (!isTrusted) {
       throw new AppError('forbidden', 'Web pages of other sites may not call this MCP endpoint.', {
         errors: [{ field: 'Origin', message: 'is neither this service nor this machine' }],
         hint: `Call it from a program, which sends no Origin header. Pages of any site may call the API at ${config.site.baseUrl}/api.`,
@@ -208,9 +192,9 @@ function inTools(error: unknown): unknown {
 
 /** The headers that mean something to the protocol. Keys stay out of its library. */
 function headersOf({ headers }: FastifyRequest): Headers {
-  const named = Object.entries(headers).filter(([name]) => /^(?:content-type|mcp-.*)$/.test(name));
-  const protocol = new Headers(named.map(([name, value]) => [name, [value ?? ''].flat().join(', ')]));
   // Every answer is one JSON object; nobody need say that it would also take a stream.
-  protocol.set('accept', 'application/json, text/event-stream');
+  const protocol = new Headers({ accept: 'application/json, text/event-stream' });
+  for (const [name, value = ''] of Object.entries(headers))
+    if (/^(?:content-type|mcp-.*)$/.test(name)) protocol.set(name, [value].flat().join(', '));
   return protocol;
 }

@@ -9,11 +9,12 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
-import { callerOf } from '../admission/admission.ts';
+import { callerOf, requireWithinLimit } from '../admission/admission.ts';
 import { asTools } from '../rules/calls.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
+import { isRecord } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Policy, Variant } from '../variant.ts';
 import { programVersion } from '../platform/version.ts';
@@ -22,13 +23,13 @@ import { listResources, readResource, resourceTemplates } from './resources.ts';
 import { failed, type McpCall } from './tool.ts';
 import { createTools } from './tools.ts';
 
-/** What the routes need to know of a message before it is answered. */
-type Described = { readonly isToolCall: boolean; /** A limit of its own. */ readonly policy: Policy | null };
+type Message = { readonly id?: unknown; readonly method?: unknown; readonly params?: unknown };
 
 export type McpService = {
-  describe(message: object): Described;
+  /** What the routes need to know before they count a message: whether it has a limit of its own. */
+  describe(message: Message): { readonly isToolCall: boolean; readonly policy: Policy | null };
   /** Answers one JSON-RPC message. Failures of tools are results; those of the protocol have its codes. */
-  answer(headers: Headers, message: object, call: McpCall): Promise<Response>;
+  answer(headers: Headers, message: Message, call: McpCall): Promise<Response>;
 };
 
 /** What never changes while the program runs may be kept by clients, ms. */
@@ -45,14 +46,6 @@ function instructions({ discovery, engagement }: Variant): string {
   ].join(' ');
 }
 
-const serverOptions = {
-  cacheHints: {
-    'tools/list': forAnHour,
-    'resources/templates/list': forAnHour,
-    'server/discover': forAnHour,
-  },
-};
-
 /**
  * Speaks the protocol in its revisions 2026-07-28 and 2025-11-25 (and the earlier ones that clients still
  * ask for), each message by itself: nothing is kept between two.
@@ -66,6 +59,15 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
     version: programVersion(),
     websiteUrl: ctx.config.site.baseUrl,
   };
+  const options = {
+    cacheHints: {
+      'tools/list': forAnHour,
+      'resources/templates/list': forAnHour,
+      'server/discover': forAnHour,
+    },
+    capabilities: { tools: {}, resources: {} },
+    instructions: instructions(ctx.config.variant),
+  };
 
   async function callTool(name: string, args: unknown, call: McpCall): Promise<CallToolResult> {
     const tool = tools.get(name);
@@ -75,7 +77,7 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool of this name.${question}`);
     }
     try {
-      if (call.refusal) throw call.refusal;
+      requireWithinLimit(call.usage);
       return await tool.run(call, args);
     } catch (error) {
       return failed(explain(error, call, name), call);
@@ -91,8 +93,8 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
       const message = asTools(detail);
       if (code === 'not_found' && uri !== null) throw new ResourceNotFoundError(uri, message);
       const kind = status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams;
-      const hint = extra.hint === undefined ? {} : { hint: asTools(extra.hint) };
-      throw new ProtocolError(kind, message, { code, ...hint, requestId: call.requestId });
+      const hint = extra.hint && asTools(extra.hint);
+      throw new ProtocolError(kind, message, { code, hint, requestId: call.requestId });
     }
   }
 
@@ -104,11 +106,7 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
 
   /** The library's server lives for one message. Its own tool registry would check arguments its own way. */
   function serverFor(call: McpCall): Server {
-    const { server } = new McpServer(serverInfo, {
-      ...serverOptions,
-      instructions: instructions(ctx.config.variant),
-    });
-    server.registerCapabilities({ tools: {}, resources: {} });
+    const { server } = new McpServer(serverInfo, options);
     server.setRequestHandler('tools/list', () => ({ tools: listedTools }));
     server.setRequestHandler('tools/call', ({ params }) => callTool(params.name, params.arguments, call));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
@@ -122,19 +120,16 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
   }
 
   return {
-    describe(message) {
-      const { method, params }: { method?: unknown; params?: unknown } = message;
+    describe({ method, params }) {
       const isToolCall = method === 'tools/call';
-      const call: { name?: unknown; arguments?: unknown } =
-        typeof params === 'object' && params !== null ? params : {};
-      const { name } = call;
-      const tool = isToolCall && typeof name === 'string' ? tools.get(name) : undefined;
-      return { isToolCall, policy: tool?.policyFor(call.arguments) ?? null };
+      const { name, arguments: args } = isToolCall && isRecord(params) ? params : {};
+      const tool = typeof name === 'string' ? tools.get(name) : undefined;
+      return { isToolCall, policy: tool?.policyFor(args) ?? null };
     },
     async answer(headers, message, call) {
       const request = new Request(`${ctx.config.site.baseUrl}/mcp`, { method: 'POST', headers });
       const isLegacy = await isLegacyRequest(request, message);
-      const { id, method, params }: { id?: unknown; method?: unknown; params?: unknown } = message;
+      const { id, method, params } = message;
       // Only the older revisions begin with initialize.
       const fault = isLegacy || method !== 'initialize' ? paramsFault(method, params) : null;
       if (fault !== null && (typeof id === 'string' || typeof id === 'number') && !Array.isArray(params)) {

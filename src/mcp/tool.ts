@@ -2,13 +2,20 @@ import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@model
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
 import { callerOf, type Auth, type CallerOf, type Credential, type Usage } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
-import type { Ticket } from '../db/write.ts';
 import { AppError, catalogue } from '../errors.ts';
 import { publicFields } from '../http/problem.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
 import { dryRunRefusals } from '../schemas/posts.ts';
-import { createCheck, throwIfFaulty, withWarnings, type CheckOptions } from '../schemas/validate.ts';
+import {
+  createCheck,
+  throwIfFaulty,
+  withWarnings,
+  type CheckOptions,
+  isRecord,
+  respelt,
+} from '../schemas/validate.ts';
+import { keywordsOf } from '../schemas/openapi.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Policy } from '../variant.ts';
 import { markAsOthers } from './others-text.ts';
@@ -19,10 +26,6 @@ export type McpCall = {
   readonly usage: Usage;
   /** The address that limits count the client by. */
   readonly address: string;
-  /** What the call's own write is to take. */
-  readonly ticket: Ticket | undefined;
-  /** Why the call is over its limit; null within it. */
-  readonly refusal: AppError | null;
   readonly requestId: string;
 };
 
@@ -45,8 +48,6 @@ type Definition<A extends Auth, I extends TObject | TUnsafe> = {
   readonly auth: A;
   /** The limit that a call counts against, unless it is `api` or `anonymous`. */
   readonly policy?: Policy;
-  /** Which calls only ask what they would do, and count against `api`: it must hold for no others. */
-  readonly isDryRun?: (args: Readonly<Record<string, unknown>>) => boolean;
   readonly input?: I;
   readonly check?: CheckOptions;
   /** The API's answer: what it does not name is left out. */
@@ -69,13 +70,17 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
   ctx: Context,
   definition: Definition<A, I>,
 ): Tool {
-  const { title, description, annotations, auth, policy = null, isDryRun = () => false } = definition;
+  const { title, description, annotations, auth, policy = null } = definition;
   const input: TObject | TUnsafe = definition.input ?? Type.Object({});
-  const lacksDryRun = !annotations.readOnlyHint && !definition.isDryRun;
-  const refused = { ...definition.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
-  const check = createCheck(input, { ...definition.check, refused, spell: asTools });
+  const { spellings = {}, refused = {} } = definition.check ?? {};
+  const hasDryRun = Object.hasOwn(keywordsOf(input).properties ?? {}, 'dryRun');
+  const refusals = annotations.readOnlyHint || hasDryRun ? refused : { ...refused, ...dryRunRefusals };
+  const check = createCheck(input, { ...definition.check, refused: refusals, spell: asTools });
+  // It must hold for no call that would publish.
+  const isDryRun = (args: unknown) =>
+    hasDryRun && isRecord(args) && args[respelt(args, spellings).get('dryRun') ?? 'dryRun'] === true;
   return {
-    policyFor: (args) => (typeof args === 'object' && args !== null && isDryRun({ ...args }) ? null : policy),
+    policyFor: (args) => (isDryRun(args) ? null : policy),
     listed: {
       name: operations[definition.operationId].tool,
       title,
@@ -97,11 +102,8 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
         });
       const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
       // In the text alone: structured content would send everything twice, with a schema in every list of tools.
-      const text = JSON.stringify({
-        success: true,
-        ...(warnings.length > 0 ? { warnings } : {}),
-        ...named(definition.output, answer.body),
-      });
+      const body = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
+      const text = JSON.stringify(named(definition.output, body));
       return { content: [{ type: 'text', text: answer.byOthers ? markAsOthers(text) : text }] };
     },
   };
@@ -118,13 +120,14 @@ export function failed(error: AppError, { usage, requestId }: McpCall): CallTool
     code,
     status,
     detail,
-    ...(errors ? { errors } : {}),
+    errors,
     hint,
     retryable,
-    ...(extra.retryAfter === undefined ? {} : { retryAfter: extra.retryAfter }),
-    ...(code === 'rate_limited'
-      ? { limit: { policy, limit: quota, remaining: rate.remaining, reset: rate.reset } }
-      : {}),
+    retryAfter: extra.retryAfter,
+    limit:
+      code === 'rate_limited'
+        ? { policy, limit: quota, remaining: rate.remaining, reset: rate.reset }
+        : undefined,
     requestId,
   };
   return { content: [{ type: 'text', text: JSON.stringify(problem) }], isError: true };
@@ -148,17 +151,10 @@ export function keyHint(baseUrl: string): string {
 }
 
 /** A value with the properties that its schema names and no others, as the API's serialiser writes it. */
-function named(schema: TSchema, value: object): Record<string, unknown> {
-  const { properties = {} }: { properties?: Record<string, TSchema> } = schema;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([name]) => Object.hasOwn(properties, name))
-      .map(([name, part]) => [name, namedIn(properties[name], part)]),
-  );
-}
-
-function namedIn(schema: TSchema | undefined, value: unknown): unknown {
-  const { items, properties }: { items?: TSchema; properties?: unknown } = schema ?? {};
-  if (Array.isArray(value)) return items ? value.map((element) => namedIn(items, element)) : value;
-  return schema && properties && typeof value === 'object' && value !== null ? named(schema, value) : value;
+function named(schema: TSchema | undefined, value: unknown): unknown {
+  const { items, properties }: { items?: TSchema; properties?: Record<string, TSchema> } = schema ?? {};
+  if (Array.isArray(value)) return items ? value.map((element) => named(items, element)) : value;
+  if (!properties || !isRecord(value)) return value;
+  const entries = Object.entries(value).filter(([name]) => Object.hasOwn(properties, name));
+  return Object.fromEntries(entries.map(([name, part]) => [name, named(properties[name], part)]));
 }

@@ -27,7 +27,7 @@ import { addComment, deleteComment, listComments, vote } from '../services/commu
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { featuredPosts, listBlogs } from '../services/lists/discovery.ts';
 import { searchPosts } from '../services/lists/search.ts';
-import { commentId, pageOf, paging, postId, reading, writing } from './inputs.ts';
+import { adding, commentId, pageOf, paging, postId, reading, writing } from './inputs.ts';
 import { changePostTools, readPostTools } from './post-tools.ts';
 import { tool, type Tool } from './tool.ts';
 
@@ -53,14 +53,14 @@ function registrationTools(ctx: Context): Tool[] {
       title: 'Register an agent',
       description:
         "Begin here without an API key. Sends an e-mail with a token to the address; 'verify' turns the token into the key. Registering again before that sends another.",
-      annotations: { ...writing, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+      annotations: adding,
       auth: 'none',
       policy: 'register',
       input: registerBody(variant),
       check: { ignored: ignoredAtRegistration(variant) },
       output: registerAnswer,
-      async run({ ticket }, input) {
-        const { result, warnings } = await register(ctx, input, { ticket });
+      async run({ usage }, input) {
+        const { result, warnings } = await register(ctx, input, { ticket: usage.ticket });
         const message = result.mailed
           ? "Registered. Check your e-mail for the verification token, which is valid for 24 hours, and call 'verify' with it."
           : noMailSentence(result, input);
@@ -100,10 +100,7 @@ function discoveryTools(ctx: Context): Tool[] {
       async run(_call, { sort = 'newest', ...input }) {
         const page = pageOf(input);
         const { items, total, nextCursor } = await listBlogs(ctx, { ...page, sort });
-        return {
-          byOthers: true,
-          body: { blogs: items, total, limit: page.limit, offset: page.offset, nextCursor },
-        };
+        return { byOthers: true, body: { blogs: items, total, ...page, nextCursor } };
       },
     }),
     tool(ctx, {
@@ -129,8 +126,7 @@ function discoveryTools(ctx: Context): Tool[] {
       input: Type.Object({ q: searchQuery.properties.q, ...paging }),
       output: searchAnswer,
       async run(_call, { q, ...input }) {
-        const { limit, cursor } = pageOf(input);
-        const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q, limit, cursor });
+        const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q, ...pageOf(input) });
         const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
         return { byOthers: true, warnings, body: { posts, total, nextCursor } };
       },
@@ -148,13 +144,10 @@ function commentTools(ctx: Context): Tool[] {
       auth: 'optional',
       input: Type.Object({ postId, ...paging }),
       output: commentsAnswer,
-      async run({ caller }, input) {
-        const { limit, cursor } = pageOf(input);
-        const { items, total, nextCursor } = await listComments(
-          caller === null ? publicly(ctx) : ctx,
-          input.postId.toLowerCase(),
-          { callerId: caller?.id ?? null, limit, cursor },
-        );
+      async run({ caller }, { postId: id, ...input }) {
+        const query = { ...pageOf(input), callerId: caller?.id ?? null };
+        const readable = caller === null ? publicly(ctx) : ctx;
+        const { items, total, nextCursor } = await listComments(readable, id, query);
         return { byOthers: true, body: { comments: items, total, nextCursor } };
       },
     }),
@@ -162,12 +155,12 @@ function commentTools(ctx: Context): Tool[] {
       operationId: 'addComment',
       title: 'Comment on a post',
       description: 'Adds a comment, in a small subset of markdown, to a published post. Needs the API key.',
-      annotations: { ...writing, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+      annotations: adding,
       auth: 'required',
       input: Type.Object({ postId, ...commentBody.properties }),
       output: commentAnswer,
-      async run({ caller }, input) {
-        const added = await addComment(ctx, caller, input.postId.toLowerCase(), input.content, null);
+      async run({ caller }, { postId: id, content }) {
+        const added = await addComment(ctx, caller, id, content, null);
         return { warnings: added.warnings, body: { message: 'Comment added.', comment: added.result } };
       },
     }),
@@ -181,11 +174,7 @@ function commentTools(ctx: Context): Tool[] {
       input: Type.Object({ postId, commentId }),
       output: doneAnswer,
       async run({ caller }, input) {
-        await ctx.engine.write(deleteComment, {
-          agentId: caller.id,
-          postId: input.postId.toLowerCase(),
-          commentId: input.commentId.toLowerCase(),
-        });
+        await ctx.engine.write(deleteComment, { agentId: caller.id, ...input });
         return { body: { message: 'Comment deleted.' } };
       },
     }),
@@ -203,13 +192,9 @@ function voteTools(ctx: Context): Tool[] {
       auth: 'required',
       input: Type.Object({ postId, ...voteBody.properties }),
       output: voteAnswer,
-      async run({ caller }, input) {
-        const given = await ctx.engine.write(vote, {
-          agentId: caller.id,
-          postId: input.postId.toLowerCase(),
-          value: input.vote,
-        });
-        return { body: { message: input.vote === 1 ? 'Upvoted.' : 'Downvoted.', ...given } };
+      async run({ caller }, { postId: id, vote: value }) {
+        const given = await ctx.engine.write(vote, { agentId: caller.id, postId: id, value });
+        return { body: { message: value === 1 ? 'Upvoted.' : 'Downvoted.', ...given } };
       },
     }),
     tool(ctx, {
@@ -221,11 +206,7 @@ function voteTools(ctx: Context): Tool[] {
       input: Type.Object({ postId }),
       output: voteAnswer,
       async run({ caller }, input) {
-        const left = await ctx.engine.write(vote, {
-          agentId: caller.id,
-          postId: input.postId.toLowerCase(),
-          value: null,
-        });
+        const left = await ctx.engine.write(vote, { agentId: caller.id, ...input, value: null });
         return { body: { message: 'Vote taken back.', ...left } };
       },
     }),

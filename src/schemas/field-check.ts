@@ -40,7 +40,7 @@ type Field = {
   readonly required: boolean;
   /** The message where a required field is missing. */
   readonly missing: string;
-  /** The value as it will be stored: trimmed, or parsed from text. What cannot be parsed stays as it is. */
+  /** The value as it will be stored: trimmed, an id in lower case, or parsed from text. What cannot be parsed stays as it is. */
   readonly take: (given: unknown) => unknown;
   /** The faults of a taken value. */
   readonly faults: (value: unknown, name: string) => readonly FieldFault[];
@@ -110,7 +110,8 @@ function takeOf(
   if (type === 'string') {
     // A text with a media type of its own is not trimmed: its white space is significant.
     if (keywords.contentMediaType !== undefined) return (given) => given;
-    return (given) => (typeof given === 'string' ? given.trim() : given);
+    const stored = (text: string) => (keywords.format === 'uuid' ? text.trim().toLowerCase() : text.trim());
+    return (given) => (typeof given === 'string' ? stored(given) : given);
   }
   if (item !== null) {
     const list = coerce ? splitAtCommas : (given: unknown) => given;
