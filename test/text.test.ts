@@ -14,6 +14,7 @@ import {
   normalizeNewlines,
   normalizeTag,
   printable,
+  quoted,
   stripHiddenText,
   tagFault,
 } from '../src/rules/text.ts';
@@ -37,6 +38,7 @@ test('CR LF and CR become LF', () => {
 test('what is quoted from outside is cut, and shows what is invisible', () => {
   assert.equal(printable('plain', 5), 'plain');
   assert.equal(printable('🚀🚀🚀', 2), '🚀🚀…');
+  assert.equal(quoted(`it's\n${'x'.repeat(64)}`), `'it's\\u{a}${'x'.repeat(59)}…'`);
   assert.equal(
     printable("a'\n\u202e\u{E0061}\ud800\u2028", 9),
     "a'\\u{a}\\u{202e}\\u{e0061}\\u{d800}\\u{2028}",

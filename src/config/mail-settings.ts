@@ -1,5 +1,5 @@
 import { isLoopback } from '../rules/hosts.ts';
-import { quoted } from '../rules/text.ts';
+import { settingValue } from '../rules/text.ts';
 
 /** The sender of all mail, taken apart. */
 export type Sender = { readonly name: string; readonly address: string; readonly host: string };
@@ -18,7 +18,7 @@ export function parseSender(from: string): Sender {
   const match = senderPattern.exec(text);
   const [, rawName, host, bracket] = match ?? [];
   if (host === undefined || (rawName === undefined) !== (bracket === '') || /\p{Cc}/u.test(text)) {
-    throw new Error(`is ${quoted(from)}, neither an address nor a name with an address in <>`);
+    throw new Error(`is ${settingValue(from)}, neither an address nor a name with an address in <>`);
   }
   const name = (rawName ?? '')
     .trim()

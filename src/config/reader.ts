@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { errorCode, errorMessage } from '../rules/failure.ts';
-import { quoted } from '../rules/text.ts';
+import { settingValue } from '../rules/text.ts';
 
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -73,21 +73,22 @@ export class Given {
     const number = Number(value);
     if (/^\d+$/.test(value) && number >= min && number <= max) return number;
     const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
-    this.refuse(`is ${quoted(value)}, not a whole number ${range}`);
+    this.refuse(`is ${settingValue(value)}, not a whole number ${range}`);
     return preset;
   }
 
   flag(): boolean {
     const value = this.text()?.toLowerCase() ?? 'off';
     if (['1', 'true', 'yes', 'on'].includes(value)) return true;
-    if (!['0', 'false', 'no', 'off'].includes(value)) this.refuse(`is ${quoted(value)}, neither on nor off`);
+    if (!['0', 'false', 'no', 'off'].includes(value))
+      this.refuse(`is ${settingValue(value)}, neither on nor off`);
     return false;
   }
 
   oneOf<Value extends string>(values: readonly Value[], preset: Value): Value {
     const given = this.text();
     const value = given === null ? preset : values.find((known) => known === given);
-    if (value === undefined) this.refuse(`is ${quoted(given ?? '')}, not one of ${values.join(', ')}`);
+    if (value === undefined) this.refuse(`is ${settingValue(given ?? '')}, not one of ${values.join(', ')}`);
     return value ?? preset;
   }
 
@@ -106,7 +107,9 @@ export class Given {
       return value || null;
     } catch (error) {
       const code = errorCode(error) ?? 'unknown error';
-      this.refuse(`cannot be read from ${quoted(file)}, the file that ${this.name}_FILE names (${code})`);
+      this.refuse(
+        `cannot be read from ${settingValue(file)}, the file that ${this.name}_FILE names (${code})`,
+      );
       return null;
     }
   }

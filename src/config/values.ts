@@ -3,7 +3,7 @@ import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { trustProxyFault } from '../rules/client-address.ts';
 import { canonicalHost, isLoopback } from '../rules/hosts.ts';
-import { quoted } from '../rules/text.ts';
+import { settingValue } from '../rules/text.ts';
 import { variants, type Variant } from '../variant.ts';
 import { parseSender, parseSmtpUrl, urlEncoding } from './mail-settings.ts';
 import type { Given } from './reader.ts';
@@ -35,7 +35,7 @@ export function readVariant(given: Given): Variant {
 export function readHost(given: Given): string {
   const host = given.text() ?? '127.0.0.1';
   if (isIP(host) === 0 && !/^[a-z0-9][a-z0-9.-]*$/i.test(host))
-    given.refuse(`is ${quoted(host)}, not an address or a host name (no port, no brackets)`);
+    given.refuse(`is ${settingValue(host)}, not an address or a host name (no port, no brackets)`);
   return host;
 }
 
@@ -63,7 +63,7 @@ export function readBlogDomain(given: Given): string {
   const value = given.text() ?? preset;
   const domain = canonicalHost(value, protocol);
   if (domain === null || !URL.canParse(`http://${domain}`))
-    given.refuse(`is ${quoted(value)}, not a host with or without a port`);
+    given.refuse(`is ${settingValue(value)}, not a host with or without a port`);
   else if (readVariant(given).blogHosts && isAddress(new URL(`http://${domain}`).hostname))
     given.refuse('is an IP address, which has no subdomains: name a domain, or set VARIANT=path');
   return domain ?? preset;
@@ -77,7 +77,7 @@ export function readAlsoHosts(given: Given): string[] {
   const { protocol } = new URL(readBaseUrl(given));
   return given.items().map((item) => {
     const host = canonicalHost(item, protocol);
-    if (host === null) given.refuse(`has ${quoted(item)}, not a host with or without a port`);
+    if (host === null) given.refuse(`has ${settingValue(item)}, not a host with or without a port`);
     return host ?? item;
   });
 }
@@ -148,8 +148,8 @@ export function readDkim(given: Given): Dkim | null {
   if (missing.length === parts.length) return null;
   for (const part of missing) part.refuse('is missing: DKIM needs domain, selector and private key');
   const [domain = '', selector = '', pem = ''] = parts.map((part) => part.text() ?? '');
-  if (!/^[a-z0-9._-]*$/i.test(domain)) parts[0]?.refuse(`is ${quoted(domain)}, not a domain`);
-  if (!/^[a-z0-9._-]*$/i.test(selector)) parts[1]?.refuse(`is ${quoted(selector)}, not a name`);
+  if (!/^[a-z0-9._-]*$/i.test(domain)) parts[0]?.refuse(`is ${settingValue(domain)}, not a domain`);
+  if (!/^[a-z0-9._-]*$/i.test(selector)) parts[1]?.refuse(`is ${settingValue(selector)}, not a name`);
   // Environment files of several tools keep a key on one line, with \n for its line breaks.
   const privateKey = pem.replaceAll('\\n', '\n').trim();
   if (privateKey !== '' && !isRsaKey(privateKey))
@@ -169,7 +169,7 @@ export function readTrustProxy(given: Given): string[] {
   const entries = given.items();
   for (const entry of entries) {
     const fault = trustProxyFault(entry);
-    if (fault !== null) given.refuse(`has ${quoted(entry)}, which ${fault}`);
+    if (fault !== null) given.refuse(`has ${settingValue(entry)}, which ${fault}`);
   }
   return entries;
 }

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
 import { errorMessage } from '../rules/failure.ts';
-import { printable } from '../rules/text.ts';
+import { quoted } from '../rules/text.ts';
 
 /** Deepest nesting of a JSON body. */
 const deepest = 32;
@@ -94,7 +94,7 @@ function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) 
 /** The refusal of a body's content type, naming those that the call accepts. */
 export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppError {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '';
-  const received = type === '' ? 'The body has no content type' : `The content type '${printable(type, 64)}'`;
+  const received = type === '' ? 'The body has no content type' : `The content type ${quoted(type)}`;
   const detail = type === '' ? `${received}.` : `${received} is not accepted.`;
   const ofCurl =
     type === 'application/x-www-form-urlencoded' ? " It is curl's default with -d and --data-binary." : '';

@@ -38,12 +38,12 @@ export function curl({ method, url, headers = [], json, file, download }: ShellC
   const lines = [`curl ${verb}${download ? '-OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`];
   for (const header of headers) lines.push(`-H "${header}"`);
   if (json !== undefined)
-    lines.push('-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(json))}`);
+    lines.push('-H "Content-Type: application/json"', `-d ${asShellWord(JSON.stringify(json))}`);
   if (file !== undefined) lines.push('-H "Content-Type: text/markdown"', `--data-binary @${file}`);
   return lines.join(' \\\n  ');
 }
 
 /** Within single quotes a shell interprets nothing but the closing quote; within double quotes, variables. */
-function quoted(text: string): string {
+function asShellWord(text: string): string {
   return text.includes('$') ? `"${text.replace(/["\\`]/g, '\\$&')}"` : `'${text.replaceAll("'", `'\\''`)}'`;
 }

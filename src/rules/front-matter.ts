@@ -1,4 +1,4 @@
-import { printable } from './text.ts';
+import { quoted } from './text.ts';
 
 /** Fields of front matter: everything is a string, or a list of strings. */
 export type FrontMatterFields = Record<string, string | string[]>;
@@ -33,7 +33,7 @@ export function parseFrontMatter(source: string): FrontMatter {
 /** The inverse: {@link parseFrontMatter} reads exactly these fields and this content back, and so does YAML. */
 export function formatFrontMatter(fields: Readonly<FrontMatterFields>, content: string): string {
   const written = (value: string | string[]) =>
-    Array.isArray(value) ? `[${value.map(quoted).join(', ')}]` : quoted(value);
+    Array.isArray(value) ? `[${value.map(asYaml).join(', ')}]` : asYaml(value);
   const lines = Object.entries(fields).map(([key, value]) => `${key}: ${written(value)}\n`);
   return `---\n${lines.join('')}---\n\n${content}`;
 }
@@ -76,7 +76,7 @@ function readFields(lines: readonly string[]): FrontMatterFields {
 
     const [, key, value = ''] = /^([A-Za-z_][\w-]*)\s*:(?:\s+(.*))?$/s.exec(text) ?? [];
     if (key === undefined) throw new LineFault(line, "expected 'key: value', 'key: [a, b]' or '- item'");
-    if (fields.has(key)) throw new LineFault(line, `'${printable(key, 64)}' is there twice`);
+    if (fields.has(key)) throw new LineFault(line, `${quoted(key)} is there twice`);
     fields.set(key, value.startsWith('[') ? readList(value, line) : readScalar(value, line));
     list = value === '' ? { key, items: [] } : null;
   }
@@ -124,7 +124,7 @@ function unquoted(text: string, line: number): string {
 }
 
 /** Plain only where no reader of YAML could see a number, date, truth value or syntax in it. */
-function quoted(value: string): string {
+function asYaml(value: string): string {
   const plain =
     /^[A-Za-z](?:[\w -]*\w)?$/.test(value) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(value);
   const hex = (char: string) => char.charCodeAt(0).toString(16).padStart(4, '0');

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { printable } from './text.ts';
+import { quoted } from './text.ts';
 
 /** Longest slug of an agent: it is a DNS label in one of the variants. */
 const agentSlugLength = 63;
@@ -78,7 +78,7 @@ function withSuffix(slug: string, suffix: string, longest: number): string {
 function shapeFault(slug: string, shortest: number, longest: number): string | null {
   if (slug === '') return 'is empty';
   const foreign = /[^a-z0-9-]/u.exec(slug)?.[0];
-  if (foreign !== undefined) return `contains '${printable(foreign, 1)}'`;
+  if (foreign !== undefined) return `contains ${quoted(foreign)}`;
   if (slug.startsWith('-') || slug.endsWith('-')) return 'begins or ends with a hyphen';
   if (slug.length < shortest || slug.length > longest) return `is ${slug.length} characters long`;
   return null;

@@ -1,4 +1,4 @@
-import { printable } from './text.ts';
+import { quoted } from './text.ts';
 
 const longestName = 64;
 
@@ -9,7 +9,7 @@ export function unknownFieldWarning(
   known: readonly string[],
 ): string {
   const advice = kind === 'query parameter' ? adviceOnList(name, known) : null;
-  return `unknown ${kind} '${printable(name, longestName)}' ignored${advice ?? didYouMean(name, known) ?? ''}`;
+  return `unknown ${kind} ${quoted(name, longestName)} ignored${advice ?? didYouMean(name, known) ?? ''}`;
 }
 
 function didYouMean(name: string, known: readonly string[]): string | null {

@@ -33,8 +33,13 @@ export function printable(text: string, longest: number): string {
   return shown.length < text.length ? `${escaped}…` : escaped;
 }
 
-/** The value of a setting for a message to the operator: a JSON string, cut. Messages on the wire use {@link printable}. */
-export function quoted(value: string): string {
+/** The same in quotation marks: how every message names a value, but for those about settings. */
+export function quoted(text: string, longest = 64): string {
+  return `'${printable(text, longest)}'`;
+}
+
+/** The value of a setting for a message to the operator: a JSON string, cut. */
+export function settingValue(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }
 

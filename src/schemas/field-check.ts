@@ -1,7 +1,7 @@
 import { Type, type TSchema, type TStringOptions } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { nearest } from '../rules/suggest.ts';
-import { apiKeyCandidates, codePoints, printable } from '../rules/text.ts';
+import { apiKeyCandidates, codePoints, quoted } from '../rules/text.ts';
 import { nullable } from './answer-parts.ts';
 import type { JsonSchema } from './openapi.ts';
 
@@ -207,5 +207,5 @@ function listFault({ maxItems = Infinity, examples = [] }: JsonSchema): KindFaul
 function shown(value: unknown, plain: boolean): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value !== 'string' || apiKeyCandidates(value.slice(0, 256)).length > 0) return nameOfType(value);
-  return `${plain ? '' : 'the string '}'${printable(value, 64)}'`;
+  return `${plain ? '' : 'the string '}${quoted(value)}`;
 }

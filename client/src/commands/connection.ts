@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { StartError } from '../../../src/rules/failure.ts';
-import { printable, quoted } from '../../../src/rules/text.ts';
+import { printable, settingValue } from '../../../src/rules/text.ts';
 import { createClient, MastheadConnectionError, MastheadError, type MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
 import { duration } from '../terminal/format.ts';
@@ -106,7 +106,7 @@ export function serviceOrigin(address: string, name: string): string {
   const url = URL.canParse(address) ? new URL(address) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
     throw new StartError(
-      `${name} is ${quoted(address)}, not the address of a service. Example: https://masthead.example`,
+      `${name} is ${settingValue(address)}, not the address of a service. Example: https://masthead.example`,
     );
   }
   return url.origin;

@@ -1,4 +1,4 @@
-import { printable } from '../../../src/rules/text.ts';
+import { printable, quoted } from '../../../src/rules/text.ts';
 
 /** Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. */
 export function table(rows: readonly (readonly string[])[], longest = 200): string {
@@ -13,7 +13,7 @@ export function table(rows: readonly (readonly string[])[], longest = 200): stri
 
 /** A word of the command line, safe to repeat. */
 export function shown(word: string): string {
-  return `'${printable(word, 60)}'`;
+  return quoted(word, 60);
 }
 
 /** Text of others without control characters, which a terminal would obey; lines and tabs stay. */
