@@ -3,12 +3,10 @@ import type { Terminal } from '../../client/src/terminal/command.ts';
 import { runProgram, type Program } from '../../client/src/terminal/program.ts';
 import { programVersion } from '../platform/version.ts';
 import { adminAgents, adminPosts } from './commands/admin.ts';
-import { backup, restore } from './commands/backup.ts';
-import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
-import { doctor } from './commands/doctor.ts';
+import { adoptSecret, backup, migrate, migrateTo, rerender, restore } from './commands/database.ts';
+import { doctor, showConfig } from './commands/doctor.ts';
 import { mail } from './commands/mail.ts';
 import { serve } from './commands/serve.ts';
-import { showConfig } from './commands/show-config.ts';
 import { expected } from './operator.ts';
 
 /** The operator's program, which has the agent's commands too. */

@@ -1,6 +1,6 @@
 import type { Terminal } from '../../client/src/terminal/command.ts';
 import { AppError } from '../errors.ts';
-import type { Log } from '../platform/log.ts';
+import { createLog, type Log } from '../platform/log.ts';
 import type { OpenContext, OpenOptions } from '../process/open-context.ts';
 import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 
@@ -16,7 +16,7 @@ export async function withContext<T>(
   const { loadConfig } = await import('../config/config.ts');
   const { openContext } = await import('../process/open-context.ts');
   const config = loadConfig(terminal.env);
-  const log = await commandLog(terminal);
+  const log = commandLog(terminal);
   const ctx = await openContext(config, { existing: true, migrate: false, ...options, log });
   try {
     return await run(ctx);
@@ -26,8 +26,7 @@ export async function withContext<T>(
 }
 
 /** Warnings and errors, to standard error. */
-export async function commandLog({ err }: Terminal): Promise<Log> {
-  const { createLog } = await import('../platform/log.ts');
+export function commandLog({ err }: Terminal): Log {
   return createLog('warn', (line) => err(line.trimEnd()));
 }
 

@@ -9,6 +9,19 @@ import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
 import { withContext } from '../operator.ts';
 
+export const showConfig: Command = {
+  name: 'config',
+  summary: 'Check the settings and show the values in use, without secrets.',
+  async run({ env, result }) {
+    const { describeConfig, loadConfig, misspeltSettings } = await import('../../config/config.ts');
+    const { startupNotes } = await import('../../config/startup.ts');
+    const config = loadConfig(env);
+    const rows = describeConfig(config).map(({ name, value }) => [name, value] as const);
+    const notes = [...misspeltSettings(env), ...startupNotes(config)];
+    result({ settings: Object.fromEntries(rows), notes }, table(rows), notes);
+  },
+};
+
 /** Free space below which somebody should look, bytes. */
 const littleSpace = 1024 ** 3;
 /** Characters: a detail ends with what to do, and may name several paths before that. */
@@ -66,11 +79,11 @@ async function attempt(
     return [(await check()) ?? []].flat();
   } catch (error) {
     const reason = errorMessage(error);
-    if (error instanceof StartError || error instanceof AppError)
-      return [{ what, state: 'wrong', detail: reason }];
+    const isExpected = error instanceof StartError || error instanceof AppError;
     const isRefused = errorCode(error) === 'EACCES';
     const mend = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
-    return [{ what, state: 'wrong', detail: `cannot be examined: ${reason}${mend}` }];
+    const detail = isExpected ? reason : `cannot be examined: ${reason}${mend}`;
+    return [{ what, state: 'wrong', detail }];
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Config } from '../../config/config.ts';
-import type { Log } from '../../platform/log.ts';
+import { createLog, type Log, type LogFields } from '../../platform/log.ts';
 import { programVersion } from '../../platform/version.ts';
 import type { Supervisor } from '../../process/cluster.ts';
 import type { RunningServer } from '../../server.ts';
@@ -25,7 +25,6 @@ export const serve: Command = {
   hasResult: false,
   async run(call) {
     const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
-    const { createLog } = await import('../../platform/log.ts');
     const { findSupervisor } = await import('../../process/cluster.ts');
     const config = loadConfig(call.env);
     const supervisor = findSupervisor();
@@ -72,9 +71,7 @@ async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   await printBlock(call, server.config, await contents(server));
   output.release();
   const signal = await stopped.promise;
-  log.info({ signal }, 'stopping');
-  await stop(server, log);
-  log.info({}, 'stopped');
+  await stop(server, log, { signal });
 }
 
 async function superviseAll({ config, call, log, output }: Run): Promise<void> {
@@ -97,13 +94,11 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
 async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
   const { startServer } = await import('../../server.ts');
   const { failureText } = await import('../../../client/src/terminal/program.ts');
-  let server: RunningServer;
-  try {
-    server = await startServer(config, { existing: call.has('existing'), log });
-  } catch (error) {
+  const options = { existing: call.has('existing'), log };
+  const server = await startServer(config, options).catch(async (error: unknown) => {
     await supervisor.report({ fault: failureText(expected(error)) });
-    process.exit(1);
-  }
+    return process.exit(1);
+  });
   // A terminal, or whatever stops a whole control group, signals the workers as well as the supervisor.
   const signalled = new Promise<unknown>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
@@ -112,10 +107,8 @@ async function serveAsWorker({ config, call, log, output }: Run, supervisor: Sup
   await supervisor.report({ ready: await contents(server) });
   void supervisor.mayLog.then(() => output.release());
   await Promise.race([signalled, supervisor.mustStop]);
-  log.info({}, 'stopping');
   await stop(server, log);
   await supervisor.leave();
-  log.info({}, 'stopped');
 }
 
 async function printBlock({ out }: Call, config: Config, database: string): Promise<void> {
@@ -155,11 +148,13 @@ async function contents({ ctx }: RunningServer): Promise<string> {
   return `${await readTotal(publicly(ctx), 'posts')} public posts`;
 }
 
-async function stop(server: RunningServer, log: Log): Promise<void> {
+async function stop(server: RunningServer, log: Log, fields: LogFields = {}): Promise<void> {
+  log.info(fields, 'stopping');
   const limit = setTimeout(() => {
     log.error({}, 'stopping took longer than 10 s: what is left is cut off');
     process.exit(1);
   }, stopTimeout);
   await server.close();
   clearTimeout(limit);
+  log.info({}, 'stopped');
 }
