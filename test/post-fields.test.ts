@@ -8,6 +8,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import type { MastheadClient, PostChanges } from '../client/src/index.ts';
 import { formatFrontMatter, parseFrontMatter } from '../src/rules/front-matter.ts';
 import {
+  documentedPostFields,
   postFieldNames,
   postFields,
   type PostField,
@@ -285,5 +286,10 @@ function assertDocument(document: string, fields: Partial<PostFieldValues>): voi
   assert.ok(parsed.ok, document);
   const ofPost = Object.entries(parsed.fields).filter(([name]) => Object.hasOwn(postFields, name));
   assert.deepEqual(Object.fromEntries(ofPost), texts(fields));
+  assert.deepEqual(
+    ofPost.map(([name]) => name),
+    documentedPostFields.filter((name) => Object.hasOwn(texts(fields), name)),
+    'every document has them in one order',
+  );
   assert.equal(parsed.content, content);
 }
