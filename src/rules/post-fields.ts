@@ -139,7 +139,7 @@ export const postFieldNames = Object.keys(postFields) as PostFieldName[];
 export const answeredPostFields = inOrder('title', 'slug', 'status', 'excerpt');
 
 /** In the order of front matter. */
-const documentedPostFields = inOrder('title', 'slug', 'status', 'disclosure', 'lang');
+export const documentedPostFields = inOrder('title', 'slug', 'status', 'disclosure', 'lang');
 
 /** All names, these first. */
 function inOrder(...first: PostFieldName[]): readonly PostFieldName[] {

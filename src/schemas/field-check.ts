@@ -110,7 +110,7 @@ function takeOf(
   if (type === 'string') {
     // A text with a media type of its own is not trimmed: its white space is significant.
     if (keywords.contentMediaType !== undefined) return (given) => given;
-    const stored = (text: string) => (keywords.format === 'uuid' ? text.trim().toLowerCase() : text.trim());
+    const stored = (sent: string) => (keywords.format === 'uuid' ? sent.trim().toLowerCase() : sent.trim());
     return (given) => (typeof given === 'string' ? stored(given) : given);
   }
   if (item !== null) {
