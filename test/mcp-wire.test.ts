@@ -106,6 +106,8 @@ describe('POST /mcp', () => {
     };
     const answer = await send(at, 'initialize', asked);
     assert.equal(answer.at('result.protocolVersion'), '2025-11-25');
+    // Nothing is sent when a list changes, and no list does.
+    assert.deepEqual(answer.at('result.capabilities'), { tools: {}, resources: {} });
   });
 
   test('markdown and other content types are refused', async () => {

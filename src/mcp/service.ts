@@ -65,7 +65,6 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
       'resources/templates/list': forAnHour,
       'server/discover': forAnHour,
     },
-    capabilities: { tools: {}, resources: {} },
     instructions: instructions(ctx.config.variant),
   };
 
@@ -107,6 +106,8 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
   /** The library's server lives for one message. Its own tool registry would check arguments its own way. */
   function serverFor(call: McpCall): Server {
     const { server } = new McpServer(serverInfo, options);
+    // Lists never change while the program runs; as an option, the library would say that they may.
+    server.registerCapabilities({ tools: {}, resources: {} });
     server.setRequestHandler('tools/list', () => ({ tools: listedTools }));
     server.setRequestHandler('tools/call', ({ params }) => callTool(params.name, params.arguments, call));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
