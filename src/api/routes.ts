@@ -43,14 +43,10 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.decorate('answers', createAnswerCache(ctx.engine, cacheBytes));
     app.decorateRequest('credential');
     app.decorateRequest('usage', null);
-    // Not read before it is needed: most calls count against their key.
-    app.decorateRequest('clientAddress', {
-      getter() {
-        return addressOf(this.raw);
-      },
-    });
+    app.decorateRequest('clientAddress', '');
 
     app.addHook('onRequest', async (request, reply) => {
+      request.clientAddress = addressOf(request.raw);
       request.credential = await readCredential(request.headers.authorization);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
       const counted = countedAs(ownPolicy(request), request);
