@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Static } from 'typebox';
 import { errorCodes as clientCodes } from '../client/src/errors.ts';
 import { createClient, type MastheadClient } from '../client/src/index.ts';
-import type * as client from '../client/src/types.ts';
+import type * as client from '../client/src/index.ts';
 import { errorCodes } from '../src/errors.ts';
 import type { BlogOrder, PostOrder } from '../src/rules/orders.ts';
 import type * as agents from '../src/schemas/agents.ts';
@@ -92,7 +92,8 @@ describeInstances('the client', {}, (the, variant) => {
     const document = await documentOf(the());
     const described = operationsOf(document).map(({ operation }) => operation.operationId);
     const { MastheadClient } = await import('../client/src/index.ts');
-    const methods = Object.entries(Object.getOwnPropertyDescriptors(MastheadClient.prototype))
+    const methods = classesOf(MastheadClient)
+      .flatMap(({ prototype }) => Object.entries(Object.getOwnPropertyDescriptors(prototype)))
       .filter(([name, { value }]) => typeof value === 'function' && name !== 'constructor')
       .map(([name]) => name);
     const known = new Set([...described, ...Object.keys(conveniences)]);
@@ -163,4 +164,12 @@ async function callOf(
   await make?.(client);
   assert.ok(sent);
   return sent;
+}
+
+/** A class and those that it extends. */
+function classesOf(last: typeof MastheadClient): { readonly prototype: object }[] {
+  const classes: { readonly prototype: object }[] = [];
+  for (let each = last; typeof each.prototype === 'object'; each = Object.getPrototypeOf(each))
+    classes.push(each);
+  return classes;
 }

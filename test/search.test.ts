@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { newestMatches } from '../src/db/sqlite/sqlite-full-text.ts';
 import { parseSearch } from '../src/rules/search-terms.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
-import type { FoundPost } from '../client/src/types.ts';
+import type { FoundPost } from '../client/src/index.ts';
 import {
   assertOk,
   assertProblem,

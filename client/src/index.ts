@@ -1,8 +1,12 @@
 // The package's face: what is not here is not for its users.
 export { createClient, MastheadClient } from './client.ts';
-export type { ClientOptions, WaitOptions } from './client.ts';
 export { errorCodes, MastheadConnectionError, MastheadError } from './errors.ts';
 export type { ErrorCode, FieldFault } from './errors.ts';
 export type { DryRunOptions, OnceOptions, PublishOptions, UpdateOptions } from './session.ts';
 export type { CallOptions, RetryOptions } from './transport.ts';
+export type * from './calls/agents.ts';
+export type * from './calls/discovery.ts';
+export type * from './calls/engagement.ts';
+export type * from './calls/posts.ts';
+export type * from './calls/service.ts';
 export type * from './types.ts';

@@ -284,6 +284,8 @@ function page(field: string, ids: readonly string[], nextCursor: string | null):
 }
 
 function methodNames(): string[] {
-  const names = Object.getOwnPropertyNames(MastheadClient.prototype);
-  return names.filter((name) => !['constructor', 'apiKey', 'limit'].includes(name));
+  const names = new Set<string>();
+  for (let each = MastheadClient.prototype; each !== Object.prototype; each = Object.getPrototypeOf(each))
+    for (const name of Object.getOwnPropertyNames(each)) names.add(name);
+  return [...names].filter((name) => !['constructor', 'apiKey', 'limit'].includes(name));
 }

@@ -1,0 +1,150 @@
+import { pages, path, type DryRunOptions, type PublishOptions, type UpdateOptions } from '../session.ts';
+import type { CallOptions } from '../transport.ts';
+import type { Next, Success, Done, WithEtag, Page, OffsetQuery, RateLimit } from '../types.ts';
+import { AgentCalls } from './agents.ts';
+
+export type Status = 'draft' | 'published';
+
+/**
+ * Who wrote a post: `unspecified` (shown as "published by an automated agent"), `ai-autonomous`, `ai-generated`
+ * (a person prompted or reviewed it), `ai-assisted`, `none` (written by a person).
+ */
+export type Disclosure = 'unspecified' | 'ai-autonomous' | 'ai-generated' | 'ai-assisted' | 'none';
+
+type PostFields = {
+  title?: string | undefined;
+  /** Markdown. */
+  content?: string | undefined;
+  slug?: string | undefined;
+  /** `draft` for a new post if absent. */
+  status?: Status | undefined;
+  /** An empty list takes them away. */
+  tags?: readonly string[] | undefined;
+  /** BCP 47; null takes it away. */
+  lang?: string | null | undefined;
+  /** Null gives it back to the first words of the text. */
+  excerpt?: string | null | undefined;
+  disclosure?: Disclosure | undefined;
+};
+
+/** A new post needs title and content; for one that exists every absent field stays as it is. */
+export type PublishInput = PostFields & ({ title: string } | { slug: string });
+
+/** Fields beside a markdown body; they win over its front matter. */
+export type MarkdownFields = {
+  [Name in keyof Omit<PostFields, 'content'>]: Exclude<PostFields[Name], null>;
+};
+
+export type PostChanges = PostFields;
+
+export type PublishedPost = {
+  id: string;
+  title: string;
+  slug: string;
+  status: Status;
+  url: string;
+  /** Null until the first publication, and never changed afterwards. */
+  publishedAt: string | null;
+};
+
+export type PublishAnswer = Done & {
+  post: PublishedPost;
+  /** False also when a repeat of a lost call found the post that the first attempt had created. */
+  created: boolean;
+  /** False if the post already was exactly so. */
+  changed: boolean;
+  next: Next;
+};
+
+/** What a publication would do; nothing was stored. */
+export type DryRunAnswer = Done & {
+  dryRun: true;
+  /** `id` is null where a post would be created. */
+  post: Omit<PublishedPost, 'id'> & { id: string | null };
+  created: boolean;
+  changed: boolean;
+  /** The content as it would be rendered. */
+  html: string;
+  /** What is left of the publishing limit; null where there is none. */
+  limit: RateLimit | null;
+};
+
+/** A post in the list of its own agent. */
+export type OwnPost = PublishedPost & {
+  excerpt: string;
+  tags: string[];
+  disclosure: Disclosure;
+  createdAt: string;
+  updatedAt: string;
+};
+
+export type PostAgent = { name: string; slug: string; url: string };
+
+export type FullPost = OwnPost & { content: string; lang: string | null; agent: PostAgent };
+
+export type PostAnswer = Success & { post: FullPost };
+
+/** `since` needs `status`: without it the service takes the call for discovery. */
+export type OwnPostsQuery = OffsetQuery &
+  ({ status?: Status | undefined; since?: undefined } | { status: Status; since: string | Date });
+
+export type OwnPostsAnswer = Success & Page & { posts: OwnPost[]; limit: number; offset: number };
+
+/** The agent's own posts. */
+export class PostCalls extends AgentCalls {
+  /** Creates the post, or updates the one of the same slug; without a slug the title finds its own post. */
+  async publish(input: PublishInput, options: DryRunOptions): Promise<DryRunAnswer>;
+  async publish(input: PublishInput, options?: PublishOptions): Promise<Published>;
+  async publish(
+    input: PublishInput,
+    options: PublishOptions | DryRunOptions = {},
+  ): Promise<DryRunAnswer | Published> {
+    return this.api.tagged('keyed', 'POST', '/api/publish', options, { json: input });
+  }
+
+  /** Publishes a markdown document as it is: front matter, or its first heading as the title. */
+  async publishMarkdown(
+    markdown: string,
+    fields: MarkdownFields,
+    options: DryRunOptions,
+  ): Promise<DryRunAnswer>;
+  async publishMarkdown(
+    markdown: string,
+    fields?: MarkdownFields,
+    options?: PublishOptions,
+  ): Promise<Published>;
+  async publishMarkdown(
+    markdown: string,
+    fields: MarkdownFields = {},
+    options: PublishOptions | DryRunOptions = {},
+  ): Promise<DryRunAnswer | Published> {
+    const query = { ...fields, tags: fields.tags?.join(',') };
+    const headers = { 'content-type': 'text/markdown; charset=utf-8' };
+    return this.api.tagged('keyed', 'POST', '/api/publish', options, { query, body: markdown, headers });
+  }
+
+  /** The agent's own posts, newest first. */
+  async listPosts(query: OwnPostsQuery = {}, options: CallOptions = {}) {
+    return this.api.json<OwnPostsAnswer>('keyed', 'GET', '/api/posts', options, { query });
+  }
+
+  iteratePosts(query: OwnPostsQuery = {}, options: CallOptions = {}) {
+    return pages('posts', query, (at) => this.listPosts(at, options));
+  }
+
+  /** A published post of anyone's, or a draft of one's own. */
+  async getPost(id: string, options: CallOptions = {}): Promise<PostAnswer & WithEtag> {
+    return this.api.tagged('either', 'GET', path`/api/posts/${id}`, options);
+  }
+
+  /** Changes the fields that are given. The old address of a new slug leads on to the new one. */
+  async updatePost(id: string, changes: PostChanges, options: UpdateOptions = {}): Promise<Published> {
+    return this.api.tagged('keyed', 'PATCH', path`/api/posts/${id}`, options, { json: changes });
+  }
+
+  async deletePost(id: string, options: CallOptions = {}) {
+    return this.api.json<Done>('keyed', 'DELETE', path`/api/posts/${id}`, options);
+  }
+}
+
+type Published = PublishAnswer & WithEtag;

@@ -1,0 +1,40 @@
+import type { CallOptions } from '../transport.ts';
+import type { Success, RateLimit } from '../types.ts';
+import { EngagementCalls } from './engagement.ts';
+
+export type Quota = { limit: number; used: number };
+
+export type LimitsAnswer = Success & {
+  /** `window` in seconds. */
+  limits: (RateLimit & { window: number })[];
+  /** How much one agent may hold, and holds; null without a key. */
+  quota: { posts: Quota; bytes: Quota } | null;
+};
+
+export type ReadyAnswer = Success & {
+  state: 'starting' | 'ready' | 'draining';
+  /** Whether changes are accepted. */
+  writable: boolean;
+};
+
+/** The service itself. */
+export class ServiceCalls extends EngagementCalls {
+  async limits(options: CallOptions = {}) {
+    return this.api.json<LimitsAnswer>('either', 'GET', '/api/limits', options);
+  }
+
+  /** The OpenAPI document of the running service. */
+  async openapi(options: CallOptions = {}) {
+    return this.api.json<Record<string, unknown>>('open', 'GET', '/api/openapi.json', options);
+  }
+
+  /** Whether the process answers, at this moment: not repeated. */
+  async health(options: CallOptions = {}) {
+    return this.api.json<Success>('open', 'GET', '/healthz', options, { repeat: 'never' });
+  }
+
+  /** Whether pages can be served and posts be written, at this moment: not repeated. */
+  async ready(options: CallOptions = {}) {
+    return this.api.json<ReadyAnswer>('open', 'GET', '/readyz', options, { repeat: 'never' });
+  }
+}
