@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import type { Static } from 'typebox';
 import { errorCodes as clientCodes } from '../client/src/errors.ts';
@@ -86,6 +87,14 @@ const conveniences: Readonly<Record<string, string>> = {
   iterateSearch: 'search',
   iterateComments: 'listComments',
 };
+
+test('the README names every method that is not named as its operation', async () => {
+  const readme = await readFile(new URL('../client/README.md', import.meta.url), 'utf8');
+  assert.deepEqual(
+    Object.keys(conveniences).filter((name) => !readme.includes(`\`${name}`)),
+    [],
+  );
+});
 
 describeInstances('the client', {}, (the, variant) => {
   test('names the same operations in the client as in the document', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 import { MastheadClient, MastheadError } from '../src/index.ts';
@@ -122,14 +121,6 @@ test('every method is in the table of operations, or iterates over one that is',
   const called = new Set(operations.map(([name]) => name.split(/[ ,]/)[0]));
   const single = methodNames().filter((name) => !/^(iterate|waitFor)/.test(name));
   assert.deepEqual(called, new Set(single));
-});
-
-test('the README names every method', async () => {
-  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-  assert.deepEqual(
-    methodNames().filter((name) => !readme.includes(`\`${name}`)),
-    [],
-  );
 });
 
 test('an answer comes back as it was sent, with the ETag of its post beside it', async (t) => {
