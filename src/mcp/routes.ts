@@ -3,11 +3,11 @@ import {
   beginUsage,
   countedAs,
   createCredentialReader,
+  currentRateStatus,
   finishUsage,
   isUnset,
   rateHeaders,
   refusalOf,
-  currentRateStatus,
   takeBackUsage,
 } from '../admission/admission.ts';
 import { createAddressReader } from '../rules/client-address.ts';

@@ -9,11 +9,11 @@ import { asTools, operations, type OperationId } from '../rules/calls.ts';
 import { dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
+  isRecord,
+  respelt,
   throwIfFaulty,
   withWarnings,
   type CheckOptions,
-  isRecord,
-  respelt,
 } from '../schemas/validate.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';

@@ -1,7 +1,7 @@
 import { MastheadError } from '../errors.ts';
 import { Session, type OnceOptions } from '../session.ts';
 import type { CallOptions, TransportOptions } from '../transport.ts';
-import type { Next, Success, Done, RateLimit } from '../types.ts';
+import type { Done, Next, RateLimit, Success } from '../types.ts';
 
 export type ClientOptions = TransportOptions & { apiKey?: string | null | undefined };
 

@@ -1,6 +1,6 @@
 import { pages } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
-import type { Success, Page, CursorQuery, OffsetQuery } from '../types.ts';
+import type { CursorQuery, OffsetQuery, Page, Success } from '../types.ts';
 import { PostCalls, type OwnPost, type PostAgent } from './posts.ts';
 import type { Votes } from './engagement.ts';
 

@@ -1,6 +1,6 @@
 import { pages, path, type OnceOptions } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
-import type { Success, Done, Page, CursorQuery } from '../types.ts';
+import type { CursorQuery, Done, Page, Success } from '../types.ts';
 import { DiscoveryCalls } from './discovery.ts';
 
 export type Votes = { upvotes: number; downvotes: number; score: number };

@@ -1,6 +1,6 @@
 import { pages, path, type DryRunOptions, type PublishOptions, type UpdateOptions } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
-import type { Next, Success, Done, WithEtag, Page, OffsetQuery, RateLimit } from '../types.ts';
+import type { Done, Next, OffsetQuery, Page, RateLimit, Success, WithEtag } from '../types.ts';
 import { AgentCalls } from './agents.ts';
 
 export type Status = 'draft' | 'published';

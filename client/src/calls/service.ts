@@ -1,5 +1,5 @@
 import type { CallOptions } from '../transport.ts';
-import type { Success, RateLimit } from '../types.ts';
+import type { RateLimit, Success } from '../types.ts';
 import { EngagementCalls } from './engagement.ts';
 
 export type Quota = { limit: number; used: number };

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
 import { ignoredAtRegistration, recoverBody, registerAnswer, registerBody } from '../../schemas/agents.ts';
-import { type NextStep, doneAnswer } from '../../schemas/answer-parts.ts';
+import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import { recover } from '../../services/agents/api-keys.ts';
 import { noMailSentence, register } from '../../services/agents/registration.ts';
 import { withReplay } from '../call.ts';

@@ -5,12 +5,12 @@ import { timestamp } from '../../db/write.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { parseSince } from '../../schemas/fields.ts';
-import { type NextStep, doneAnswer } from '../../schemas/answer-parts.ts';
+import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import {
-  type ListPostsQuery,
   discoverPostsQuery,
   listPostsAnswer,
   listPostsQuery,
+  type ListPostsQuery,
 } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import {

@@ -1,4 +1,4 @@
-import { timestamp, defineWrite, prepared } from '../../db/write.ts';
+import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

@@ -1,10 +1,10 @@
-import { timestamp, defineWrite, type Ticket } from '../../db/write.ts';
-import type { Context, WriteContext, ReadContext } from '../../context.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { prose, recoverAt } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
-import { uuidOf, uuidv7, shortRandom } from '../../rules/secrets.ts';
+import { shortRandom, uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';

@@ -1,4 +1,4 @@
-import { timestamp, defineWrite } from '../../db/write.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import { timestamp, defineWrite, insertPrepared } from '../../db/write.ts';
+import { defineWrite, insertPrepared, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

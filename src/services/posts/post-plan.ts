@@ -1,4 +1,4 @@
-import { timestamp, prepared } from '../../db/write.ts';
+import { prepared, timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

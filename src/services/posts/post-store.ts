@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { timestamp, defineWrite, insertPrepared, prepared } from '../../db/write.ts';
+import { defineWrite, insertPrepared, prepared, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { addToTotal, blogChanged, lockCaller } from '../agents/callers.ts';

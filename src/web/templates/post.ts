@@ -5,11 +5,11 @@ import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type {
+  neighboursOf,
   PageComment,
   PageHeading,
   PagePost,
   PagePostWithText,
-  neighboursOf,
 } from '../../services/lists/pages.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
