@@ -26,9 +26,17 @@ type Leak = { readonly field: string; readonly agentId: string; readonly token: 
  * Throws leaked_key.
  */
 export async function refuseLeakedKeys(ctx: Context, texts: Texts): Promise<void> {
+  const seen = Object.entries(texts).map(([field, text]) => [field, keysToBeSeen([text ?? []].flat())]);
+  await refuseKeys(ctx, Object.fromEntries(seen));
+}
+
+/** The same for the strings in each field that look like keys, as {@link keysToBeSeen} gives them. */
+export async function refuseKeys(
+  ctx: Context,
+  fields: Readonly<Record<string, readonly string[]>>,
+): Promise<void> {
   const leaks: Leak[] = [];
-  for (const [field, text] of Object.entries(texts)) {
-    const candidates = keysToBeSeen([text ?? []].flat());
+  for (const [field, candidates] of Object.entries(fields)) {
     for (let from = 0; from < candidates.length; from += hashesAtOnce) {
       // A text can hold thousands: others take their turn in between.
       if (from > 0) await nextTurn();

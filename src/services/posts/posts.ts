@@ -7,7 +7,7 @@ import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
-import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
 import { storedText } from './find-post.ts';
 import { noPreconditions, planPost, type Preconditions } from './post-plan.ts';
@@ -102,7 +102,7 @@ async function preparePost(
     throw error;
   });
   const { content, keys, warnings: found, ...rendered } = result;
-  await refuseLeakedKeys(ctx, { content: keys });
+  await refuseKeys(ctx, { content: keys });
   const mangled = looksMangled(content);
   const warnings = mangled === null ? [...found] : [...found, mangled];
   const stray = strayFrontMatter(content);
