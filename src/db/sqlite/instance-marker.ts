@@ -64,7 +64,7 @@ export function createMarks(raw: DatabaseSync, { dataDir, begin, ended }: MarkOp
   const timer = setInterval(() => void mark(), markAfter).unref();
 
   function mark(): Promise<void> {
-    // A marker that cannot be written is merely out of date: the next commit tries again.
+    // A marker that cannot be written is merely out of date: a later round tries again.
     writing = writing.then(markNow).catch(() => undefined);
     return writing;
   }
