@@ -139,9 +139,10 @@ async function counted(
   error: unknown,
 ): Promise<unknown> {
   const usage = await beginUsage(ctx, limiter, ...countedAs(null, request));
-  const isTakenBack = error instanceof AppError && error.extra.uncounted;
-  request.usage = isTakenBack ? await takeBackUsage(ctx, limiter, usage) : usage;
-  return isTakenBack ? error : (refusalOf(usage) ?? error);
+  request.usage = usage;
+  if (!(error instanceof AppError && error.extra.uncounted)) return refusalOf(usage) ?? error;
+  request.usage = await takeBackUsage(ctx, limiter, usage);
+  return error;
 }
 
 /**
