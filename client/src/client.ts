@@ -6,8 +6,10 @@ export function createClient(options: ClientOptions): MastheadClient {
   return new MastheadClient(options);
 }
 
+// Each class in `calls/` adds the calls of its topic to the one before.
+
 /**
- * Every operation of the service: a class for each topic in `calls/`, each adding to the one before. A failure rejects with MastheadError, a missing answer with
+ * Every operation of the service. A failure rejects with MastheadError, a missing answer with
  * MastheadConnectionError, an aborted call with the reason of its signal.
  * Calls that need no key are sent without it; those of variant A answer `not_found` in variant B.
  */

@@ -1,4 +1,4 @@
-// The package's face: what is not here is not for its users.
+// The package's face: what is not here is not for its users, nor are the classes that MastheadClient joins.
 export { createClient, MastheadClient } from './client.ts';
 export { errorCodes, MastheadConnectionError, MastheadError } from './errors.ts';
 export type { ErrorCode, FieldFault } from './errors.ts';
