@@ -94,7 +94,8 @@ describe('the packed client', () => {
   test('is at most 6 KB compressed, before any bundler makes it smaller', async () => {
     const out = join(project, 'bare');
     await run(process.execPath, [tsc, '-p', join(root, 'client'), '--removeComments', '--outDir', out]);
-    const scripts = readdirSync(out).filter((name) => name.endsWith('.js'));
+    const files = readdirSync(out, { recursive: true, encoding: 'utf8' });
+    const scripts = files.filter((name) => name.endsWith('.js'));
     const whole = gzipSync(Buffer.concat(scripts.map((name) => readFileSync(join(out, name)))));
     assert.ok(whole.length <= 6 * 1024, `${whole.length} bytes`);
   });
@@ -108,7 +109,7 @@ describe('the packed client', () => {
       const site = await startInstance();
       t.after(() => site.close());
       const pages = createServer(({ url = '/' }, response) => {
-        const isScript = /^\/dist\/\w+\.js$/.test(url);
+        const isScript = /^\/dist\/[\w/]+\.js$/.test(url);
         response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
         response.end(
           isScript ? readFileSync(join(installed, url)) : '<!doctype html><title>Elsewhere</title>',
