@@ -1,8 +1,5 @@
-import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { AppError } from '../errors.ts';
 import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../rules/text.ts';
 import { commentParser, type Parse, postParser } from './parse/parser.ts';
-import { shared, type Answer, type Job } from './pool/thread.ts';
 import type { RenderedComment, RenderedPost } from './rendered.ts';
 import { countWords, excerptOf } from './write/tokens.ts';
 import { type Kind, write } from './write/writer.ts';
@@ -42,27 +39,4 @@ function render(markdown: string, kind: Kind) {
 
 function cut(text: string): string {
   return text.slice(0, longestText).toWellFormed();
-}
-
-// As the entry of a thread of the pool: one job at a time in, its answer out.
-if (parentPort !== null && workerData instanceof Int32Array) serve(parentPort, workerData);
-
-function serve(port: MessagePort, memory: Int32Array): void {
-  port.on('message', (job: Job) => {
-    const isSkipped = Atomics.load(memory, shared.skipping) === 1;
-    const sent: Answer = isSkipped ? { type: 'skipped' } : answer(job);
-    Atomics.add(memory, shared.answered, 1);
-    port.postMessage(sent);
-  });
-  port.postMessage({ type: 'ready' } satisfies Answer);
-}
-
-/** An error that is not the document's own fault ends the thread, and the pool reports it. */
-function answer({ kind, markdown }: Job): Answer {
-  try {
-    return { type: 'rendered', rendered: kind === 'post' ? renderPost(markdown) : renderComment(markdown) };
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code !== 'unrenderable') throw error;
-    return { type: 'refused', detail: error.message, errors: error.extra.errors ?? [] };
-  }
 }

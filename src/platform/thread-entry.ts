@@ -7,7 +7,7 @@ export const youngMemory = { render: 12, search: 6, writer: 24 } as const;
 /** The modules that threads begin with, and the process that checks the database, below `src/`. */
 export const threadEntries = {
   check: 'db/sqlite/check-process.ts',
-  render: 'markdown/render.ts',
+  render: 'markdown/pool/render-thread.ts',
   search: 'db/sqlite/search-thread.ts',
   writer: 'process/writer-thread.ts',
 } as const;
