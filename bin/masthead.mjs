@@ -1,5 +1,6 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=8
-// Starts Masthead under a Node that can run it. Plain JavaScript of Node 12, so that an old one can say what it lacks.
+// Runs Masthead. bin/masthead starts it under a Node that can; for `node bin/masthead.mjs` under another one it looks
+// for that by itself. Plain JavaScript of Node 12, so that an old one can say what it lacks.
 import { createHook } from 'async_hooks';
 import { spawn } from 'child_process';
 import { existsSync, mkdirSync, statSync } from 'fs';
@@ -10,16 +11,21 @@ import { fileURLToPath } from 'url';
 import v8 from 'v8';
 
 const here = fileURLToPath(import.meta.url);
-// How a process knows that this launcher started it; the program's own children do not inherit it.
+// How a process knows that a launcher stays beside it; the program's own children do not inherit it.
 const launched = 'masthead';
 // Held for as long as the process runs: see keepTickFast.
 const kept = [];
-// As in the first line, and measured (docs/performance.md).
+// As in bin/masthead, and measured (docs/performance.md).
 const smallHeap = '--max-semi-space-size=8';
 const fewArenas = { MALLOC_ARENA_MAX: '2' };
+const missing = `no newer one came with the package for ${process.platform}-${process.arch}`;
 const [major, minor] = process.versions.node.split('.').map(Number);
 
-if (major > 24 || (major === 24 && minor >= 16)) run();
+const systemOnly = process.env.MASTHEAD_NODE === 'system';
+
+if (systemOnly && process.execPath === bundledNode())
+  giveUp('MASTHEAD_NODE is system, and this Node came with npm');
+else if (major > 24 || (major === 24 && minor >= 16)) run();
 else runUnderBundledNode();
 
 /** A checkout has src/ and is run from it; the published package has dist/ alone. */
@@ -87,15 +93,16 @@ function exitWithLauncher() {
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 }
 
+/** In place of this process where Node can do that (22.15 and later), else beside it. */
 function runUnderBundledNode() {
   const node = bundledNode();
-  if (node === null || node === process.execPath) return giveUp();
-  const child = spawn(node, [smallHeap, ...process.execArgv, here, ...process.argv.slice(2)], {
-    argv0: launched,
-    env: { ...fewArenas, ...process.env },
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-  });
-  child.on('error', giveUp);
+  if (systemOnly) return giveUp('MASTHEAD_NODE is system');
+  if (node === null || node === process.execPath) return giveUp(missing);
+  const args = [smallHeap, ...process.execArgv, here, ...process.argv.slice(2)];
+  const env = { ...fewArenas, ...process.env };
+  if (process.execve) process.execve(node, [node, ...args], env);
+  const child = spawn(node, args, { argv0: launched, env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  child.on('error', () => giveUp(missing));
 
   // A terminal sends its own signals to both processes; sent on as well, they would count twice.
   const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
@@ -122,10 +129,10 @@ function bundledNode() {
   }
 }
 
-function giveUp() {
-  console.error(
-    `masthead needs Node 24.16 or newer. This is ${process.versions.node}, and no newer one came with the package ` +
-      `for ${process.platform}-${process.arch}. Install Node 24 (https://nodejs.org), or run: npm install --include=optional`,
-  );
+/** Ends with one line; `why` is why no other Node is taken. */
+function giveUp(why) {
+  const mend =
+    'Install Node 24 (https://nodejs.org)' + (systemOnly ? '.' : ', or run: npm install --include=optional');
+  console.error(`masthead needs Node 24.16 or newer. This is ${process.versions.node}, and ${why}. ${mend}`);
   process.exit(1);
 }

@@ -33,9 +33,12 @@ export function startupNotes(config: Config): string[] {
 
 /**
  * The text that a start prints: where things are, and {@link startupNotes}. Ends with a newline. `facts` are the
- * version of the program, and what is in the database: `12 public posts`.
+ * version of the program, what is in the database (`12 public posts`), and the npm package that Node came with, if any.
  */
-export function startupBlock(config: Config, facts: { version: string; database: string }): string {
+export function startupBlock(
+  config: Config,
+  facts: { version: string; database: string; nodePackage?: string | null },
+): string {
   const { variant, site, mail, database } = config;
   const place = database.engine === 'sqlite' ? database.file : settings.DATABASE_URL.show(database);
   const rows = [
@@ -45,6 +48,9 @@ export function startupBlock(config: Config, facts: { version: string; database:
     ['variant', variant.name],
     ['database', `${facts.database}, ${place}`],
     ['mail', mail.smtpUrl === null ? `files in ${mail.dir}` : settings.SMTP_URL.show(mail.smtpUrl)],
+    ...(facts.nodePackage
+      ? [['Node', `of the npm package ${facts.nodePackage}; MASTHEAD_NODE=system takes your own`]]
+      : []),
   ].map(([name = '', value = '']) => `  ${name.padEnd(11)}${value}`);
   const notes = startupNotes(config).map((note) => `  - ${note}`);
   const heading = notes.length === 0 ? [] : ['', 'Before others use it:'];

@@ -1,7 +1,7 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Config } from '../../config/config.ts';
 import { createLog, type Log, type LogFields } from '../../platform/log.ts';
-import { programVersion } from '../../platform/version.ts';
+import { nodePackage, programVersion } from '../../platform/version.ts';
 import type { Supervisor } from '../../process/cluster.ts';
 import type { RunningServer } from '../../server.ts';
 import { expected } from '../operator.ts';
@@ -113,7 +113,7 @@ async function serveAsWorker({ config, call, log, output }: Run, supervisor: Sup
 
 async function printBlock({ out }: Call, config: Config, database: string): Promise<void> {
   const { startupBlock } = await import('../../config/startup.ts');
-  out(startupBlock(config, { version: programVersion(), database }));
+  out(startupBlock(config, { version: programVersion(), database, nodePackage: nodePackage() }));
 }
 
 /** Holds log lines back until the start-up block is printed above them. */
