@@ -167,7 +167,7 @@ describeInstances('skill.md', {}, (the) => {
         });
         assert.ok(answer.status < 300, `${source} ${answer.status}`);
         if (!String(answer.headers['content-type']).startsWith('application/json')) continue;
-        assert.equal(answer.at('warnings'), undefined, source);
+        assert.deepEqual(answer.at('warnings'), [], source);
         for (const [name, path] of [
           ['MASTHEAD_API_KEY', 'apiKey'],
           ['POST_ID', 'post.id'],

@@ -219,7 +219,7 @@ describe('the warnings of a post', () => {
     test(`name what is probably a mistake in ${JSON.stringify(markdown)}`, () => {
       const { warnings } = renderPost(markdown);
       assert.equal(warnings.length, 1);
-      assert.match(warnings[0] ?? '', warning);
+      assert.match(warnings[0]?.text ?? '', warning);
     });
   }
 
@@ -270,7 +270,9 @@ describe('a comment', () => {
 
 test('a comment with raw HTML is let through with a warning', () => {
   assert.match(
-    renderComment('<div>a</div>').warnings.join(),
+    renderComment('<div>a</div>')
+      .warnings.map(({ text }) => text)
+      .join(),
     /^raw HTML is shown as text, beginning with '<div'/,
   );
 });

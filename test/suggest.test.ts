@@ -12,7 +12,8 @@ const known = ['title', 'content', 'status', 'slug', 'tags', 'lang', 'publishedA
 const check = createCheck(
   Type.Object(Object.fromEntries(known.map((name) => [name, Type.Optional(Type.String())]))),
 );
-const warningsAbout = (sent: Readonly<Record<string, string>>) => check(sent).warnings;
+const warningsAbout = (sent: Readonly<Record<string, string>>) =>
+  check(sent).warnings.map(({ text }) => text);
 
 test('the nearest known word is one or two slips away, or differs in spelling conventions only', () => {
   const cases: [word: string, expected: string | null][] = [

@@ -126,8 +126,8 @@ test('removing one hidden character does not leave another unseen', () => {
 test('each kind taken out is a warning, and in a name a fault', () => {
   const text = 'a\u{E0061}\u202E\u202Cb';
   assert.deepEqual(stripHiddenText(text).warnings, [
-    'removed invisible text: 1 tag character',
-    'removed invisible text: 2 direction overrides',
+    { code: 'hidden_text', text: 'removed invisible text: 1 tag character' },
+    { code: 'hidden_text', text: 'removed invisible text: 2 direction overrides' },
   ]);
   assert.equal(
     hiddenTextFault(text),
@@ -167,7 +167,7 @@ test('a text without its hidden text has none, and loses nothing that is visible
 });
 
 test('content whose line breaks arrived as two characters is probably mangled', () => {
-  assert.match(looksMangled('# Title\\n\\nText') ?? '', /not one line break/);
+  assert.match(looksMangled('# Title\\n\\nText')?.text ?? '', /not one line break/);
   assert.equal(looksMangled('print("a\\n")\nprint("b")'), null);
   assert.equal(looksMangled('one line'), null);
 });

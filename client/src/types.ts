@@ -13,7 +13,9 @@ export type Next = {
 export type Success = {
   success: true;
   /** What was let through but is probably a mistake: unknown fields, mangled content, and the like. */
-  warnings?: string[];
+  warnings: string[];
+  /** The code of each warning, in the same order; more codes may come. */
+  warningCodes: string[];
 };
 
 /** A success with nothing but one sentence to say. */

@@ -16,6 +16,7 @@ import {
 } from '../schemas/validate.ts';
 import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
+import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { Policy } from '../variant.ts';
 
 type Input = TObject | TUnsafe;
@@ -84,7 +85,7 @@ type Call<A extends Auth, B extends Input | undefined, Q extends Input | undefin
 export type Answer = {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly Warning[];
   readonly body: Readonly<Record<string, unknown>>;
   /** Entries for the list of this name, empty in `body`: read and sent a batch at a time, however many there are. */
   readonly entries?: { readonly list: string; readonly batches: AsyncIterable<readonly unknown[]> };
@@ -132,7 +133,7 @@ export function addEndpoint<
         const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
         if (answer.headers) reply.headers(answer.headers);
         reply.code(answer.status ?? 200);
-        const content = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
+        const content = { success: true, ...warningFields(warnings), ...answer.body };
         if (answer.entries) return sendEntries(reply, content, answer.entries);
         if (key === null) return content;
         const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };

@@ -1,4 +1,5 @@
 import { AppError } from '../errors.ts';
+import type { Warning } from '../rules/warnings.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
@@ -20,8 +21,7 @@ export type RenderedPost = {
   readonly words: number;
   /** What looks like an API key in the markdown, its HTML or its plain text, in lower case. */
   readonly keys: readonly string[];
-  /** Sentences about what was let through but is probably a mistake. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 };
 
 /** A comment: markdown without images, headings, tables and footnotes. */

@@ -6,6 +6,7 @@ import { AppError, catalogue } from '../errors.ts';
 import { publicFields } from '../http/problem.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
+import { warningFields, type Warning } from '../rules/warnings.ts';
 import { dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
@@ -32,7 +33,7 @@ export type McpCall = {
 /** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */
 type ToolAnswer = {
   readonly body: Readonly<Record<string, unknown>>;
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly Warning[];
   /** Whether other agents wrote some of its texts. */
   readonly byOthers?: boolean;
 };
@@ -102,7 +103,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
         });
       const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
       // In the text alone: structured content would send everything twice, with a schema in every list of tools.
-      const body = { success: true, ...(warnings.length > 0 ? { warnings } : {}), ...answer.body };
+      const body = { success: true, ...warningFields(warnings), ...answer.body };
       const text = JSON.stringify(named(definition.output, body));
       return { content: [{ type: 'text', text: answer.byOthers ? markAsOthers(text) : text }] };
     },

@@ -1,4 +1,5 @@
 import { parseTags } from './post-fields.ts';
+import { warning, type Warning } from './warnings.ts';
 
 /** Terms of one text that are indexed; what follows them is not found. Keeps a tsvector below its 16,383 positions. */
 const mostTerms = 15_000;
@@ -83,7 +84,7 @@ function cut(term: string): string {
  * Reads what somebody looks for: words (all must occur), "words in this order", word* for words that begin so,
  * and -word for what must not occur. Nothing is an error; what was not done as written is named in `warnings`.
  */
-export function parseSearch(text: string): SearchQuery & { readonly warnings: readonly string[] } {
+export function parseSearch(text: string): SearchQuery & { readonly warnings: readonly Warning[] } {
   const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
   const warnings = new Set<string>();
   let prefixes = 0;
@@ -109,7 +110,11 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
     const clause = { terms: sought, prefix };
     sides[minus === '-' ? 'none' : 'all'].set(sought.join(' ') + (prefix ? '*' : ''), clause);
   }
-  return { all: [...sides.all.values()], none: [...sides.none.values()], warnings: [...warnings] };
+  return {
+    all: [...sides.all.values()],
+    none: [...sides.none.values()],
+    warnings: Array.from(warnings, (each) => warning('shortened_search', each)),
+  };
 }
 
 /** An optional minus, then a quotation (which may lack its end) with an optional star, or a word. */

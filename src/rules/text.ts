@@ -1,3 +1,5 @@
+import { warning, type Warning } from './warnings.ts';
+
 /** Invisible characters that can carry text past a human reader, by what they are. */
 type HiddenKind =
   | 'tag characters'
@@ -80,9 +82,12 @@ export function lineFault(text: string): string | null {
 }
 
 /** The text without what is hidden in it, with a warning for each kind. Idempotent if it has no lone surrogates. */
-export function stripHiddenText(text: string): { text: string; warnings: string[] } {
+export function stripHiddenText(text: string): { text: string; warnings: Warning[] } {
   const { text: clean, found } = sweep(text);
-  return { text: clean, warnings: found.map((hidden) => `removed invisible text: ${counted(hidden)}`) };
+  const warnings = found.map((hidden) =>
+    warning('hidden_text', `removed invisible text: ${counted(hidden)}`),
+  );
+  return { text: clean, warnings };
 }
 
 const blank = /^[\p{DI}\p{White_Space}\u2800]*$/u;
@@ -200,9 +205,12 @@ function characterBefore(text: string, at: number): string {
 }
 
 /** A warning when line breaks arrived as the two characters `\n`; null if the content looks whole. */
-export function looksMangled(content: string): string | null {
+export function looksMangled(content: string): Warning | null {
   if (/[\n\r]/.test(content) || !content.includes('\\n')) return null;
-  return "content has '\\n' written out and not one line break; it was probably escaped twice on its way";
+  return warning(
+    'escaped_twice',
+    "content has '\\n' written out and not one line break; it was probably escaped twice on its way",
+  );
 }
 
 /** Distinct API keys (UUIDs v4 in any case) in the text, in lower case, also one in the tail of another. */

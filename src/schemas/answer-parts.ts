@@ -2,17 +2,23 @@ import { Type, type Static, type TProperties, type TSchema } from 'typebox';
 
 // Answers are serialised from these schemas: what is not named here does not leave the service.
 
-/** A success: `success`, warnings about the call where they are seen, and what else there is. */
+/** A success: `success`, warnings about the call where they are seen first, and what else there is. */
 export function answer<P extends TProperties>(properties: P) {
-  return Type.Object({ success, warnings: Type.Optional(warnings), ...properties });
+  return Type.Object({ success, warnings, warningCodes: codes, ...properties });
 }
 
-const success = Type.Literal(true, { description: 'True in every success.' });
+export const success = Type.Literal(true, { description: 'True in every success.' });
 
 const warnings = Type.Array(Type.String(), {
   description:
     'What was let through but is probably a mistake: unknown fields, mangled content, and the like.',
   examples: [["unknown field 'statsu' ignored; did you mean 'status'?"]],
+});
+
+// No enum: more codes may come, and a client generated from one would refuse them.
+const codes = Type.Array(Type.String({ 'x-open': true }), {
+  description: 'The codes of the warnings, in the same order; the reference explains each.',
+  examples: [['unknown_field']],
 });
 
 /** The sentence that the specification asks for. */

@@ -69,6 +69,8 @@ export type JsonSchema = Partial<Reference> &
     properties?: Record<string, JsonSchema>;
     allOf?: JsonSchema[];
     items?: JsonSchema;
+    /** More values may come at any time. */
+    'x-open'?: boolean;
   };
 
 /** A schema as its JSON Schema keywords, which TypeBox's types leave out. */

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { answer, choice, count, nullable, rate } from './answer-parts.ts';
+import { answer, choice, count, nullable, rate, success } from './answer-parts.ts';
 
 function quota(of: string) {
   return Type.Object({
@@ -23,13 +23,13 @@ export const limitsAnswer = answer({
 });
 
 /** `GET /healthz`. */
-export const healthAnswer = answer({ status: Type.Literal('ok') });
+export const healthAnswer = Type.Object({ success, status: Type.Literal('ok') });
 
 const state = choice(['starting', 'ready', 'draining'], 'What the process is doing.', 'ready');
 const writable = Type.Boolean({ description: 'Whether changes are accepted.' });
 
 /** `GET /readyz` while pages can be served. */
-export const readyAnswer = answer({ state, writable });
+export const readyAnswer = Type.Object({ success, state, writable });
 
 /** `GET /readyz` while they cannot. */
 export const notReadyAnswer = Type.Object({

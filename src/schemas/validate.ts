@@ -3,6 +3,7 @@ import { AppError, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
 import { unknownFieldWarning } from '../rules/suggest.ts';
 import { apiKeyCandidates } from '../rules/text.ts';
+import { warning, type Warning } from '../rules/warnings.ts';
 import { fieldOf, nameOfType } from './field-check.ts';
 import { keywordsOf } from './openapi.ts';
 
@@ -12,7 +13,7 @@ export type Passed<T> = {
   readonly value: T;
   readonly faults: readonly FieldFault[];
   /** Unknown fields, with the nearest known ones. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 };
 
 /** An input, checked: its value, or null and all its faults at once, one for each field or list item. */
@@ -94,9 +95,15 @@ export function createCheck<T extends TObject | TUnsafe>(
     const others = Object.keys(value).filter((name) => !explained.has(name));
     const unknown = others.filter((name) => !known.includes(name) && isRepeatable(name));
     const warnings = [
-      ...Array.from(understood, ([name, as]) => `${names} '${as}' was taken as '${name}'; send '${name}'`),
-      ...others.flatMap((name) => (Object.hasOwn(ignored, name) ? spell(ignored[name] ?? '') : [])),
-      ...unknown.slice(0, mostUnknown).map((name) => unknownFieldWarning(names, name, known)),
+      ...Array.from(understood, ([name, as]) =>
+        warning('other_name', `${names} '${as}' was taken as '${name}'; send '${name}'`),
+      ),
+      ...others.flatMap((name) =>
+        Object.hasOwn(ignored, name) ? warning('ignored_field', spell(ignored[name] ?? '')) : [],
+      ),
+      ...unknown
+        .slice(0, mostUnknown)
+        .map((name) => warning('unknown_field', unknownFieldWarning(names, name, known))),
     ];
     return faults.length === 0
       ? { value: copy as Static<T>, faults, warnings }
@@ -134,16 +141,16 @@ export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed
 }
 
 /** Puts warnings into the hint of an `invalid_input`, since they often name its cause. */
-export function withWarnings(error: unknown, warnings: readonly string[]): unknown {
+export function withWarnings(error: unknown, warnings: readonly Warning[]): unknown {
   if (!(error instanceof AppError) || error.code !== 'invalid_input' || warnings.length === 0) return error;
-  const said = warnings.map(asSentence).join(' ');
+  const said = warnings.map(({ text }) => asSentence(text)).join(' ');
   const hint = error.extra.hint === undefined ? said : prose`${said} ${error.extra.hint}`;
   return new AppError(error.code, error.detail, { ...error.extra, hint });
 }
 
-function asSentence(warning: string): string {
-  const text = `${warning.slice(0, 1).toUpperCase()}${warning.slice(1)}`;
-  return text.endsWith('?') ? text : `${text}.`;
+function asSentence(text: string): string {
+  const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  return sentence.endsWith('?') ? sentence : `${sentence}.`;
 }
 
 function detailOf(faults: readonly FieldFault[]): string {

@@ -11,7 +11,11 @@ export type LimitsAnswer = Success & {
   quota: { posts: Quota; bytes: Quota } | null;
 };
 
-export type ReadyAnswer = Success & {
+/** Of the probes: a success without warnings. */
+export type HealthAnswer = { success: true; status: 'ok' };
+
+export type ReadyAnswer = {
+  success: true;
   state: 'starting' | 'ready' | 'draining';
   /** Whether changes are accepted. */
   writable: boolean;
@@ -30,7 +34,7 @@ export class ServiceCalls extends EngagementCalls {
 
   /** Whether the process answers, at this moment: not repeated. */
   async health(options: CallOptions = {}) {
-    return this.api.json<Success>('open', 'GET', '/healthz', options, { repeat: 'never' });
+    return this.api.json<HealthAnswer>('open', 'GET', '/healthz', options, { repeat: 'never' });
   }
 
   /** Whether pages can be served and posts be written, at this moment: not repeated. */

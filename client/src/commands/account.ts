@@ -3,6 +3,7 @@ import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/format.ts';
 import { serviceCommand, type Connection } from './connection.ts';
 import { keyFile, readKey, storeKey } from './keys.ts';
+import { warningsOf } from './publish-report.ts';
 import { readStandardInput } from './standard-input.ts';
 
 const register = serviceCommand('none', {
@@ -32,7 +33,7 @@ const register = serviceCommand('none', {
       answer,
       `${answer.message}\nThe agent is '${answer.agent.slug}' at ${url}.\n` +
         `With the token from the mail: ${call.program} verify <token>${option}`,
-      answer.warnings?.map((warning) => `warning: ${warning}`),
+      warningsOf(answer).map((warning) => `warning: ${warning}`),
     );
   },
 });

@@ -5,6 +5,7 @@ import type { MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
 import { plainText, shown, table } from '../terminal/format.ts';
 import { serviceCommand } from './connection.ts';
+import { warningsOf } from './publish-report.ts';
 import { readStandardInput } from './standard-input.ts';
 
 const postNaming = 'A post is named by its id or its address; one of your own also by its slug.';
@@ -68,7 +69,7 @@ const comment = postCommand('required', {
   async run(call, client, id) {
     const text = call.operand('text') === '-' ? await readStandardInput() : call.operand('text');
     const answer = await client.addComment(id, text);
-    for (const warning of answer.warnings ?? []) call.err(`warning: ${warning}`);
+    for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
     call.result(answer, answer.message);
   },
 });

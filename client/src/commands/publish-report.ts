@@ -92,3 +92,8 @@ function farewell(stop: Stop): string {
   if (stop.why === 'failure') return `${stop.text}\n${again}.`;
   return `The limit is used up. ${again}: in ${duration(stop.retryAfter)} there is room for more.`;
 }
+
+/** The warnings of an answer. A service of 0.1 leaves them out where there are none. */
+export function warningsOf({ warnings = [] }: { readonly warnings?: readonly string[] }): readonly string[] {
+  return warnings;
+}

@@ -11,6 +11,7 @@ import {
 import type { Call } from '../terminal/command.ts';
 import { failureFacts, failureText } from './connection.ts';
 import type { Document } from './documents.ts';
+import { warningsOf } from './publish-report.ts';
 import { publishHash, type Published } from './publish-state.ts';
 
 /** What became of one document. */
@@ -85,12 +86,12 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
   const send = async (source: string): Promise<Outcome> => {
     if (call.has('dry-run')) {
       const answer = await client.publishMarkdown(source, { status }, { dryRun: true });
-      return { kind: kindOf(answer), post: answer.post, warnings: answer.warnings ?? [] };
+      return { kind: kindOf(answer), post: answer.post, warnings: warningsOf(answer) };
     }
     const answer = await client.publishMarkdown(source, { status });
-    const { post, warnings = [] } = answer;
+    const { post } = answer;
     const recorded = { hash: publishHash(source, status), id: post.id, status: post.status };
-    return { kind: kindOf(answer), post, warnings, recorded };
+    return { kind: kindOf(answer), post, warnings: warningsOf(answer), recorded };
   };
 
   return {

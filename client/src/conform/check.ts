@@ -82,5 +82,5 @@ export function shownValue(value: unknown): string {
     /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/gi,
     '(a key, token or id)',
   );
-  return printable(hidden, 160);
+  return printable(hidden, 240);
 }

@@ -1,5 +1,6 @@
 import MarkdownIt from 'markdown-it';
 import type { Env, MarkdownIt as Markdown, StateBlock, StateInline, Token } from 'markdown-it';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import { unrenderable } from '../rendered.ts';
 import { invisible, paired } from '../write/tokens.ts';
 import { autolinks, footnotes, isAllowedLink, strikethrough } from './syntax.ts';
@@ -11,7 +12,7 @@ const deepestNesting = 50;
 const mostTokens = 1_000_000;
 
 /** Throws `unrenderable` for a document that is nested too deep or has too many parts. */
-export type Parse = (markdown: string) => { readonly tokens: Token[]; readonly warnings: readonly string[] };
+export type Parse = (markdown: string) => { readonly tokens: Token[]; readonly warnings: readonly Warning[] };
 
 /** Parser of posts: CommonMark, GFM, footnotes, and a few tags of our own. Raw HTML is text. */
 export function postParser(): Parse {
@@ -53,13 +54,14 @@ function parseWith(md: Markdown): Parse {
     const env: Env = {};
     const tokens = md.parse(markdown, env);
     tokens.forEach(refuseDepth);
-    const warnings = Array.from(
-      refusedLinks,
-      (href) => `'${href}' is not made a link: a link may be http, https, mailto or relative`,
+    const warnings = Array.from(refusedLinks, (href) =>
+      warning('refused_link', `'${href}' is not made a link: a link may be http, https, mailto or relative`),
     );
     const rawHtml = env['rawHtml'];
     if (typeof rawHtml === 'string')
-      warnings.push(`raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`);
+      warnings.push(
+        warning('raw_html', `raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`),
+      );
     return { tokens, warnings };
   };
 }

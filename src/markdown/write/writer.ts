@@ -1,4 +1,5 @@
 import type { Token } from 'markdown-it';
+import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
 import { direction, escape, htmlOf, outline, paired, plainText, resolveFragment } from './tokens.ts';
 import { separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
@@ -37,7 +38,8 @@ class Writer {
   private readonly closes = new Map<number, number>();
   private readonly notes = new Map<string, Note>();
   private readonly headings: Heading[] = [];
-  private readonly warnings = new Set<string>();
+  /** By their text, since one mistake is often repeated. */
+  private readonly warnings = new Map<string, WarningCode>();
   private html = '';
   private text = '';
   private tables = 0;
@@ -56,7 +58,8 @@ class Writer {
     this.blocks(0, this.tokens.length);
     this.footnotes();
     refuseSize(Buffer.byteLength(this.html));
-    return { html: this.html, text: this.text.trim(), headings: this.headings, warnings: [...this.warnings] };
+    const warnings = Array.from(this.warnings, ([text, code]) => warning(code, text));
+    return { html: this.html, text: this.text.trim(), headings: this.headings, warnings };
   }
 
   private findFootnotes(): void {
@@ -196,7 +199,10 @@ class Writer {
     if (!/^#./.test(href)) return `<a href="${escape(href)}"${titleOf(token)} rel="ugc nofollow noopener">`;
     const id = resolveFragment(href.slice(1), this.outline.ids);
     if (id === undefined && this.kind === 'post') {
-      this.warn(`the link '${shorten(href)}' leads nowhere: no heading of the post has that name`);
+      this.warn(
+        'dead_link',
+        `the link '${shorten(href)}' leads nowhere: no heading of the post has that name`,
+      );
     }
     return `<a href="${id === undefined ? escape(href) : `#${id}`}"${titleOf(token)}>`;
   }
@@ -206,11 +212,14 @@ class Writer {
     const alt = plainText(token.children ?? []);
     if (this.kind === 'comment' || !isAllowedImage(src)) {
       const why = this.kind === 'comment' ? 'comments have no images' : 'an image needs an https address';
-      this.warn(`the image '${shorten(src)}' is shown as its alternative text: ${why}`);
+      this.warn('refused_link', `the image '${shorten(src)}' is shown as its alternative text: ${why}`);
       return this.prose(alt.trim() === '' ? src : alt);
     }
     if (alt.trim() === '')
-      this.warn(`the image '${shorten(src)}' has no alternative text; write ![what it shows](…)`);
+      this.warn(
+        'missing_alt',
+        `the image '${shorten(src)}' has no alternative text; write ![what it shows](…)`,
+      );
     this.text += alt;
     return `<img src="${escape(src)}" alt="${escape(alt)}"${titleOf(token)} loading="lazy" decoding="async" referrerpolicy="no-referrer">`;
   }
@@ -240,7 +249,10 @@ class Writer {
     if (this.notes.size > 0) this.html += '</ol>\n</section>\n';
     for (const label of this.definitions.keys()) {
       if (!this.notes.has(label))
-        this.warn(`the footnote '[^${shorten(label.toLowerCase())}]' is not shown: nothing refers to it`);
+        this.warn(
+          'unused_footnote',
+          `the footnote '[^${shorten(label.toLowerCase())}]' is not shown: nothing refers to it`,
+        );
     }
   }
 
@@ -258,8 +270,8 @@ class Writer {
     return escape(text);
   }
 
-  private warn(message: string): void {
-    if (this.warnings.size < mostWarnings) this.warnings.add(message);
+  private warn(code: WarningCode, text: string): void {
+    if (this.warnings.size < mostWarnings) this.warnings.set(text, code);
   }
 }
 

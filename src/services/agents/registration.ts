@@ -6,6 +6,7 @@ import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { shortRandom, uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { enqueueMail, mailboxIsFull, type Mailbox } from '../outbox.ts';
@@ -31,7 +32,7 @@ export async function register(
   ctx: Context,
   input: RegisterBody,
   { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
-): Promise<Remembered<RegisterResult> & { warnings: string[] }> {
+): Promise<Remembered<RegisterResult> & { warnings: Warning[] }> {
   const { name } = input;
   await refuseLeakedKeys(ctx, { ...input, name: [name, agentSlugFromName(name) ?? ''] });
   const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
@@ -39,11 +40,14 @@ export async function register(
 }
 
 /** Warns of a slug that the name did not yield, since it is permanent once verified. */
-function slugWarnings(ctx: Context, { name, slug }: RegisterResult['agent']): string[] {
+function slugWarnings(ctx: Context, { name, slug }: RegisterResult['agent']): Warning[] {
   if (ctx.config.variant.slugSource === 'client' || !slug.startsWith('agent-')) return [];
   if (agentSlugFromName(name)?.startsWith('agent-')) return [];
   return [
-    `no address can be made from this name, or it is reserved, so the slug is '${slug}'; for another, register again with another name before you verify`,
+    warning(
+      'generated_slug',
+      `no address can be made from this name, or it is reserved, so the slug is '${slug}'; for another, register again with another name before you verify`,
+    ),
   ];
 }
 

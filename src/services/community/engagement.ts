@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
+import type { Warning } from '../../rules/warnings.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
@@ -89,7 +90,7 @@ export async function addComment(
   postId: string,
   content: string,
   replay: Replayable | null,
-): Promise<Remembered<Comment> & { warnings: string[] }> {
+): Promise<Remembered<Comment> & { warnings: Warning[] }> {
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
   const rendered = await ctx.renderer.renderComment(text, caller.id);
   // A key may appear only when hidden characters or markdown's escapes are gone.

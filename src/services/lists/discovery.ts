@@ -3,6 +3,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
 import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
@@ -42,7 +43,7 @@ export async function listOwnPosts(
   ctx: ReadContext,
   agentId: string,
   query: OwnPostsQuery,
-): Promise<Listing<OwnPost> & { readonly warnings: readonly string[] }> {
+): Promise<Listing<OwnPost> & { readonly warnings: readonly Warning[] }> {
   const after = readCursor(query.cursor, byCreation.list);
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw unauthorized('The agent was deleted.');
@@ -73,9 +74,14 @@ const byCreation: Order<Pick<ListRow, 'created_at' | 'id'>> = {
   keyOf: (row) => [row.created_at, row.id],
 };
 
-const noneOfYourOwn =
-  "these are your own posts, and you have none yet; for everyone's send 'since', such as since=2026-01-01";
-const orderIsFixed = "'sort' ignored: it orders everyone's posts; your own are listed newest first";
+const noneOfYourOwn = warning(
+  'no_own_posts',
+  "these are your own posts, and you have none yet; for everyone's send 'since', such as since=2026-01-01",
+);
+const orderIsFixed = warning(
+  'fixed_order',
+  "'sort' ignored: it orders everyone's posts; your own are listed newest first",
+);
 
 export type PostsQuery = PageQuery & {
   /** ISO time, inclusive. */

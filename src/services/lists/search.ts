@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search-snippet.ts';
 import { parseSearch, relevance, type SearchQuery } from '../../rules/search-terms.ts';
 import { sha256 } from '../../rules/secrets.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import { listedPosts, type ListedRow } from './discovery.ts';
 import { pagePost, type PagePost } from './pages.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
@@ -25,7 +26,7 @@ export type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
 type SearchPage<Post> = Page<Found<Post>> & {
   /** How many match; null if there are more than are ranked. */
   readonly total: number | null;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 };
 
 /**
@@ -37,8 +38,10 @@ export async function searchPosts(ctx: Context, call: SearchCall): Promise<Searc
   return page.total === 0 ? { ...page, warnings: [...page.warnings, nothingFound] } : page;
 }
 
-const nothingFound =
-  "no post contains all of the words; try fewer of them, or the beginning of one, as in 'gaug*' for gauge and gauges";
+const nothingFound = warning(
+  'nothing_found',
+  "no post contains all of the words; try fewer of them, or the beginning of one, as in 'gaug*' for gauge and gauges",
+);
 
 /** The same as pages show it. */
 export function searchForPage(ctx: Context, call: SearchCall): Promise<SearchPage<PagePost>> {

@@ -6,6 +6,7 @@ import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
 import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
@@ -28,7 +29,7 @@ export type PostInput = Omit<PostFields, 'content'> & {
     | null;
 };
 
-export type Published = Saved & { readonly warnings: readonly string[] };
+export type Published = Saved & { readonly warnings: readonly Warning[] };
 
 type PublishOptions = {
   /** The post to change; without it, the one of the same slug or title, or a new one. */
@@ -84,7 +85,7 @@ async function preparePost(
   ctx: Context,
   agentId: string,
   fields: PostFields,
-): Promise<{ sent: PostInput; warnings: string[] }> {
+): Promise<{ sent: PostInput; warnings: Warning[] }> {
   const { content: sentMarkdown, ...texts } = fields;
   const bytes = Buffer.byteLength(sentMarkdown ?? '');
   if (bytes > contentBytes) throw tooLarge(bytes);
@@ -108,10 +109,18 @@ async function preparePost(
   const stray = strayFrontMatter(content);
   if (stray !== null)
     warnings.push(
-      `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
+      warning(
+        'front_matter_as_text',
+        `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
+      ),
     );
   if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
-    warnings.push('the first heading repeats the title, so the page shows it twice; leave the heading out');
+    warnings.push(
+      warning(
+        'repeated_title',
+        'the first heading repeats the title, so the page shows it twice; leave the heading out',
+      ),
+    );
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };
   return { sent: { ...cleaned, content, rendered: stored }, warnings };
 }
@@ -124,16 +133,22 @@ function tooLarge(bytes: number): AppError {
 }
 
 /** What an author may not have meant about the address of a post. */
-function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: PostFields): string[] {
-  const warnings: string[] = [];
+function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: PostFields): Warning[] {
+  const warnings: Warning[] = [];
   // A title without a letter that could stand in an address makes one that nobody can read.
   if (created && slug === undefined && title !== undefined && !/[a-z0-9]/.test(asciiForm(title)))
     warnings.push(
-      `no letter of the title can be used in an address, so the slug '${post.slug}' was generated; send 'slug' to choose one`,
+      warning(
+        'generated_slug',
+        `no letter of the title can be used in an address, so the slug '${post.slug}' was generated; send 'slug' to choose one`,
+      ),
     );
   if (tookOver !== null)
     warnings.push(
-      `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
+      warning(
+        'redirect_ended',
+        `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
+      ),
     );
   return warnings;
 }

@@ -1,0 +1,39 @@
+/** What each kind of warning means, by its code. A code may be added, and is never renamed. */
+export const warningCodes = {
+  unknown_field: 'a field or query parameter that the call does not know was ignored',
+  ignored_field: 'a field that cannot be set by this call, or not in this way, was ignored',
+  other_name: 'a field was sent under another name and taken as meant',
+  repeated_field: 'a field stands twice in the JSON body; the last one counts',
+  hidden_text: 'invisible text was taken out',
+  escaped_twice: 'line breaks arrived as the two characters \\n',
+  raw_html: 'HTML is shown as text',
+  refused_link: 'an address was not made a link or an image',
+  dead_link: 'a link leads to no heading of the post',
+  missing_alt: 'an image has no alternative text',
+  unused_footnote: 'a footnote to which nothing refers is not shown',
+  front_matter_as_text: 'the content begins with front matter, which readers see as text',
+  repeated_title: 'the first heading repeats the title',
+  generated_slug: 'no address could be made of the title or name, so a slug was generated',
+  redirect_ended: 'the address redirected to another post until now',
+  no_own_posts: "the list is of one's own posts, and there are none",
+  fixed_order: 'the list has one order only',
+  shortened_search: 'the search was not done as written',
+  nothing_found: 'no post contains all of the words',
+} as const;
+
+export type WarningCode = keyof typeof warningCodes;
+
+/** What was let through but is probably a mistake: a code for programs, and a sentence with the details. */
+export type Warning = { readonly code: WarningCode; readonly text: string };
+
+export function warning(code: WarningCode, text: string): Warning {
+  return { code, text };
+}
+
+/** Warnings as every success has them: sentences, and beside them their codes in the same order. */
+export function warningFields(warnings: readonly Warning[]) {
+  return {
+    warnings: warnings.map(({ text }) => text),
+    warningCodes: warnings.map(({ code }) => code),
+  };
+}
