@@ -80,7 +80,7 @@ export async function createApp(
   app.addHook('onClose', () => web.close());
 
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id);
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     // First, so that a page can read why it is refused.
     const preflight = isApi(request.originalUrl) && allowCors(request, reply);
     if (preflight) return preflight;

@@ -104,6 +104,25 @@ describe('a request on the wire', () => {
       assert.match(answer, new RegExp(`^HTTP/1\\.1 (?:${expected.source}) `));
       assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
       assert.doesNotMatch(answer, /secret/);
+      if (!answer.startsWith('HTTP/1.1 417')) assert.match(answer, /^x-content-type-options: nosniff\r$/im);
+    });
+  }
+
+  for (const [what, path, status] of [
+    ['moved', '/docs/', 301],
+    ['unchanged', '/robots.txt', 304],
+    ['for no host of ours', '/api/limits', 421],
+    ['for a preflight', '/api/posts', 204],
+    ['for MCP', '/mcp', 405],
+  ] as const) {
+    test(`whose answer is ${status}, ${what}, is not to be taken for another type`, async () => {
+      const etag = (await site.call('GET', '/robots.txt')).headers.etag ?? '';
+      const { headers, ...answer } = await site.call(status === 204 ? 'OPTIONS' : 'GET', path, {
+        ...(status === 421 ? { host: 'elsewhere.example' } : {}),
+        headers: { 'if-none-match': etag },
+      });
+      assert.equal(answer.status, status);
+      assert.equal(headers['x-content-type-options'], 'nosniff');
     });
   }
 

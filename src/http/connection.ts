@@ -94,6 +94,7 @@ function problemOf(baseUrl: string, [status, title]: Status) {
     'Content-Type': 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-Id': requestId,
+    'X-Content-Type-Options': 'nosniff',
     Connection: 'close',
   };
   return { headers, body };

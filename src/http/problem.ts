@@ -107,6 +107,7 @@ export function sendProblem(
       .header('cache-control', 'no-store')
       // Fastify's own refusals, such as of a broken % escape, run no hooks.
       .header('x-request-id', request.id)
+      .header('x-content-type-options', 'nosniff')
       .type('application/problem+json')
       .send(JSON.stringify(problemBody(config.site.baseUrl, error, request.id)))
   );

@@ -264,6 +264,7 @@ export function assertProblem(answer: Answer, code: ErrorCode): Answer {
   assert.equal(answer.status, status);
   assert.match(String(answer.headers['content-type']), /^application\/problem\+json(?:;|$)/);
   assert.equal(answer.headers['cache-control'], 'no-store');
+  assert.equal(answer.headers['x-content-type-options'], 'nosniff');
   assert.equal(answer.at('status'), status);
   assert.equal(answer.at('title'), title);
   assert.equal(answer.at('retryable'), retryable);
@@ -281,6 +282,7 @@ export function assertProblem(answer: Answer, code: ErrorCode): Answer {
 export function assertOk(answer: Answer, status = 200): Answer {
   assert.equal(answer.status, status, answer.text);
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
+  assert.equal(answer.headers['x-content-type-options'], 'nosniff');
   assert.equal(answer.at('success'), true);
   assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
   return answer;

@@ -273,6 +273,7 @@ function cachingHeaders(page: Page, { pageMaxAge }: Pick<Config, 'pageMaxAge'>):
       ? 'public, max-age=31536000, immutable'
       : `public, max-age=${pageMaxAge}, must-revalidate`,
     Vary: page.twin === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding',
+    'X-Content-Type-Options': 'nosniff',
   };
 }
 
