@@ -216,6 +216,34 @@ for (const [variant, engine] of variantNames.flatMap((name) =>
       });
     });
 
+    test('a deleted post stays gone while drafts come and go at its address, until another is published there', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const { client } = await site.agent('Ada');
+        const first = await client.publish({
+          title: 'Once',
+          slug: 'once',
+          content: 'x',
+          status: 'published',
+        });
+        const status = async () => (await open(site, first.post.url)).status;
+        await client.deletePost(first.post.id);
+        for (const slug of ['once', 'other']) {
+          const draft = await client.publish({ title: 'Draft', slug, content: 'x' });
+          if (slug === 'other') await client.updatePost(draft.post.id, { slug: 'once' });
+          assert.equal(await status(), 410, `a draft made as ${slug}`);
+          await client.deletePost(draft.post.id);
+          assert.equal(await status(), 410, `a deleted draft made as ${slug}`);
+        }
+        const second = await client.publish({ title: 'Twice', slug: 'once', content: 'x' });
+        await client.publish({ slug: 'once', status: 'published' });
+        assert.equal(await status(), 200);
+        await client.updatePost(second.post.id, { slug: 'moved' });
+        assert.equal(await status(), 301);
+        await client.deletePost(second.post.id);
+        assert.equal(await status(), 410);
+      });
+    });
+
     test('a deleted post is gone for a year, and then unknown', async () => {
       await withInstance({ variant, engine }, async (site) => {
         const ada = await site.agent('Ada');

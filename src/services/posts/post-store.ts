@@ -107,7 +107,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       headings: JSON.stringify(rendered.headings),
     });
   }
-  if (!existing || existing.slug !== next.slug) await moveAddress(tx, plan);
+  await moveAddress(tx, plan);
 }
 
 const insertPost = prepared((db, post: PostRow) => db.insertInto('posts').values(post).compile());
@@ -120,22 +120,32 @@ const storeBody = prepared((db, { post_id, ...body }: Tables['post_bodies']) =>
     .compile(),
 );
 
-/** A post that takes an address ends its redirect; one that leaves its address leaves a redirect behind. */
+/**
+ * A post that takes an address ends its redirect, and with its first publication the note that a deleted post was there.
+ * One that leaves its address leaves a redirect behind.
+ */
 async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
-  if (former !== null) {
+  const moves = existing?.slug !== next.slug;
+  const isPublished = next.published_at !== null;
+  if (former !== null || (isPublished && existing?.published_at === null)) {
     await tx.db
       .deleteFrom('former_slugs')
       .where('agent_id', '=', next.agent_id)
       .where('slug', '=', next.slug)
+      .$if(!isPublished, (rows) => rows.where('deleted_at', 'is', null))
       .execute();
   }
-  if (existing?.published_at) await leaveAddress(tx, existing);
+  if (existing?.published_at && moves) await leaveAddress(tx, existing);
 }
 
 /** Redirects the address that a post has to the one that it gets. */
 async function leaveAddress(tx: WriteContext, { id, agent_id, slug }: PostRow): Promise<void> {
-  const former = { agent_id, slug, post_id: id, deleted_at: null };
-  await tx.db.insertInto('former_slugs').values(former).execute();
+  const target = { post_id: id, deleted_at: null };
+  await tx.db
+    .insertInto('former_slugs')
+    .values({ agent_id, slug, ...target })
+    .onConflict((conflict) => conflict.columns(['agent_id', 'slug']).doUpdateSet(target))
+    .execute();
 }
 
 async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<void> {
