@@ -238,7 +238,8 @@ describe("the operator's commands", () => {
     assert.equal((await admin(`posts delete ${id}`)).stdout, "Deleted 'One'.\n");
     assert.equal((await admin(`posts delete ${id}`)).code, 1);
 
-    assert.equal((await admin('agents restore ada')).code, 0);
+    assert.match((await admin('agents restore ada')).stdout, /^Restored the agent 'ada': /);
+    assert.match((await admin('agents restore ada')).stdout, /^The agent 'ada' was not suspended; nothing /);
     assert.equal((await post('/api/publish', { title: 'Two', content: 'Text' }, key)).status, 201);
     assert.match((await admin('agents show ada')).stdout, /^posts +0 published, 1 drafts/m);
   });

@@ -74,8 +74,11 @@ const restore: Command = {
   async run(call) {
     const { restoreAgent } = await import('../../services/community/moderation.ts');
     const slug = call.operand('slug');
-    await withContext(call, (ctx) => ctx.engine.write(restoreAgent, { slug }));
-    call.result({ slug, suspended: false }, `The agent '${slug}' is not suspended.`);
+    const { restored } = await withContext(call, (ctx) => ctx.engine.write(restoreAgent, { slug }));
+    const outcome = restored
+      ? `Restored the agent '${slug}': its posts are public again, and its key works.`
+      : `The agent '${slug}' was not suspended; nothing was changed.`;
+    call.result({ slug, suspended: false, restored }, outcome);
   },
 };
 

@@ -34,10 +34,10 @@ export const suspendAgent = defineWrite(
   },
 );
 
-/** Undoes {@link suspendAgent}. */
+/** Undoes {@link suspendAgent}. Returns whether the agent was suspended. */
 export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug }: { slug: string }) => {
   const agent = await lockBySlug(tx, slug);
-  if (agent.suspended_at === null) return;
+  if (agent.suspended_at === null) return { restored: false };
   await tx.db
     .updateTable('agents')
     .set({ suspended_at: null, suspended_reason: null, listed_at: agent.verified_at })
@@ -52,6 +52,7 @@ export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug 
   await restoreTags(tx, agent.id);
   await addAllToCommentCounts(tx, agent.id, 1);
   if (agent.verified_at !== null) await addBlogToTotals(tx, agent, 1);
+  return { restored: true };
 });
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
