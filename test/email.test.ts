@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { parseEmail } from '../src/rules/email.ts';
+import { mailboxKeyOf, parseEmail } from '../src/rules/email.ts';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -19,6 +19,40 @@ test('a plain address is kept as typed, and compared in lower case and without i
     assert.deepEqual(parseEmail(input), { ok: true, address, key, mailboxKey });
   }
 });
+
+test('all spellings of a mailbox of a large provider count as one, and of others only the tag goes', () => {
+  const mailboxes = [
+    [
+      'ada.lovelace@gmail.com',
+      'adalovelace@gmail.com',
+      'A.D.A.Lovelace+x@GoogleMail.com',
+      'adalovelace+a.b@gmail.com',
+    ],
+    ['ada.l@proton.me', 'adal@protonmail.com', 'a-d_a.l+x@pm.me'],
+    ['ada.l@yandex.ru', 'ada-l@ya.ru', 'ada.l+x@yandex.com'],
+    ['ada@icloud.com', 'Ada+x@me.com', 'ada@mac.com'],
+    ['ada@yahoo.com', 'ada-shop@yahoo.com', 'ada-a-b+x@yahoo.com'],
+    ['ada@example.com', 'ada+x@EXAMPLE.com', 'ADA+@example.com'],
+    // What no provider is known to fold.
+    ['ada.l@example.com'],
+    ['a-l@outlook.com', 'a-l+x@outlook.com'],
+    ['al@outlook.com'],
+    ['ada@yahoo.de'],
+    ['ada.l@gmail.com.example'],
+    // Nothing is left of these, so they stay as they are.
+    ['_-_@proton.me', '_-_+x@pm.me'],
+  ];
+  const keys = mailboxes.map((spellings) => new Set(spellings.map((typed) => keyOf(typed))));
+  for (const [at, found] of keys.entries()) assert.equal(found.size, 1, mailboxes[at]?.join());
+  assert.equal(new Set(keys.flatMap((found) => [...found])).size, mailboxes.length);
+});
+
+function keyOf(typed: string): string {
+  const parsed = parseEmail(typed);
+  assert.ok(parsed.ok, typed);
+  assert.equal(mailboxKeyOf(parsed.address), parsed.mailboxKey);
+  return parsed.mailboxKey;
+}
 
 test('the longest address and the longest local part are accepted, one more is not', () => {
   const domain = `${'d'.repeat(60)}.${'d'.repeat(60)}.${'d'.repeat(60)}.example`;
@@ -54,6 +88,13 @@ test('everything else is refused with the reason', () => {
     ['a\0@example.com', /invisible/],
     ['a\ud800@example.com', /invisible/],
     ['a:b@example.com', /before the '@' that this service does not accept/],
+    ['-oQ/tmp@example.com', /begins with a hyphen/],
+    ['-a@example.com', /begins with a hyphen/],
+    ...Array.from('!%|/$`&*?', (mark): [string, RegExp] => [
+      `v${mark}evil@example.com`,
+      /a command or route/,
+    ]),
+    ['a.%b@example.com', /a command or route/],
     ['a\\b@example.com', /before the '@' that this service does not accept/],
     ['a@[127.0.0.1]', /address literal/],
     ['a@127.0.0.1', /no valid domain/],

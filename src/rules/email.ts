@@ -8,7 +8,7 @@ type ParsedEmail =
       readonly address: string;
       /** In lower case: what addresses are compared by. */
       readonly key: string;
-      /** The key without the `+tag` of its local part: what the mails to one mailbox are counted by. */
+      /** The same for all spellings of one mailbox: what the mails to it are counted by. Nothing is sent there. */
       readonly mailboxKey: string;
     }
   | { readonly ok: false; readonly message: string };
@@ -17,7 +17,8 @@ const longest = 254;
 
 /**
  * Reads one plain e-mail address: a dot-atom (RFC 5321, section 4.1.2) at a domain name. Quoted local parts, comments,
- * names, lists and literals are refused: nothing can smuggle in a second recipient or header.
+ * names, lists and literals are refused: nothing can smuggle in a second recipient or header. So is what a mail server on
+ * the way may take for a route, a program, a file or an option.
  */
 export function parseEmail(input: string): ParsedEmail {
   const typed = input.trim();
@@ -36,8 +37,48 @@ export function parseEmail(input: string): ParsedEmail {
   const address = `${local}@${/^\p{ASCII}*$/u.test(domain) ? domain : ascii}`;
   if (address.length > longest) return fault(`is longer than ${longest} characters in punycode`);
   const key = `${local.toLowerCase()}@${ascii}`;
-  return { ok: true, address, key, mailboxKey: key.replace(/^([^+@]+)\+[^@]*/, '$1') };
+  return { ok: true, address, key, mailboxKey: mailboxKeyOf(key) };
 }
+
+/**
+ * The `mailboxKey` of an address. Also of one that was registered before such addresses were refused; the domain in
+ * ASCII or not.
+ */
+export function mailboxKeyOf(address: string): string {
+  const key = address.toLowerCase();
+  const at = key.lastIndexOf('@');
+  const [local, typed] = [key.slice(0, at), key.slice(at + 1)];
+  const domain = domainToASCII(typed) || typed;
+  const { domains, fold } = providers.find((one) => one.domains.includes(domain)) ?? unknownProvider;
+  const untagged = local.replace(/^([^+]+)\+.*/, '$1');
+  // Where everything is a tag or a dot, the address is its own mailbox.
+  return `${fold(untagged) || untagged}@${domains[0] ?? domain}`;
+}
+
+type Provider = { readonly domains: readonly string[]; readonly fold: (local: string) => string };
+
+const unknownProvider: Provider = { domains: [], fold: (local) => local };
+
+/**
+ * Large providers that deliver several spellings, or domains, to one mailbox: support.google.com/mail/answer/7436150,
+ * proton.me/support/creating-aliases, yandex.com/support/mail/web/preferences/aliases.html, support.apple.com/HT201771,
+ * help.yahoo.com/kb/SLN28338.html (disposable addresses: what follows a hyphen).
+ */
+const providers: readonly Provider[] = [
+  { domains: ['gmail.com', 'googlemail.com'], fold: (local) => local.replaceAll('.', '') },
+  {
+    domains: ['proton.me', 'protonmail.com', 'protonmail.ch', 'pm.me'],
+    fold: (local) => local.replaceAll(/[._-]/g, ''),
+  },
+  {
+    domains: ['yandex.ru', 'yandex.com', 'yandex.by', 'yandex.kz', 'yandex.ua', 'ya.ru'],
+    fold: (local) => local.replaceAll('.', '-'),
+  },
+  { domains: ['icloud.com', 'me.com', 'mac.com'], fold: (local) => local },
+  ...['yahoo.com', 'ymail.com', 'rocketmail.com', 'yahoo.co.uk', 'yahoo.de', 'yahoo.fr', 'yahoo.co.in'].map(
+    (domain) => ({ domains: [domain], fold: (local: string) => local.replace(/^([^-]+)-.*/, '$1') }),
+  ),
+];
 
 function fault(message: string): ParsedEmail {
   return { ok: false, message: `${message}; send one plain address like 'ada@example.com'` };
@@ -49,7 +90,11 @@ function localFault(local: string): string | null {
   if (/\P{ASCII}/u.test(local)) return "has a letter outside ASCII before the '@'";
   const atoms = local.split('.');
   if (atoms.includes('')) return "has a dot at an end of the part before the '@', or two in a row";
-  const valid = atoms.every((atom) => /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+$/i.test(atom));
+  if (local.startsWith('-')) return 'begins with a hyphen, which a mail server may take for an option';
+  const routed = /[!%|/$`&*?]/.exec(local)?.[0];
+  if (routed !== undefined)
+    return `has '${routed}' before the '@', which a mail server may take for a command or route`;
+  const valid = atoms.every((atom) => /^[a-z0-9#'+=^_{}~-]+$/i.test(atom));
   return valid ? null : "has a character before the '@' that this service does not accept";
 }
 

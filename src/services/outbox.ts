@@ -5,7 +5,7 @@ import type { AgentRow, Tables } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
-import { parseEmail } from '../rules/email.ts';
+import { mailboxKeyOf } from '../rules/email.ts';
 import { keyedHash, seal, unseal, uuidv7 } from '../rules/secrets.ts';
 import { countRows } from './lists/paging.ts';
 
@@ -20,7 +20,7 @@ export const textKeptFor = 7 * 24 * hour;
 /** Rows are deleted after this long, ms: the caps count them. */
 const rowKeptFor = 30 * 24 * hour;
 
-/** The recipient of a message: where it goes, and what the caps count (the address without its `+tag`). */
+/** The recipient of a message: where it goes, and what the caps count. */
 export type Mailbox = { readonly address: string; readonly mailboxKey: string };
 
 /** Puts a sealed message to an agent into the outbox, in the transaction that causes it. */
@@ -60,10 +60,8 @@ export async function enqueueMail<Kind extends MailKind>(
 }
 
 /** The address that an agent registered. */
-export function mailboxOf({ id, email }: AgentRow): Mailbox {
-  const parsed = parseEmail(email);
-  if (!parsed.ok) throw new Error(`The stored address of agent ${id} is not one`);
-  return parsed;
+export function mailboxOf({ email }: Pick<AgentRow, 'email'>): Mailbox {
+  return { address: email, mailboxKey: mailboxKeyOf(email) };
 }
 
 /** Identifies a mailbox for the caps: no address may be readable, or guessable, from a row that outlives its mail. */
