@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
+import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { rawRequest, type Answer } from './support/http.ts';
 import {
   assertOk,
@@ -95,6 +96,85 @@ for (const engine of engines) {
     });
   });
 }
+
+describeInstances(
+  'a clock that was ahead or is put back',
+  {
+    env: {
+      LIMIT_PUBLISH: '3',
+      LIMIT_API: '9',
+      LIMIT_ANONYMOUS: '4',
+      LIMIT_REGISTER: '2',
+      TRUST_PROXY: 'loopback',
+    },
+  },
+  (the) => {
+    const day = 24 * 3_600_000;
+    /** Calls of every policy, and how many of each pass. */
+    const calls = (key: string, from: string): readonly (readonly [number, () => Promise<Answer>])[] => {
+      const headers = { 'x-forwarded-for': from };
+      return [
+        [3, () => the().call('POST', '/api/publish', { key, body: {}, headers })],
+        [9, () => the().call('GET', '/api/me', { key, headers })],
+        [4, () => the().call('GET', '/api/verify?token=x', { headers })],
+        [2, () => the().call('POST', '/api/register', { body: {}, headers })],
+      ];
+    };
+    /** Asserts that as many calls pass as the limit allows, and that Retry-After then says when the next will. */
+    const assertWhole = async (key: string, from: string) => {
+      for (const [most, call] of calls(key, from)) {
+        for (let n = 1; n <= most; n++) {
+          const answer = await call();
+          assert.notEqual(answer.status, 429, `call ${n} of ${most}`);
+          assert.ok(rate(answer).reset <= 3600);
+        }
+        const wait = Number(assertProblem(await call(), 'rate_limited').headers['retry-after']);
+        assert.ok(wait > 0 && wait <= 3600, `${wait} s`);
+        assert.equal(rate(await call()).reset, wait);
+      }
+    };
+
+    for (const [name, ahead] of [
+      ['two minutes', 120_000],
+      ['two days', 2 * day],
+      ['a year', 365 * day],
+    ] as const) {
+      test(`by ${name} locks nobody out, however often`, async () => {
+        const { clock } = the();
+        const { key } = await the().agent(`Clock-${ahead}`);
+        const from = `203.0.113.${ahead % 251}`;
+        clock.advance(day);
+        clock.freeze();
+        for (let round = 0; round < 2; round++) {
+          clock.advance(ahead);
+          await assertWhole(key, from);
+          clock.advance(-ahead);
+          await assertWhole(key, from);
+          clock.advance(3_600_000);
+        }
+        const late = the()
+          .ctx()
+          .db.selectFrom('rate_calls')
+          .select('subject')
+          .where('at', '>', clock.now() + 60_000);
+        await the().ctx().engine.write(sweep, null);
+        assert.deepEqual(await late.execute(), []);
+      });
+    }
+
+    test('by seconds forgets no call', async () => {
+      const { clock } = the();
+      const { key } = await the().agent('Slewed');
+      clock.advance(day);
+      await assertWhole(key, '203.0.113.9');
+      clock.advance(-30_000);
+      for (const [, call] of calls(key, '203.0.113.9')) {
+        const wait = Number(assertProblem(await call(), 'rate_limited').headers['retry-after']);
+        assert.ok(wait > 3590 && wait <= 3600, `${wait} s`);
+      }
+    });
+  },
+);
 
 describeInstances(
   'counting',

@@ -38,6 +38,7 @@ export function createRateLimiter(ctx: Context, processes: () => number) {
     const entry = await find(policy, subject);
     // Where nothing can be written, calls still leave the window an hour after they were made.
     if (entry.pending > 0 && ctx.now() - entry.pendingSince >= rateWindow) entry.pending = 0;
+    entry.pendingSince = Math.min(entry.pendingSince, ctx.now());
     // The cached count may be stale: only a fresh one refuses.
     if (!rateOf(ctx, entry, quota).allowed && !isFresh(ctx, entry)) await settle([entry]);
     const rate = rateOf(ctx, entry, quota);
@@ -62,7 +63,7 @@ export function createRateLimiter(ctx: Context, processes: () => number) {
   async function find(policy: string, subject: string): Promise<Subject> {
     const key = `${policy} ${subject}`;
     const known = subjects.get(key);
-    if (known && (ctx.now() - known.readAt < freshFor || known.pending > 0)) return known;
+    if (known && (isRecent(ctx, known) || known.pending > 0)) return known;
     const unread = { policy, subject, window: { used: 0, oldest: null, newest: null } };
     const window = await readOrKeep(ctx, known ?? unread);
     const entry = subjects.get(key) ?? { ...unread, readAt: 0, pending: 0, pendingSince: 0, settling: null };
@@ -86,7 +87,7 @@ export function createRateLimiter(ctx: Context, processes: () => number) {
   const timer = setInterval(() => {
     const now = ctx.now();
     for (const [key, entry] of subjects)
-      if (entry.pending <= 0 && now - entry.readAt > idleFor) subjects.delete(key);
+      if (entry.pending <= 0 && Math.abs(now - entry.readAt) > idleFor) subjects.delete(key);
     void settle([...subjects.values()].filter((entry) => entry.pending > 0));
   }, freshFor);
   timer.unref();
@@ -110,9 +111,15 @@ function rateOf(ctx: Context, { window, pending, pendingSince }: Subject, quota:
   return rateStatus(ctx.now(), { ...window, used: window.used + pending, oldest }, quota);
 }
 
-function isFresh(ctx: Context, { window, readAt, pending }: Subject): boolean {
-  const leaves = (window.oldest ?? 0) + rateWindow;
-  return pending <= 0 && ctx.now() - readAt < freshFor && ctx.now() < leaves;
+function isFresh(ctx: Context, entry: Subject): boolean {
+  const leaves = (entry.window.oldest ?? 0) + rateWindow;
+  return entry.pending <= 0 && isRecent(ctx, entry) && ctx.now() < leaves;
+}
+
+/** Whether the window was read a moment ago. A clock that was put back makes it look read in the future. */
+function isRecent(ctx: Context, { readAt }: Subject): boolean {
+  const age = ctx.now() - readAt;
+  return age >= 0 && age < freshFor;
 }
 
 async function settleNow(ctx: Context, entries: readonly Subject[]): Promise<void> {
@@ -159,6 +166,11 @@ async function settleBatch(ctx: Context, counted: readonly Subject[]): Promise<v
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
 export const rateWindow = 3_600_000;
+/**
+ * A time that lies further ahead than this, ms, was stored while the clock was wrong. Those of two machines differ a
+ * little, and of two waiting writes the later may be stored first.
+ */
+export const clocksMayDiffer = 60_000;
 
 /** Calls of one subject that are inside the window. */
 type Window = {
@@ -167,6 +179,8 @@ type Window = {
   readonly oldest: number | null;
   /** Epoch ms and running number of the newest row, also when it has left the window. */
   readonly newest: { readonly at: number; readonly n: number } | null;
+  /** Whether there are calls of a clock that was ahead: they do not count. */
+  readonly ahead?: true;
 };
 
 /**
@@ -201,9 +215,9 @@ export const settleCalls = defineWrite('limits.settle', async (tx, batch: readon
   const inOrder = [...batch.entries()].toSorted(([, a], [, b]) => (a.subject < b.subject ? -1 : 1));
   for (const [index, entry] of inOrder) {
     const window = await lockWindow(tx, entry);
-    await append(tx, entry, window);
+    await append(tx, { ...entry, at: Math.min(entry.at, tx.now()) }, window);
     const { used, oldest } = window;
-    windows[index] = { ...window, used: used + entry.units, oldest: oldest ?? entry.at };
+    windows[index] = { ...window, used: used + entry.units, oldest: oldest ?? Math.min(entry.at, tx.now()) };
   }
   return windows;
 });
@@ -213,7 +227,16 @@ async function lockWindow(
   { policy, subject }: Pick<Ticket, 'policy' | 'subject'>,
 ): Promise<Window> {
   await tx.lock(`rate:${policy}:${subject}`);
-  return readWindow(tx, policy, subject);
+  const window = await readWindow(tx, policy, subject);
+  if (window.ahead) {
+    await callsAhead(tx).where('policy', '=', policy).where('subject', '=', subject).execute();
+  }
+  return window;
+}
+
+/** Deletes calls that were counted while the clock was ahead. */
+export function callsAhead(tx: WriteContext) {
+  return tx.db.deleteFrom('rate_calls').where('at', '>', tx.now() + clocksMayDiffer);
 }
 
 /** The rate status before a call: `remaining` still includes that call. */
@@ -222,7 +245,10 @@ export function rateStatus(now: number, window: Window, quota: number): Rate {
   return {
     allowed: remaining > 0,
     remaining,
-    reset: window.oldest === null ? 0 : Math.max(1, Math.ceil((window.oldest + rateWindow - now) / 1000)),
+    reset:
+      window.oldest === null
+        ? 0
+        : Math.max(1, Math.ceil((Math.min(window.oldest, now) + rateWindow - now) / 1000)),
   };
 }
 
@@ -231,19 +257,26 @@ type Ends = { at: number; n: number; oldest: number | null; before: number | nul
 
 /** Counted calls of a subject within the hour that ends now. */
 export async function readWindow(ctx: ReadContext, policy: string, subject: string): Promise<Window> {
-  const [ends] = await findEnds(ctx.db, { policy, subject, cutoff: ctx.now() - rateWindow });
-  if (!ends) return { used: 0, oldest: null, newest: null };
+  const cutoff = ctx.now() - rateWindow;
+  const latest = ctx.now() + clocksMayDiffer;
+  let [ends] = await findEnds(ctx.db, { policy, subject, cutoff, latest: Number.MAX_SAFE_INTEGER });
+  const ahead = ends && ends.at > latest ? ({ ahead: true } as const) : {};
+  if (ahead.ahead) [ends] = await findEnds(ctx.db, { policy, subject, cutoff, latest });
+  if (!ends) return { used: 0, oldest: null, newest: null, ...ahead };
   const { at, n, oldest, before } = ends;
-  return { used: before === null ? 0 : n - before, oldest, newest: { at, n } };
+  return { used: before === null ? 0 : n - before, oldest, newest: { at, n }, ...ahead };
 }
 
 const findEnds = prepared(
-  (db, { policy, subject, cutoff }: { policy: string; subject: string; cutoff: number }) =>
+  (
+    db,
+    { policy, subject, cutoff, latest }: { policy: string; subject: string; cutoff: number; latest: number },
+  ) =>
     sql<Ends>`select newest.at, newest.n, first.at as oldest, first.n - first.units as before
-    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject}
+    from (select at, n from rate_calls where policy = ${policy} and subject = ${subject} and at <= ${latest}
       order by at desc, n desc limit 1) as newest
     left join (select at, n, units from rate_calls where policy = ${policy} and subject = ${subject}
-      and at > ${cutoff} order by at, n limit 1) as first on true`.compile(db),
+      and at > ${cutoff} and at <= ${latest} order by at, n limit 1) as first on true`.compile(db),
 );
 
 async function append(tx: WriteContext, calls: Calls, { newest }: Window): Promise<void> {

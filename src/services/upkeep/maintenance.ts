@@ -2,7 +2,7 @@ import type { ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
-import { rateWindow } from '../limits/rate-limiter.ts';
+import { callsAhead, rateWindow } from '../limits/rate-limiter.ts';
 import { countRows } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 
@@ -44,6 +44,7 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     .deleteFrom('rate_calls')
     .where('at', '<', tx.now() - rateWindow)
     .execute();
+  await callsAhead(tx).execute();
   await tx.db
     .deleteFrom('changes')
     .where('at', '<', tx.now() - keepChangesFor)
