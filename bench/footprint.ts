@@ -25,15 +25,15 @@ export async function measureStart(world: World): Promise<Section> {
   return { title: 'Start', findings: [alone(what, `${Math.round(time)} ms`, '≤ 500 ms', time <= 500)] };
 }
 
-/** Starts a service with a database of its own, whose resident memory is watched, MiB. */
+/** Starts a service with a database of its own, whose memory is watched (the process tree, shared memory once), MiB. */
 export async function watchMemory(place: Place) {
   const target = await openService(copied(place));
   let peak = 0;
-  const timer = setInterval(() => (peak = Math.max(peak, target.service.resident())), 50);
+  const timer = setInterval(() => (peak = Math.max(peak, target.service.memory())), 50);
   return {
     async atRest(): Promise<number> {
       await delay(10_000);
-      return target.service.resident();
+      return target.service.memory();
     },
     /** The most since the start, after as many seconds of publishing, of lists, and of pages. */
     async underLoad(seconds: number): Promise<number> {
@@ -50,14 +50,14 @@ export async function watchMemory(place: Place) {
   };
 }
 
-/** Resident memory: at rest, and the most while it publishes, then lists, then serves pages. */
+/** Memory: at rest, and the most while it publishes, then lists, then serves pages. */
 export async function measureMemory(world: World): Promise<Section> {
   const service = await watchMemory(within(world, 'memory'));
   try {
     const idle = await service.atRest();
     const peak = await service.underLoad(world.plan.seconds * world.plan.rounds);
     return {
-      title: 'Resident memory',
+      title: 'Memory of the process tree',
       findings: [
         alone('at rest', `${Math.round(idle)} MiB`, '≤ 130 MiB', idle <= 130),
         alone('most under load', `${Math.round(peak)} MiB`, '≤ 260 MiB', peak <= 260),

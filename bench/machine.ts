@@ -1,11 +1,12 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { memoryOf } from '../test/support/memory.ts';
 
 /** Linux counts processor time in hundredths of a second, whatever the kernel's own tick (proc(5)). */
 const ticksPerSecond = 100;
@@ -42,8 +43,10 @@ export type Measured = {
   readonly pid: number;
   /** Seconds of processor time of all of its threads so far. */
   cpu(): number;
-  /** Resident memory in MiB, now. */
-  resident(): number;
+  /** Memory of it and of all that it has started, MiB, now: shared memory once (PSS). See {@link ownNode}. */
+  memory(): number;
+  /** Open file descriptors, now. */
+  descriptors(): number;
   /** Ends it, and waits until it has. */
   stop(): Promise<void>;
 };
@@ -78,7 +81,11 @@ export async function start(
   return {
     pid,
     cpu: () => cpuIn(readProc('stat')),
-    resident: () => Number(/^VmRSS:\s+(\d+)/m.exec(readProc('status'))?.[1]) / 1024,
+    memory() {
+      readProc('status');
+      return memoryOf(pid);
+    },
+    descriptors: () => readdirSync(`/proc/${pid}/fd`).length,
     async stop() {
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), 12_000);
@@ -86,6 +93,19 @@ export async function start(
       clearTimeout(timer);
     },
   };
+}
+
+/**
+ * A `PATH` whose Node is a copy in this folder. Pages of the one that measures would be shared with what is measured,
+ * which then had but a part of them.
+ */
+export function ownNode(folder: string): string {
+  const bin = join(folder, 'node');
+  if (!existsSync(bin)) {
+    mkdirSync(bin, { recursive: true });
+    copyFileSync(process.execPath, join(bin, 'node'));
+  }
+  return `${bin}:${process.env['PATH']}`;
 }
 
 /** Seconds of processor time of the processes that a process has started, such as workers. */

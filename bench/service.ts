@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { article } from './article.ts';
-import { freePort, start, waitFor, type Measured } from './machine.ts';
+import { freePort, ownNode, start, waitFor, type Measured } from './machine.ts';
 
 /** Limits are kept, since counting is part of the work; they are only too high to be met. */
 const settings = {
@@ -32,11 +32,20 @@ export async function startService(
 ): Promise<Service> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const command = [join(packageFolder, 'bin/masthead.mjs'), 'serve'];
+  const launcher = ['bin/masthead', 'bin/masthead.mjs'].find((file) => existsSync(join(packageFolder, file)));
+  const command = [join(packageFolder, launcher ?? ''), 'serve'];
   const begun = performance.now();
   const measured = await start(
     command,
-    { ...settings, HOME: dataDir, DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'error', ...env },
+    {
+      ...settings,
+      PATH: ownNode(join(packageFolder, '..')),
+      HOME: dataDir,
+      DATA_DIR: dataDir,
+      PORT: String(port),
+      LOG_LEVEL: 'error',
+      ...env,
+    },
     where,
   );
   await waitFor(`${origin}/healthz`);

@@ -1,6 +1,6 @@
 // Whether memory grows under load, by hand: node bench/soak.ts --minutes 60
 // Everything that the service does, at once, for as long; what is stored stays about as much. Every minute a line
-// with the resident memory and the heap that is in use after a collection, then the verdict.
+// with the memory of the process tree and its open descriptors, then the verdict; bench/README.md says more.
 import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -10,7 +10,8 @@ import { layOutPackage } from '../scripts/build.ts';
 import { request, type Answer } from '../test/support/http.ts';
 import { article } from './article.ts';
 import { median } from './compare.ts';
-import { freePort, temporaryFolder } from './machine.ts';
+import { describeMachine, freePort, temporaryFolder } from './machine.ts';
+import { writeReport } from './report.ts';
 import { seed, startService, type Service } from './service.ts';
 
 const { values } = parseArgs({
@@ -18,6 +19,12 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     /** More than the page cache holds, so that it is full and turning over. */
     posts: { type: 'string', default: '5000' },
+    /** Calls a second; 0: as fast as they are answered. */
+    rate: { type: 'string', default: '0' },
+    /** Asks every minute what the main heap holds after a collection, which takes memory itself, and gives some back. */
+    heap: { type: 'boolean', default: false },
+    /** Where to write the results; nowhere when empty. */
+    out: { type: 'string', default: new URL('./soak.md', import.meta.url).pathname },
   },
 });
 const minutes = Number(values.minutes);
@@ -26,54 +33,92 @@ const connections = 32;
 /** Clients as the limits know them. */
 const clients = 5_000;
 const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
-/** MiB that the second half of the run may lie above the first: caches fill, and figures waver. */
-const mayGrow = { resident: 8, heap: 3 };
+const rate = Number(values.rate);
+/** By how much the second half of the run may lie above the first, MiB and descriptors: figures waver. */
+const mayGrow = { memory: 8, heap: 3, descriptors: 4 };
+/** MiB that the process tree may take at any time. */
+const mostMemory = 300;
 
 const folder = temporaryFolder('soak');
 const packageFolder = await layOutPackage(folder);
 const { dataDir, apiKey } = await seed(packageFolder, join(folder, 'data'), posts);
-const inspectorPort = await freePort();
+const inspectorPort = values.heap ? await freePort() : null;
 const service = await startService(packageFolder, dataDir, {
-  NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
+  ...(inspectorPort === null ? {} : { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` }),
   TRUST_PROXY: '127.0.0.1',
 });
-const heap = await openInspector(inspectorPort);
+const heap = inspectorPort === null ? null : await openInspector(inspectorPort);
+const known = await someIds(service);
 const calls = { made: 0, refused: 0, failed: 0 };
 /** What failed, and how often. */
 const failures = new Map<string, number>();
-const samples: { resident: number; heap: number }[] = [];
+const samples: { memory: number; heap: number; descriptors: number }[] = [];
+let most = 0;
 
 const end = new AbortController();
 const loops = Array.from({ length: connections }, () => loop(service));
-process.stdout.write('minute  resident MiB  heap MiB     calls  4xx  failed\n');
+const watching = setInterval(() => (most = Math.max(most, service.memory())), 1_000);
+process.stdout.write('minute  memory MiB  heap MiB  descriptors     calls       4xx    failed\n');
 for (let minute = 1; minute <= minutes; minute++) {
   await delay(60_000);
-  const sample = { resident: service.resident(), heap: await heap.used() };
+  const heapInUse = (await heap?.used()) ?? 0;
+  const sample = { memory: service.memory(), heap: heapInUse, descriptors: service.descriptors() };
   samples.push(sample);
-  const columns = [sample.resident.toFixed(1).padStart(14), sample.heap.toFixed(1).padStart(10)];
-  const counts = [calls.made, calls.refused, calls.failed].map((count) => String(count).padStart(10));
-  process.stdout.write(`${String(minute).padStart(6)}${columns.join('')}${counts.join('')}\n`);
+  const columns = [
+    sample.memory.toFixed(1).padStart(12),
+    sample.heap.toFixed(1).padStart(10),
+    String(sample.descriptors).padStart(13),
+    ...[calls.made, calls.refused, calls.failed].map((count) => String(count).padStart(10)),
+  ];
+  process.stdout.write(`${String(minute).padStart(6)}${columns.join('')}\n`);
 }
+clearInterval(watching);
 end.abort();
 await Promise.all(loops);
-heap.close();
+heap?.close();
 await service.stop();
 
 // Filling caches and compiling what is hot are not growth: the first third is left out.
 const settled = samples.slice(Math.floor(samples.length / 3));
 const half = Math.floor(settled.length / 2);
-const growth = (of: 'resident' | 'heap') =>
+const growth = (of: keyof typeof mayGrow) =>
   median(settled.slice(-half).map((sample) => sample[of])) -
   median(settled.slice(0, half).map((sample) => sample[of]));
-const grown = half === 0 ? null : { resident: growth('resident'), heap: growth('heap') };
-const flat = grown !== null && grown.resident <= mayGrow.resident && grown.heap <= mayGrow.heap;
-process.stdout.write(
-  grown === null
-    ? 'Too few minutes for a verdict: at least three.\n'
-    : `${flat ? 'Flat' : 'GROWING'}: resident ${signed(grown.resident)} MiB, heap ${signed(grown.heap)} MiB from the first half to the second, without the first third of the run; ${calls.failed} of ${calls.made} calls failed.\n`,
-);
-for (const [what, count] of failures) process.stdout.write(`  ${count} × ${what}\n`);
-process.exit(flat && calls.failed === 0 ? 0 : 1);
+const rows = [
+  ['most memory of the process tree', `${Math.round(most)} MiB`, `≤ ${mostMemory} MiB`, most <= mostMemory],
+  ...(['memory', 'heap', 'descriptors'] as const)
+    .filter((of) => of !== 'heap' || heap !== null)
+    .map((of) => {
+      const grown = growth(of);
+      return [
+        `${of}, second half to first`,
+        signed(grown),
+        `≤ +${mayGrow[of]}`,
+        grown <= mayGrow[of],
+      ] as const;
+    }),
+  ['failed calls', `${calls.failed} of ${calls.made}`, '0', calls.failed === 0],
+] as const;
+const text = [
+  '# Soak',
+  '',
+  'Written by `node bench/soak.ts`: everything at once, for as long as it says. Growth is of the median of the second',
+  'half to that of the first, without the first third of the run.',
+  '',
+  ...describeMachine()
+    .slice(0, 2)
+    .map((line) => `- ${line}`),
+  `- ${new Date().toISOString().slice(0, 10)}, ${minutes} minutes, ${posts} posts, ${rate === 0 ? 'as fast as it answers' : `${rate} calls a second`}: ${Math.round(calls.made / (60 * minutes))}/s, ${calls.refused} answered 4xx`,
+  '',
+  '| | | goal | |',
+  '|---|---|---|---|',
+  ...rows.map(([what, is, goal, met]) => `| ${what} | ${is} | ${goal} | ${met ? 'met' : '**missed**'} |`),
+  '',
+  ...[...failures].map(([what, count]) => `- failed ${count} times: ${what}`),
+].join('\n');
+process.stdout.write(`${half === 0 ? 'Too few minutes for a verdict: at least three.' : text}\n`);
+if (half > 0) writeReport(values.out, text);
+process.exit(half > 0 && rows.every(([, , , met]) => met) ? 0 : 1);
 
 async function loop(to: Service): Promise<void> {
   const agent = new Agent({ keepAlive: true });
@@ -87,6 +132,7 @@ async function loop(to: Service): Promise<void> {
       calls.failed++;
       failures.set(outcome, (failures.get(outcome) ?? 0) + 1);
     } else if (outcome >= 400) calls.refused++;
+    if (rate > 0) await delay((Math.random() * 2 * 1000 * connections) / rate);
   }
   agent.destroy();
 }
@@ -127,8 +173,9 @@ function anyCall({ origin, port }: Service, agent: Agent): Promise<Answer> {
   if (kind < 63) return get('/api/posts?limit=50', { headers: key });
   if (kind < 68) return get(`/api/posts?since=2020-01-01&limit=20`);
   if (kind < 73) return get(`/api/search?q=${article(n).slice(0, 12).split(' ')[0]}+group`);
-  if (kind < 75) return get(`/search?q=word${below(1e9)}`);
-  if (kind < 77) return post('/mcp', listTools, { accept: 'application/json, text/event-stream' });
+  if (kind < 74) return get(`/search?q=word${below(1e9)}`);
+  if (kind < 76) return post('/mcp', listTools, { accept: 'application/json, text/event-stream' });
+  if (kind < 77) return anyChange(post, get, known[below(known.length)] ?? '');
   if (kind < 79) return post('/api/register', newAgent(below(1e9)));
   if (kind < 82) return get('/api/me', { headers: { authorization: `Bearer ${crypto.randomUUID()}` } });
   return post('/api/publish', {
@@ -138,6 +185,28 @@ function anyCall({ origin, port }: Service, agent: Agent): Promise<Answer> {
     status: below(10) === 0 ? 'draft' : 'published',
     tags: ['measured'],
   });
+}
+
+/** What is done less often: comments and their removal, votes, edits, dry runs of long texts, an export. */
+function anyChange(
+  post: (path: string, body: object) => Promise<Answer>,
+  get: (path: string, options: { headers: Record<string, string> }) => Promise<Answer>,
+  id: string,
+): Promise<Answer> {
+  const kind = below(100);
+  if (kind < 25) return post(`/api/posts/${id}/comments`, { content: article(below(1e6)).slice(0, 1_500) });
+  if (kind < 50) return post(`/api/posts/${id}/vote`, { vote: below(2) === 0 ? 1 : -1 });
+  if (kind < 75)
+    return post('/api/publish?dryRun=true', { title: 'Long', content: article(kind).repeat(60) });
+  if (kind < 98)
+    return post('/api/publish', { slug: 'long', title: 'Long', content: article(kind).repeat(60) });
+  return get('/api/me/export', { headers: { authorization: `Bearer ${apiKey}` } });
+}
+
+/** Ids of public posts. */
+async function someIds({ origin }: Service): Promise<string[]> {
+  const answer = await request(origin, { path: '/api/posts?limit=100' });
+  return (answer.json() as { posts: { id: string }[] }).posts.map(({ id }) => id);
 }
 
 function newAgent(n: number): object {

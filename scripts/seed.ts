@@ -19,6 +19,8 @@ const { values } = parseArgs({
     agents: { type: 'string', default: '200' },
     posts: { type: 'string', default: '10000' },
     seed: { type: 'string', default: '1' },
+    /** How many agents get a key that is printed: those with most posts. */
+    keys: { type: 'string', default: '3' },
   },
 });
 const agentCount = Number(values.agents);
@@ -60,7 +62,7 @@ const database = await openWhole(config.database, { create: true, log });
 const taken = await database.db.selectFrom('agents').select('id').limit(1).executeTakeFirst();
 if (taken) throw new Error(`${database.description} is in use: a corpus goes into an empty database.`);
 const now = Date.now();
-const keys = [newApiKey(), newApiKey(), newApiKey()];
+const keys = Array.from({ length: Number(values.keys) }, newApiKey);
 const { owners, agents } = planAgents();
 await storeAgents();
 await storePosts();

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +10,7 @@ import { runCommandLine } from '../../src/cli/main.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
 import { request } from '../support/http.ts';
 import { startInstance } from '../support/instance.ts';
+import { memoryOf } from '../support/memory.ts';
 import { spawnServer } from '../support/processes.ts';
 
 /** Opens a connection, sends some bytes now and then, and tells when the server ended it, in milliseconds. */
@@ -103,17 +103,6 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
   assert.match(waited, /^HTTP\/1\.1 200 /);
   assert.equal(idle.match(/HTTP\/1\.1 200 /g)?.length, 2);
 });
-
-/** Memory that a process and all that it has started use by themselves, MiB; 0 once it has ended. */
-function memoryOf(pid: number): number {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
-    const own = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024;
-    return children.reduce((sum, child) => sum + memoryOf(Number(child)), own);
-  } catch {
-    return 0;
-  }
-}
 
 /** Resolves when a number has stayed the same for a second. */
 async function untilSame(count: () => number): Promise<void> {

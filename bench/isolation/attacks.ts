@@ -1,0 +1,191 @@
+import { hostileDocuments } from '../../test/markdown-hostile-cases.ts';
+import { flood, head, hold, type Attacker, type Outcome } from './attack.ts';
+
+type Attack = {
+  readonly what: string;
+  /** The variant that it is for; subdomain unless told. */
+  readonly variant?: 'path';
+  run(attacker: Attacker): Promise<Outcome>;
+};
+
+const mebibyte = 1024 * 1024;
+const words = 'harbor ledger needle orbit quiet river signal timber window yard agent cedar'.split(' ');
+/** 475 KB of ordinary markdown, as it stands in JSON. */
+const long = 'Some *words* of a [long](https://example.org/) text, `code` and so on.\\n\\n'.repeat(6_600);
+
+/** What one key, or one address, can do within its limits of an hour, by name. */
+export const attacks: Readonly<Record<string, Attack>> = {
+  'dry-runs': {
+    what: '400 dry runs of 475 KB at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 400 }, (n) => ({
+        path: '/api/publish?dryRun=true',
+        body: `{"title":"Dry ${attacker.round}-${n}","content":"${n}\\n\\n${long}"}`,
+      })),
+  },
+  'slow-markdown': {
+    what: 'publishing pathological documents of 500 KiB, 16 at a time',
+    run: (attacker) => {
+      const documents = [...hostileDocuments(500 * 1024).values()];
+      return flood(attacker, { at: 16, most: 600 }, (n) => ({
+        path: '/api/publish',
+        json: {
+          slug: `slow-${n % 20}`,
+          title: 'Slow',
+          content: documents[(n + attacker.round * 37) % documents.length],
+          status: 'published',
+        },
+      }));
+    },
+  },
+  'large-posts': {
+    what: 'publishing posts of 475 KB, 16 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 16, most: 600 }, (n) => ({
+        path: '/api/publish',
+        body: `{"slug":"large-${n % 20}","title":"Large","status":"published","content":"${attacker.round} ${n}\\n\\n${long}"}`,
+      })),
+  },
+  searches: {
+    what: '110 heavy searches at a time, without a key',
+    run: (attacker) =>
+      flood(attacker, { at: 110 }, (n) => ({
+        path: `/api/search?q=${encodeURIComponent(heavy(n + attacker.round * 1_000))}`,
+        keyed: false,
+      })),
+  },
+  pipelining: {
+    what: '15,000 pipelined requests for a page, again and again',
+    run: (attacker) => {
+      const line = `GET / HTTP/1.1\r\nHost: localhost:${attacker.port}\r\n\r\n`;
+      return hold(attacker, 4, line.repeat(15_000), { reading: true });
+    },
+  },
+  'pipelined-calls': {
+    what: '6,000 pipelined API calls over 4 connections',
+    run: (attacker) =>
+      hold(attacker, 4, head(attacker, 'GET /api/posts?limit=50').repeat(1_500), { reading: true }),
+  },
+  bodies: {
+    what: '1,000 unfinished bodies of 4 MiB',
+    run: (attacker) => {
+      const start = head(
+        attacker,
+        'POST /api/publish',
+        'Content-Type: application/json',
+        `Content-Length: ${4 * mebibyte}`,
+      );
+      return hold(attacker, 1_000, start + 'x'.repeat(mebibyte / 2), { reading: true });
+    },
+  },
+  'slow-readers': {
+    what: '200 connections that ask for lists of 1,000 and read nothing',
+    run: (attacker) =>
+      hold(attacker, 200, head(attacker, 'GET /api/posts?limit=1000').repeat(20), { reading: false }),
+  },
+  exports: {
+    what: 'exports, 8 at a time',
+    run: (attacker) => flood(attacker, { at: 8 }, () => ({ path: '/api/me/export' })),
+  },
+  lists: {
+    what: 'lists of 1,000 and far pages, 32 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 32 }, (n) => ({
+        path:
+          n % 2 === 0
+            ? `/api/posts?limit=1000&since=2020-01-01T00:00:00.${String(n % 1000).padStart(3, '0')}Z`
+            : `/api/posts?limit=100&offset=${(n * 97) % 10_000}&sort=oldest&tag=river`,
+        keyed: n % 2 === 0,
+      })),
+  },
+  comments: {
+    what: 'comments of 2,000 characters on one post, 32 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 32 }, (n) => ({
+        path: `/api/posts/${attacker.posts[attacker.round]?.id}/comments`,
+        json: { content: `${n} ${'*word* '.repeat(280)}` },
+      })),
+  },
+  votes: {
+    what: 'votes, up and down, 32 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 32 }, (n) => ({
+        path: `/api/posts/${attacker.posts[n % attacker.posts.length]?.id}/vote`,
+        json: { vote: n % 2 === 0 ? 1 : -1 },
+      })),
+  },
+  profile: {
+    what: 'PATCH /api/me, name and bio, 32 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 32 }, (n) => ({
+        method: 'PATCH',
+        path: '/api/me',
+        json: { name: `Name ${n}`, bio: `Bio ${n}` },
+      })),
+  },
+  sitemaps: {
+    what: 'a change, then sitemap, OPML and feed, 8 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 8 }, (n) =>
+        n % 16 === 0
+          ? {
+              path: '/api/publish',
+              json: { slug: 'again', title: `T ${n}`, content: `${n}`, status: 'published' },
+            }
+          : {
+              path: ['/sitemap.xml', '/blogs.opml', '/feed.xml', '/sitemap-1.xml', '/blogs'][n % 5] ?? '/',
+              keyed: false,
+            },
+      ),
+  },
+  idle: {
+    what: '5,000 idle connections',
+    run: (attacker) => hold(attacker, 5_000, '', { reading: true }),
+  },
+  mcp: {
+    what: 'MCP calls, 64 at a time',
+    run: (attacker) =>
+      flood(attacker, { at: 64 }, (n) => ({
+        path: '/mcp',
+        headers: { accept: 'application/json, text/event-stream' },
+        json: {
+          jsonrpc: '2.0',
+          id: n,
+          method: 'tools/call',
+          params: [
+            { name: 'list_posts', arguments: { limit: 100 } },
+            { name: 'search', arguments: { query: `${words[n % words.length]} river` } },
+            { name: 'me', arguments: {} },
+          ][n % 3],
+        },
+      })),
+  },
+  registrations: {
+    what: 'registrations under one name, 16 at a time, from a /48',
+    variant: 'path',
+    run: (attacker) =>
+      flood(attacker, { at: 16, most: 3_000 }, (n) => ({
+        path: '/api/register',
+        keyed: false,
+        headers: { 'x-forwarded-for': `2001:db8:${attacker.round}:${n.toString(16)}::1` },
+        json: { name: 'Claude', email: `claude-${attacker.round}-${n}@example.org` },
+      })),
+  },
+};
+
+/** Queries that match much and can be ranked or excluded only by reading it. */
+function heavy(n: number): string {
+  const word = words[n % words.length] ?? '';
+  const other = words[(n * 7 + 3) % words.length] ?? '';
+  const start = word.slice(0, 3);
+  return (
+    [
+      `${start}* -${start}*`,
+      `${word}* -${word}*`,
+      `${start}* ${other.slice(0, 3)}* -${word}x${n}`,
+      `${word} ${other} -nothing${n}`,
+      `"${word} ${other}" ${start}*`,
+      `${word.slice(0, 1)}* -${other.slice(0, 1)}*`,
+    ][n % 6] ?? word
+  );
+}
