@@ -4,7 +4,13 @@ import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
 import { errorCode } from './rules/failure.ts';
-import { answerBrokenRequest, answerOtherVersion, cutOffStalled, unreadable } from './http/connection.ts';
+import {
+  answerBrokenRequest,
+  answerOtherVersion,
+  clientLeft,
+  cutOffStalled,
+  unreadable,
+} from './http/connection.ts';
 import { createAddressReader } from './rules/client-address.ts';
 import { newRequestId } from './rules/secrets.ts';
 import type { Config } from './config/config.ts';
@@ -88,6 +94,11 @@ export async function createApp(
     // A malformed call of the API counts, so the API refuses it.
     if (!isApi(request.originalUrl)) requireWellFormed(request.raw, request.originalUrl);
     return undefined;
+  });
+
+  // A body takes time to come, and so does the turn of a call that waits behind others.
+  app.addHook('preHandler', (request, _reply, done) => {
+    done(request.raw.socket.destroyed ? clientLeft() : undefined);
   });
 
   const methods = collectMethods(app);

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '../src/errors.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
@@ -9,8 +12,10 @@ import { hostileDocuments } from './markdown-hostile-cases.ts';
 
 /** Takes a second or more, and is not large. */
 const slow = `${`\`\`\`csharp\n${'a\n'.repeat(4000)}\`\`\`\n`.repeat(8)}${'- a\n* b\n'.repeat(40_000)}`;
-/** Takes longer than a thread's others wait for it, and is short enough to be sent to a busy one. */
+/** Takes longer than others wait for a thread before they get another. */
 const held = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(4000)}`;
+/** Makes its owner a slow one. */
+const long = Array.from({ length: 4 }, () => held).join('\n\n');
 /** Takes some hundred MiB. */
 const heavy = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(10);
 
@@ -59,7 +64,7 @@ describe('the render threads', () => {
   });
 
   test('are not all taken by one whose documents take long, however many they are', async (t) => {
-    const renderer = createRenderer({ threads: 1, deadlineMs: 400 });
+    const renderer = createRenderer({ threads: 1, deadlineMs: 400, longestMs: 600_000 });
     t.after(() => renderer.close());
     const state = { left: 6 };
     const refused = Array.from({ length: state.left }, () =>
@@ -119,7 +124,10 @@ describe('the render threads', () => {
     const renderer = createRenderer({ threads: 1, maxWaiting: 4 });
     t.after(() => renderer.close());
     const full = (error: unknown) =>
-      error instanceof AppError && error.code === 'unavailable' && error.extra.retryAfter === 5;
+      error instanceof AppError &&
+      error.code === 'unavailable' &&
+      error.extra.retryAfter === 1 &&
+      error.extra.uncounted === true;
     const first = ['ada', 'ada', 'bob'].map((owner) => renderer.renderPost('a', owner));
     // One has no more than half of it.
     await assert.rejects(renderer.renderPost('a', 'ada'), full);
@@ -168,6 +176,124 @@ describe('the render threads', () => {
       assert.equal((await renderer.renderPost(markdown)).html, everything[at]);
       assert.equal(renderPost(markdown).html, everything[at]);
     }
+  });
+});
+
+/** The names of documents in the order in which they are answered. */
+function answersOf(documents: Readonly<Record<string, Promise<unknown>>>) {
+  const order: string[] = [];
+  const all = Object.entries(documents).map(([name, document]) =>
+    document.then(
+      () => order.push(name),
+      () => order.push(name),
+    ),
+  );
+  return { order, all: Promise.all(all) };
+}
+
+describe('owners', () => {
+  test('who have once had a long document rendered do not wait for those of others', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 60_000 });
+    t.after(() => renderer.close());
+    await renderer.renderPost(held, 'ada');
+    const { order, all } = answersOf({
+      mallory: renderer.renderPost(long, 'mallory'),
+      'mallory again': renderer.renderPost(long, 'mallory'),
+      eve: renderer.renderPost(long, 'eve'),
+      'eve again': renderer.renderPost(long, 'eve'),
+    });
+    for (let at = 0; at < 10; at++) await renderer.renderPost('a', 'ada');
+    assert.ok(order.length <= 1, order.join());
+    await renderer.close();
+    await all;
+  });
+
+  test('who are slow take turns, and none waits for two documents of another', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 60_000 });
+    t.after(() => renderer.close());
+    await Promise.all(['mallory', 'eve'].map((owner) => renderer.renderPost(long, owner)));
+    const { order, all } = answersOf({
+      'mallory 1': renderer.renderPost(held, 'mallory'),
+      'mallory 2': renderer.renderPost(held, 'mallory'),
+      'mallory 3': renderer.renderPost(held, 'mallory'),
+      'eve 1': renderer.renderPost(held, 'eve'),
+      'eve 2': renderer.renderPost(held, 'eve'),
+    });
+    await all;
+    // Whose turn is first depends on who was slow first.
+    const owners = order.slice(0, 4).map((name) => name.split(' ')[0]);
+    assert.match(owners.join(' '), /^(?:mallory eve mallory eve|eve mallory eve mallory)$/);
+  });
+
+  test('who have used less processor time go first', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 60_000 });
+    t.after(() => renderer.close());
+    await renderer.renderPost(held, 'eve');
+    const { order, all } = answersOf({
+      first: renderer.renderPost('a', 'noa'),
+      eve: renderer.renderPost('a', 'eve'),
+      ada: renderer.renderPost('a', 'ada'),
+      bob: renderer.renderPost('a', 'bob'),
+    });
+    await all;
+    assert.equal(order.at(-1), 'eve', order.join());
+  });
+
+  test('who leave have nothing rendered any more', async (t) => {
+    const crashes: Error[] = [];
+    const renderer = createRenderer({ threads: 1, memoryMb: 24, onCrash: (error) => crashes.push(error) });
+    t.after(() => renderer.close());
+    const leaving = new AbortController();
+    const first = renderer.renderPost('a', 'ada');
+    const dropped = Array.from({ length: 20 }, () =>
+      assert.rejects(renderer.renderPost(heavy, 'ada', leaving.signal), /has left/),
+    );
+    leaving.abort(new Error('has left'));
+    await Promise.all(dropped);
+    await assert.rejects(renderer.renderPost(heavy, 'ada', leaving.signal), /has left/);
+    await first;
+    assert.equal((await renderer.renderPost('b', 'ada')).html, '<p dir="auto">b</p>\n');
+    assert.deepEqual(crashes, []);
+  });
+});
+
+describe('the time of a document', () => {
+  test('is the processor time that it takes, however long its process has to wait', async () => {
+    const program = `
+      const { createRenderer } = await import('${new URL('../src/markdown/pool/renderer.ts', import.meta.url).href}');
+      const { renderPost } = await import('${new URL('../src/markdown/render.ts', import.meta.url).href}');
+      const document = process.argv[1];
+      const before = process.threadCpuUsage();
+      renderPost(document);
+      const { user, system } = process.threadCpuUsage(before);
+      const deadlineMs = 3 * (user + system) / 1000;
+      const renderer = createRenderer({ threads: 1, deadlineMs });
+      await renderer.renderPost('warm');
+      const rendered = renderer.renderPost(document);
+      console.log(deadlineMs);
+      console.log(await rendered.then(({ html }) => html.length > 0, (error) => error.message));
+      await renderer.close();`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program, '--', long], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const lines = createInterface(child.stdout);
+    const [deadlineMs] = await once(lines, 'line');
+    // As on a machine that is busy with other things.
+    child.kill('SIGSTOP');
+    await delay(1.5 * Number(deadlineMs));
+    child.kill('SIGCONT');
+    assert.equal(String(await once(lines, 'line')), 'true');
+    await once(child, 'close');
+  });
+
+  test('is bounded by the clock too, where the document need not be to blame', async (t) => {
+    const renderer = createRenderer({ threads: 1, deadlineMs: 60_000, longestMs: 200 });
+    t.after(() => renderer.close());
+    await assert.rejects(renderer.renderPost(long), (error: unknown) => {
+      assert.ok(error instanceof AppError);
+      assert.deepEqual([error.code, error.extra.retryAfter], ['unavailable', 1]);
+      return true;
+    });
   });
 });
 

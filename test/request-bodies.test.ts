@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { AppError } from '../src/errors.ts';
 import { assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 const mebibyte = 1024 * 1024;
@@ -149,6 +150,69 @@ describe('request bodies', () => {
     await abort(gone);
     for (const socket of unfinished.slice(0, 200)) void abort(socket);
     for (const answer of await Promise.all(waiting)) assert.ok(answer.status < 300, answer.text);
+  });
+
+  test('are on the budget until their calls are answered', async () => {
+    const eve = await the().agent('Eve');
+    const publishing = await left(eve, 'publish');
+    const sent = Array.from({ length: 40 }, (_, at) => publish(eve, 475_000 + at));
+    const bystander = publish(bob, 5_000);
+    const refused = (await Promise.all(sent)).filter(({ status }) => status !== 201);
+    assert.ok((await bystander).status < 300);
+    // 16 MiB hold 33 of them, if none is answered before the last has come.
+    for (const answer of refused) {
+      assertProblem(answer, 'unavailable');
+      assert.equal(answer.headers['retry-after'], '1');
+    }
+    assert.equal(await left(eve, 'publish'), Number(publishing) - sent.length + refused.length);
+  });
+
+  test('of calls whose clients have left are not worked on', async () => {
+    const eve = await the().agent('Leaving');
+    // It keeps the key's turn while the others come.
+    const table = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(4000)}`;
+    const dryRun = () =>
+      the().call('POST', '/api/publish?dryRun=true', {
+        key: eve.key,
+        body: { title: 'T', content: table },
+      });
+    const publishing = await left(eve, 'publish');
+    const busy = [dryRun(), dryRun()];
+    const body = JSON.stringify({ title: 'Left', slug: 'left', content: 'c' });
+    const leaving = await begin(eve, `Content-Length: ${body.length}`);
+    await new Promise((resolve) => leaving.write(body, resolve));
+    // The service has read it when it has read what was sent after it.
+    await begin(eve, 'Content-Length: 5');
+    await abort(leaving);
+    await Promise.all(busy);
+    assert.equal((await publish(eve, 5_005)).status, 201);
+    const { posts } = await eve.client.listPosts();
+    assert.ok(!posts.some(({ slug }) => slug === 'left'));
+    assert.equal(await left(eve, 'publish'), Number(publishing) - 2);
+  });
+
+  test('whose documents cannot wait are refused, and not counted, in every interface', async (t) => {
+    const full = new AppError('unavailable', 'Too many documents are waiting.', {
+      retryAfter: 1,
+      uncounted: true,
+    });
+    t.mock.method(the().ctx().renderer, 'renderPost', () => Promise.reject(full));
+    const [publishing, others] = [await left(bob, 'publish'), await left(bob, 'api')];
+    for (const query of ['', '?dryRun=true']) {
+      const answer = await publish(bob, 5_000, query);
+      assertProblem(answer, 'unavailable');
+      assert.equal(answer.headers['retry-after'], '1');
+    }
+    for (const dryRun of [false, true]) {
+      const params = { name: 'publish', arguments: { title: 'T', content: 'c', dryRun } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const headers = { accept: 'application/json, text/event-stream' };
+      const answer = await the().call('POST', '/mcp', { key: bob.key, headers, body });
+      assert.match(answer.text, /unavailable/);
+    }
+    assert.equal(await left(bob, 'publish'), publishing);
+    // Asking for what is left counts.
+    assert.equal(await left(bob, 'api'), Number(others) - 2);
   });
 
   test('in the smallest of chunks are read whole', async () => {

@@ -31,6 +31,23 @@ export function cutOffStalled(server: Server): void {
   });
 }
 
+/** Aborted when the client closes its connection before it has its answer: nothing more needs to be done for it. */
+export function clientSignal(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const leave = () => controller.abort(clientLeft());
+  if (response.destroyed) leave();
+  else
+    response.once('close', () => {
+      if (!response.writableFinished) leave();
+    });
+  return controller.signal;
+}
+
+/** What ends a call whose client has closed its connection; nobody reads it. */
+export function clientLeft(): AppError {
+  return new AppError('unavailable', 'The connection was closed before the call was answered.');
+}
+
 type Status = readonly [code: number, title: string];
 
 const otherVersion: Status = [505, 'HTTP Version Not Supported'];

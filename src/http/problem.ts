@@ -70,7 +70,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   misdirected: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
   leaked_key:
     "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
-  unrenderable: "'content' takes longer than 2 s to render. Simplify or split it.",
+  unrenderable: "'content' takes more than 2 s of processor time to render. Simplify or split it.",
   idempotency_mismatch:
     'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
   rate_limited:

@@ -8,7 +8,7 @@ export const smallBody = 64 * 1024;
 const mebibyte = 1024 * 1024;
 /** Bytes of all bodies at once, as they come in. */
 const total = 64 * mebibyte;
-/** Bytes of one owner's, by what they are to become: four of the largest bodies, or 256 of those that wait. */
+/** Bytes of one owner's, by what they are to become: four of the largest bodies; 256 of those that wait, of any size. */
 const perOwner = 16 * mebibyte;
 /** Bodies of one owner that may wait: their first packets are in memory already. */
 const mostQueued = 512;
@@ -35,7 +35,8 @@ declare module 'node:http' {
 
 /**
  * The function that reads bodies, all of a process from one budget: however many a client begins to send, they take
- * little memory, and none before it is sent. Those up to {@link smallBody} wait for their turn; larger ones have a
+ * little memory, and none before it is sent. A body's share is given back when its call is answered, so that this also
+ * bounds what waits to be rendered or stored. Bodies up to {@link smallBody} wait for their turn; larger ones have a
  * budget apart, so that a key whose large bodies do not come in can still send others, and are refused before they
  * are read where there is no room. Throws too_large, unavailable, or an error with `statusCode` 400 for a body that
  * ended early.
@@ -43,14 +44,15 @@ declare module 'node:http' {
 export function createBodyReader() {
   const budgets = { large: new BodyBudget(), small: new BodyBudget() };
 
-  /** A body; `release` gives a large one's memory back once nothing made from it is needed. */
+  /** A body; `release` gives its share back once nothing made from it is needed. */
   return async function read(request: IncomingMessage, terms: BodyTerms) {
     const { owner, limit, tooLarge } = terms;
     const { 'transfer-encoding': inChunks, 'content-length': length = 0 } = request.headers;
     const stated = inChunks === undefined ? Number(length) : null;
     if (request.destroyed) throw cutShort();
     if (stated !== null && stated > limit) throw tooLarge();
-    const admitted = stated ?? Math.min(smallBody, limit);
+    // What is made from a small one, and what waits for it, does not depend on its size.
+    const admitted = Math.max(stated ?? 0, smallBody);
     const budget = admitted > smallBody ? budgets.large : budgets.small;
     const full = budget.admit(owner, admitted);
     if (full && budget === budgets.large) throw tooMuch(full);
@@ -63,9 +65,7 @@ export function createBodyReader() {
       giveBack();
       throw error;
     });
-    if (share.budget === budgets.large) return { body, release: giveBack };
-    giveBack();
-    return { body, release: null };
+    return { body, release: giveBack };
   };
 }
 

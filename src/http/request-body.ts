@@ -32,7 +32,7 @@ declare module 'fastify' {
     bodyOwner: string;
     /** Why the body may not be larger than {@link smallBody}, where the call takes larger ones of others. */
     onlySmallBody: AppError | null;
-    /** Gives back the memory of a large body. */
+    /** Gives back the share of a body that was read. */
     releaseBody: (() => void) | null;
   }
 }

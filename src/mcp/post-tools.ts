@@ -35,9 +35,9 @@ export function changePostTools(ctx: Context): Tool[] {
       input: publishBody,
       check: publishNames,
       output: updateOrDryRunAnswer,
-      async run({ caller, usage }, { dryRun: isDryRun, ...fields }) {
-        if (isDryRun) return dryRun(ctx, caller, fields);
-        return savedAnswer(await publish(ctx, caller, fields, { ticket: usage.ticket }));
+      async run({ caller, usage, signal }, { dryRun: isDryRun, ...fields }) {
+        if (isDryRun) return dryRun(ctx, caller, fields, { signal });
+        return savedAnswer(await publish(ctx, caller, fields, { ticket: usage.ticket, signal }));
       },
     }),
     tool(ctx, {
@@ -51,8 +51,9 @@ export function changePostTools(ctx: Context): Tool[] {
       input: Type.Object({ postId, ...patchPostBody.properties }),
       check: patchNames,
       output: publishAnswer,
-      async run({ caller, usage }, { postId: id, ...fields }) {
-        return savedAnswer(await publish(ctx, caller, fields, { postId: id, ticket: usage.ticket }));
+      async run({ caller, usage, signal }, { postId: id, ...fields }) {
+        const options = { postId: id, ticket: usage.ticket, signal };
+        return savedAnswer(await publish(ctx, caller, fields, options));
       },
     }),
   ];

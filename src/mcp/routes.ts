@@ -17,6 +17,7 @@ import { rateLimited } from '../db/write.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, prose } from '../rules/calls.ts';
+import { clientSignal } from '../http/connection.ts';
 import { createHostTable } from '../http/target.ts';
 import { isLoopback } from '../rules/hosts.ts';
 import { isRecord } from '../schemas/validate.ts';
@@ -118,7 +119,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       const refusal = refusalOf(usage);
       if (refusal) reply.header('retry-after', String(usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
-      const call = { credential, usage, address, requestId: request.id };
+      const signal = clientSignal(reply.raw);
+      const call = { credential, usage, address, requestId: request.id, signal };
       const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)

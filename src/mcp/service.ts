@@ -9,7 +9,7 @@ import {
   type CallToolResult,
   type Server,
 } from '@modelcontextprotocol/server';
-import { callerOf, requireWithinLimit } from '../admission/admission.ts';
+import { callerOf, requireWithinLimit, takeBackUsage } from '../admission/admission.ts';
 import { asTools } from '../rules/calls.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
@@ -35,6 +35,12 @@ export type McpService = {
 /** What never changes while the program runs may be kept by clients, ms. */
 const forAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const;
 
+const cacheHints = {
+  'tools/list': forAnHour,
+  'resources/templates/list': forAnHour,
+  'server/discover': forAnHour,
+};
+
 function instructions({ discovery, engagement }: Variant): string {
   return [
     'Masthead hosts blogs of automated agents.',
@@ -59,14 +65,7 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
     version: programVersion(),
     websiteUrl: ctx.config.site.baseUrl,
   };
-  const options = {
-    cacheHints: {
-      'tools/list': forAnHour,
-      'resources/templates/list': forAnHour,
-      'server/discover': forAnHour,
-    },
-    instructions: instructions(ctx.config.variant),
-  };
+  const options = { cacheHints, instructions: instructions(ctx.config.variant) };
 
   async function callTool(name: string, args: unknown, call: McpCall): Promise<CallToolResult> {
     const tool = tools.get(name);
@@ -79,7 +78,10 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
       requireWithinLimit(call.usage);
       return await tool.run(call, args);
     } catch (error) {
-      return failed(explain(error, call, name), call);
+      const explained = explain(error, call, name);
+      // The routes send its headers.
+      if (explained.extra.uncounted) Object.assign(call.usage, await takeBackUsage(ctx, limiter, call.usage));
+      return failed(explained, call);
     }
   }
 

@@ -28,6 +28,8 @@ export type McpCall = {
   /** The address that limits count the client by. */
   readonly address: string;
   readonly requestId: string;
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal;
 };
 
 /** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */

@@ -159,8 +159,8 @@ function commentTools(ctx: Context): Tool[] {
       auth: 'required',
       input: Type.Object({ postId, ...commentBody.properties }),
       output: commentAnswer,
-      async run({ caller }, { postId: id, content }) {
-        const added = await addComment(ctx, caller, id, content, null);
+      async run({ caller, signal }, { postId: id, content }) {
+        const added = await addComment(ctx, caller, id, content, null, signal);
         return { warnings: added.warnings, body: { message: 'Comment added.', comment: added.result } };
       },
     }),

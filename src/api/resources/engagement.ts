@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
+import { clientSignal } from '../../http/connection.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import {
   commentAnswer,
@@ -66,7 +67,14 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller, params, body, request, reply }) => {
       const postId = uuidParam(params, 'id');
       return withReplay(request, reply, `${caller.id} comment ${postId}`, async (replay) => {
-        const { result, replayed, warnings } = await addComment(ctx, caller, postId, body.content, replay);
+        const { result, replayed, warnings } = await addComment(
+          ctx,
+          caller,
+          postId,
+          body.content,
+          replay,
+          clientSignal(reply.raw),
+        );
         return { replayed, status: 201, warnings, body: { message: 'Comment added.', comment: result } };
       });
     },

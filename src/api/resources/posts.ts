@@ -3,6 +3,7 @@ import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
 import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import type { ErrorCode } from '../../errors.ts';
+import { clientSignal } from '../../http/connection.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { parseSince } from '../../schemas/fields.ts';
 import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
@@ -77,17 +78,17 @@ function publishEndpoint(app: FastifyInstance, ctx: Context, limiter: RateLimite
     answers: { 200: updateOrDryRunAnswer, 201: publishAnswer },
     examples: savedExamples(ctx),
     errors: savingErrors,
-    handle: async ({ caller, body: { dryRun: inBody, ...fields }, query, request }) => {
-      const preconditions = preconditionsOf(request);
+    handle: async ({ caller, body: { dryRun: inBody, ...fields }, query, request, reply }) => {
+      const options = { preconditions: preconditionsOf(request), signal: clientSignal(reply.raw) };
       if (query.dryRun ?? inBody) {
         // The body, which asks for the dry run, had not been read when the counting began.
         if (request.usage?.policy === 'publish') {
           request.usage = await beginUsage(ctx, limiter, 'api', caller.id);
           requireWithinLimit(request.usage);
         }
-        return dryRun(ctx, caller, fields, preconditions);
+        return dryRun(ctx, caller, fields, options);
       }
-      const published = await publish(ctx, caller, fields, { preconditions, ticket: request.usage?.ticket });
+      const published = await publish(ctx, caller, fields, { ...options, ticket: request.usage?.ticket });
       return saved(published, ctx.config.site.baseUrl);
     },
   });
@@ -160,11 +161,12 @@ function singlePostEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: publishAnswer },
     examples: savedExamples(ctx),
     errors: ['not_found', 'forbidden', ...savingErrors],
-    handle: async ({ caller, params, body, request }) => {
+    handle: async ({ caller, params, body, request, reply }) => {
       const published = await publish(ctx, caller, body, {
         postId: uuidParam(params, 'id'),
         preconditions: preconditionsOf(request),
         ticket: request.usage?.ticket,
+        signal: clientSignal(reply.raw),
       });
       return saved(published, ctx.config.site.baseUrl);
     },

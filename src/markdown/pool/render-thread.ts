@@ -1,27 +1,30 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { renderComment, renderPost } from '../render.ts';
-import { shared, type Answer, type Job } from './thread.ts';
+import type { Answer, Job } from './thread.ts';
 
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.
 const port = parentPort;
 if (port === null) throw new Error('render-thread.ts runs in a worker thread only');
 
-const memory = workerData as Int32Array;
 port.on('message', (job: Job) => {
-  const isSkipped = Atomics.load(memory, shared.skipping) === 1;
-  const sent: Answer = isSkipped ? { type: 'skipped' } : answer(job);
-  Atomics.add(memory, shared.answered, 1);
-  port.postMessage(sent);
+  const outcome = render(job);
+  port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
 });
-port.postMessage({ type: 'ready' } satisfies Answer);
+port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer);
 
-function answer({ kind, markdown }: Job): Answer {
+function render({ kind, markdown }: Job) {
   try {
-    return { type: 'rendered', rendered: kind === 'post' ? renderPost(markdown) : renderComment(markdown) };
+    const rendered = kind === 'post' ? renderPost(markdown) : renderComment(markdown);
+    return { type: 'rendered', rendered } as const;
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'unrenderable') throw error;
-    return { type: 'refused', detail: error.message, errors: error.extra.errors ?? [] };
+    return { type: 'refused', detail: error.message, errors: error.extra.errors ?? [] } as const;
   }
+}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
 }

@@ -1,13 +1,17 @@
 import { AppError } from '../../errors.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
-import { closed, Thread, type Job, type Task } from './thread.ts';
+import { closed, notInTime, Thread, type Job, type Task } from './thread.ts';
+import { Turns } from './turns.ts';
 
 /** Rendering off the main thread, with a deadline. */
 export type Renderer = {
-  /** Rejects with `unrenderable` (too slow, large or deep) or `unavailable` (too many wait, or closed). */
-  renderPost(markdown: string, owner?: string): Promise<RenderedPost>;
+  /**
+   * Uses the turn and time of `owner`, an agent's id; empty for the service itself. Rejects with `unrenderable` (too
+   * slow, large or deep), `unavailable`, or the reason of the signal: a document that still waits is then dropped.
+   */
+  renderPost(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedPost>;
   /** The same for a comment. */
-  renderComment(markdown: string, owner?: string): Promise<RenderedComment>;
+  renderComment(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedComment>;
   /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
   close(): Promise<void>;
 };
@@ -16,39 +20,35 @@ export type Renderer = {
 export type RendererOptions = {
   /** Most threads, but those that a slow document holds up; each is started when the others are busy. */
   readonly threads: number;
-  /** Longest time for one document, in milliseconds, from when a thread takes it. Default 2,000. */
+  /** Most processor time for one document, ms. Default 2,000. */
   readonly deadlineMs?: number;
+  /** Longest time until a document is given up, whatever it has used, ms. Default five deadlines, at least 10,000. */
+  readonly longestMs?: number;
   /** Memory of one thread's JavaScript heap, in MiB. Default 256. */
   readonly memoryMb?: number;
-  /** Most documents that may wait for a thread, of one owner half as many. Default 1,000. */
+  /** Most documents that may wait for a thread, of one owner half as many. Their bytes are bounded as bodies. */
   readonly maxWaiting?: number;
   /** Called when a thread ends unexpectedly: out of memory, or a bug. */
   readonly onCrash?: (error: Error) => void;
 };
 
-/** Documents that a thread may have at once, so that it need not wait for the main thread between two. */
-const depth = 16;
-/** Longer ones are sent to idle threads only, UTF-16 units: what is given back may be rendered twice. */
-const longestQueued = 16 * 1024;
 /** Threads beside the most that are started while others are held up by documents that take long. */
 const spares = 1;
 /** How long a spare thread stays idle before it ends, ms. */
 const spareIdle = 30_000;
-/** How long an owner counts as slow after a slow document, ms; and how many owners are remembered. */
-const slowFor = 60_000;
-const mostSlow = 1_000;
 
 /**
- * Renders in worker threads, owners by turns. A thread that passes the deadline or crashes is replaced, and its document
- * refused; those waiting in a thread behind a slow one go to another, of which there is always one. Owners of slow
- * documents have one rendered at a time: a hostile one costs others only processor time.
+ * Renders in worker threads that have one document at a time. Owners take turns by the processor time that they have
+ * used ({@link Turns}), and one thread is never given to slow owners: a hostile document costs others only processor
+ * time. A thread that passes the deadline or crashes is replaced, and its document refused.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
   return {
-    renderPost: async (markdown, owner = '') =>
-      (await pool.run({ kind: 'post', markdown }, owner)) as RenderedPost,
-    renderComment: async (markdown, owner = '') => pool.run({ kind: 'comment', markdown }, owner),
+    renderPost: async (markdown, owner = '', signal) =>
+      (await pool.run({ kind: 'post', markdown }, owner, signal)) as RenderedPost,
+    renderComment: async (markdown, owner = '', signal) =>
+      pool.run({ kind: 'comment', markdown }, owner, signal),
     close: () => pool.close(),
   };
 }
@@ -57,24 +57,48 @@ class Pool {
   private readonly options: Required<RendererOptions>;
   private readonly threads = new Set<Thread>();
   private readonly waiting = new Turns();
-  /** When owners cease to count as slow, the latest last. */
-  private readonly slow = new Map<string, number>();
   private isClosed = false;
   private retiring: NodeJS.Timeout | undefined;
 
   constructor(options: RendererOptions) {
-    this.options = { deadlineMs: 2000, memoryMb: 256, maxWaiting: 1000, onCrash: () => {}, ...options };
+    const { deadlineMs = 2000 } = options;
+    const longestMs = Math.max(10_000, 5 * deadlineMs);
+    const defaults = { deadlineMs, longestMs, memoryMb: 256, maxWaiting: 1000, onCrash: () => {} };
+    this.options = { ...defaults, ...options };
   }
 
-  run(job: Job, owner: string): Promise<RenderedPost | RenderedComment> {
+  run(job: Job, owner: string, signal?: AbortSignal): Promise<RenderedPost | RenderedComment> {
+    const { maxWaiting, longestMs } = this.options;
     if (this.isClosed) return Promise.reject(closed());
-    const { maxWaiting } = this.options;
-    if (this.waiting.size >= maxWaiting || this.waiting.of(owner) >= maxWaiting / 2) {
-      const detail = 'Too many documents are waiting to be rendered. Send the call again in a few seconds.';
-      return Promise.reject(new AppError('unavailable', detail, { retryAfter: 5 }));
-    }
+    if (this.waiting.size >= maxWaiting || this.waiting.waitingOf(owner) >= maxWaiting / 2)
+      return Promise.reject(tooMany());
     return new Promise((resolve, reject) => {
-      this.waiting.add({ job, owner, resolve, reject });
+      if (signal?.aborted) return reject(signal.reason);
+      const giveUp = (reason: unknown) => {
+        end();
+        this.waiting.remove(task);
+        reject(reason);
+      };
+      const leave = () => giveUp(signal?.reason);
+      const timer = setTimeout(() => giveUp(notInTime()), longestMs);
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', leave);
+      };
+      const task: Task = {
+        job,
+        owner,
+        resolve(rendered) {
+          end();
+          resolve(rendered);
+        },
+        reject(error) {
+          end();
+          reject(error);
+        },
+      };
+      signal?.addEventListener('abort', leave);
+      this.waiting.add(task);
       this.dispatch();
     });
   }
@@ -88,73 +112,55 @@ class Pool {
 
   private dispatch(): void {
     for (let task = this.next(); task; task = this.next()) {
-      const thread = this.leastBusy(task);
-      if (thread === undefined) break;
-      this.waiting.take(task);
-      thread.run(task);
+      const idle = [...this.threads].find(({ isIdle }) => isIdle);
+      if (!idle) return this.awaitThread();
+      this.waiting.began(task);
+      idle.run(task);
     }
-    if (!this.next()) return;
-    if (this.canStart()) this.start();
-    for (const thread of this.active()) thread.hold();
   }
 
+  /** The next document that may be rendered now. One thread more than usual is there for owners who are not slow. */
   private next(): Task | undefined {
-    return this.waiting.first((owner) => this.isSlow(owner) && this.rendersForSlow());
-  }
-
-  private isSlow(owner: string): boolean {
-    return (this.slow.get(owner) ?? 0) > performance.now();
-  }
-
-  private rendersForSlow(): boolean {
-    return [...this.threads].some((thread) => thread.owners().some((owner) => this.isSlow(owner)));
-  }
-
-  private noteSlow(owner: string): void {
-    this.slow.delete(owner);
-    this.slow.set(owner, performance.now() + slowFor);
-    if (this.slow.size > mostSlow) this.slow.delete(this.slow.keys().next().value ?? '');
-  }
-
-  /** Those that documents are sent to: as many as there may be, of those that none holds up. */
-  private active(): Thread[] {
-    return [...this.threads].filter((thread) => !thread.isHeldUp).slice(0, this.options.threads);
-  }
-
-  private canStart(): boolean {
+    if (this.waiting.size === 0) return undefined;
+    let [busy, slow] = [0, 0];
+    for (const { owner, isHeldUp } of this.threads) {
+      if (owner === null) continue;
+      if (!isHeldUp) busy++;
+      if (this.waiting.isSlow(owner)) slow++;
+    }
     const { threads } = this.options;
-    return this.active().length < threads && this.threads.size < threads + spares;
+    return busy < threads ? this.waiting.first({ mayBeSlow: slow < threads }) : undefined;
   }
 
-  /** An idle thread; a busy one where there can be no more, and the document is short. */
-  private leastBusy({ job }: Task): Thread | undefined {
-    const most = this.canStart() || job.markdown.length > longestQueued ? 1 : depth;
-    const [thread] = this.active().toSorted((a, b) => a.load - b.load);
-    return thread && thread.load < most ? thread : undefined;
+  /** Starts a thread where there may be one more, and keeps the process alive until it is ready. */
+  private awaitThread(): void {
+    const starting = [...this.threads].find(({ isStarting }) => isStarting);
+    if (starting) starting.hold();
+    else if (this.threads.size < this.options.threads + spares) this.start().hold();
   }
 
-  private start(): void {
+  private start(): Thread {
     const thread: Thread = new Thread(this.options, {
       onFree: () => {
         this.dispatch();
         this.retireSpare();
       },
-      onSlow: (owner) => this.noteSlow(owner),
-      onGivenBack: (tasks) => {
-        this.waiting.giveBack(tasks);
-        if (this.isClosed) this.rejectWaiting(closed());
-        else this.dispatch();
+      onHeldUp: (owner) => {
+        this.waiting.heldUpBy(owner);
+        this.dispatch();
       },
+      onDone: (task, processorMs, wasHeldUp) => this.waiting.ended(task, processorMs, wasHeldUp),
       onGone: (wasReady) => this.replace(thread, wasReady),
     });
     this.threads.add(thread);
+    return thread;
   }
 
   private retireSpare(): void {
     if (this.threads.size <= this.options.threads) return;
     this.retiring ??= setTimeout(() => {
       this.retiring = undefined;
-      const spare = [...this.threads].slice(this.options.threads).find(({ load }) => load === 0);
+      const spare = [...this.threads].slice(this.options.threads).find(({ isIdle }) => isIdle);
       void spare?.end(closed());
     }, spareIdle).unref();
   }
@@ -178,51 +184,7 @@ class Pool {
   }
 }
 
-/** Documents that wait, each owner's in their order. Owners take turns. */
-class Turns {
-  private readonly byOwner = new Map<string, Task[]>();
-  size = 0;
-
-  of(owner: string): number {
-    return this.byOwner.get(owner)?.length ?? 0;
-  }
-
-  add(task: Task): void {
-    const own = this.byOwner.get(task.owner);
-    if (own) own.push(task);
-    else this.byOwner.set(task.owner, [task]);
-    this.size++;
-  }
-
-  /** Puts documents back at the head of their owners' queues, and these owners first in turn: none loses a turn. */
-  giveBack(tasks: readonly Task[]): void {
-    const others = new Map(this.byOwner);
-    this.byOwner.clear();
-    for (const { owner } of tasks) this.byOwner.set(owner, others.get(owner) ?? []);
-    for (const [owner, own] of others) this.byOwner.set(owner, own);
-    for (const task of tasks.toReversed()) this.byOwner.get(task.owner)?.unshift(task);
-    this.size += tasks.length;
-  }
-
-  /** The first document of the owner whose turn it is, but for those to be passed over. */
-  first(isPassedOver: (owner: string) => boolean): Task | undefined {
-    for (const [owner, [task]] of this.byOwner) if (!isPassedOver(owner)) return task;
-    return undefined;
-  }
-
-  /** Removes a document that is the first of its owner, whose next turn comes after all others'. */
-  take({ owner }: Task): void {
-    const own = this.byOwner.get(owner) ?? [];
-    own.shift();
-    this.byOwner.delete(owner);
-    if (own.length > 0) this.byOwner.set(owner, own);
-    this.size--;
-  }
-
-  takeAll(): Task[] {
-    const tasks = [...this.byOwner.values()].flat();
-    this.byOwner.clear();
-    this.size = 0;
-    return tasks;
-  }
+function tooMany(): AppError {
+  const detail = 'Too many documents are waiting to be rendered. Send the call again in a moment.';
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
 }

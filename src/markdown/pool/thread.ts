@@ -8,21 +8,12 @@ import type { Kind } from '../write/writer.ts';
 /** What a thread is asked to do. */
 export type Job = { readonly kind: Kind; readonly markdown: string };
 
-/** What a thread sends: first that it is ready, then one answer per job, in order. */
-export type Answer =
+/** What a thread sends: first that it is ready, then one answer per job; each with all processor time it has used. */
+export type Answer = { readonly processorMs: number } & (
   | { readonly type: 'ready' }
-  /** For a job that was given to another thread meanwhile. */
-  | { readonly type: 'skipped' }
   | { readonly type: 'rendered'; readonly rendered: RenderedPost | RenderedComment }
-  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] };
-
-/** What each side sees of the other at once: places in shared memory. */
-export const shared = {
-  /** How many jobs the thread has answered. It wraps at 2³², and only differences count. */
-  answered: 0,
-  /** 1 while the thread is to skip what it was sent. */
-  skipping: 1,
-} as const;
+  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] }
+);
 
 /** A document to be rendered, and who waits for it. */
 export type Task = {
@@ -32,41 +23,43 @@ export type Task = {
   reject(error: Error): void;
 };
 
-/** How long one document may hold up those that were sent to the same thread after it, ms. */
+/** Processor time after which a document holds its thread up, ms. */
 const patience = 50;
+/** Least time between two looks at what a document has used, ms. */
+const leastPause = 10;
 
 const advice = 'Simplify or split it.';
 
 /** What the pool is told. */
 type ThreadEvents = {
+  /** It has answered, or is ready for its first document: it can take one. */
   onFree(): void;
-  /** A document of this owner takes long. */
-  onSlow(owner: string): void;
-  /** Documents, if any, that it was sent and will not answer: it is held up, or ends. */
-  onGivenBack(tasks: readonly Task[]): void;
+  /** A document of this owner has used more than a little. */
+  onHeldUp(owner: string): void;
+  /** Its document has used so much processor time, ms, and will use no more. */
+  onDone(task: Task, processorMs: number, wasHeldUp: boolean): void;
   onGone(wasReady: boolean): void;
 };
 
-/** This side of a render thread: what it was sent, and a watch over how long it takes. */
+/** This side of a render thread: its document, if it has one, and a watch over the processor time that it takes. */
 export class Thread {
   private readonly worker: Worker;
-  private readonly deadlineMs: number;
+  private readonly options: Required<RendererOptions>;
   private readonly events: ThreadEvents;
-  private readonly memory = new Int32Array(new SharedArrayBuffer(Object.keys(shared).length * 4));
-  /** What it was sent and has not answered, in order; undefined for what was given back meanwhile. */
-  private sent: (Task | undefined)[] = [];
-  /** How many answers have come, counted like `shared.answered`. */
-  private received = 0;
-  private timer: NodeJS.Timeout | undefined;
+  private task: Task | null = null;
+  /** All processor time that the thread had used when it came to the document, ms. */
+  private usedBefore = 0;
+  private look: NodeJS.Timeout | undefined;
+  private last: NodeJS.Timeout | undefined;
   private isReady = false;
-  private isSlow = false;
   private isEnding = false;
+  /** Whether its document has used more than a little. */
+  isHeldUp = false;
 
   constructor(options: Required<RendererOptions>, events: ThreadEvents) {
-    this.deadlineMs = options.deadlineMs;
+    this.options = options;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
-      workerData: this.memory,
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -87,55 +80,25 @@ export class Thread {
     this.worker.unref();
   }
 
-  /** Whether it is at a document that takes long, or ends because of one. */
-  get isHeldUp(): boolean {
-    return this.isSlow || this.isEnding;
+  get isIdle(): boolean {
+    return this.isReady && !this.isEnding && this.task === null;
   }
 
-  /**
-   * Documents in its hands; infinite while it can take none, as before it has answered for all that were given back.
-   */
-  get load(): number {
-    if (!this.isReady || this.isHeldUp || this.sent.includes(undefined)) return Infinity;
-    return this.sent.length;
+  /** Whether it has not said yet that it can take a document. */
+  get isStarting(): boolean {
+    return !this.isReady;
   }
 
-  /** Whose documents it has in its hands. */
-  owners(): string[] {
-    return this.sent.flatMap((task) => (task ? [task.owner] : []));
+  /** Whose document it has; null for none. */
+  get owner(): string | null {
+    return this.task?.owner ?? null;
   }
 
   run(task: Task): void {
-    this.sent.push(task);
-    if (this.sent.length === 1) this.watch();
+    this.task = task;
     this.worker.ref();
-    this.worker.postMessage(task.job, []);
-  }
-
-  /** Watches over the document that the thread is at. Where it was this side that was slow, an answer is on its way. */
-  private watch(): void {
-    const first = Math.min(patience, this.deadlineMs);
-    this.timer = setTimeout(() => {
-      if (this.answersOnTheirWay() > 0) return;
-      this.timer = setTimeout(() => {
-        if (this.answersOnTheirWay() > 0) return;
-        void this.end(unrenderable(`takes longer than ${this.deadlineMs / 1000} s to render`, advice));
-      }, this.deadlineMs - first);
-      this.isSlow = true;
-      if (this.sent[0]) this.events.onSlow(this.sent[0].owner);
-      const [head, ...others] = this.sent;
-      Atomics.store(this.memory, shared.skipping, 1);
-      this.sent = [head, ...others.map(() => undefined)];
-      this.giveBack(others);
-    }, first);
-  }
-
-  private answersOnTheirWay(): number {
-    return (Atomics.load(this.memory, shared.answered) - this.received) | 0;
-  }
-
-  private giveBack(tasks: readonly (Task | undefined)[]): void {
-    this.events.onGivenBack(tasks.filter((task) => task !== undefined));
+    this.worker.postMessage(task.job);
+    this.lookIn(task, patience);
   }
 
   /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */
@@ -148,41 +111,68 @@ export class Thread {
     await this.worker.terminate();
   }
 
+  private lookIn(task: Task, delay: number): void {
+    this.look = setTimeout(() => void this.watch(task), Math.min(delay, this.options.deadlineMs));
+  }
+
+  /** Asks the system, not a clock, what the document has used: on a busy machine a thread waits for its turn. */
+  private async watch(task: Task): Promise<void> {
+    const { deadlineMs, longestMs } = this.options;
+    // One that uses nothing, or does not even answer this question, is not left to itself.
+    this.last ??= setTimeout(() => void this.end(notInTime()), longestMs);
+    const { user, system } = await this.worker.cpuUsage().catch(() => ({ user: 0, system: 0 }));
+    if (this.task !== task) return;
+    const used = (user + system) / 1000 - this.usedBefore;
+    if (used >= deadlineMs) {
+      const fault = `takes more than ${deadlineMs / 1000} s of processor time to render`;
+      return void this.end(unrenderable(fault, advice));
+    }
+    const next = this.isHeldUp || used >= patience ? deadlineMs : Math.min(patience, deadlineMs);
+    this.lookIn(task, Math.max(leastPause, next - used));
+    if (used < patience || this.isHeldUp) return;
+    this.isHeldUp = true;
+    this.events.onHeldUp(task.owner);
+  }
+
   private receive(answer: Answer): void {
-    let task: Task | undefined;
-    if (answer.type === 'ready') this.isReady = true;
-    else {
-      // It came after the deadline.
-      if (this.isEnding) return;
-      clearTimeout(this.timer);
-      this.received = (this.received + 1) | 0;
-      task = this.sent.shift();
-    }
-    this.isSlow = false;
-    if (this.sent.length > 0) this.watch();
-    else {
-      Atomics.store(this.memory, shared.skipping, 0);
-      this.worker.unref();
-    }
-    // One that was not given back is skipped where the thread had not come to it yet.
-    if (answer.type === 'skipped') this.giveBack([task]);
-    else if (answer.type === 'refused')
+    // It came after the deadline.
+    if (this.isEnding) return;
+    const { processorMs } = answer;
+    const task = this.finish(processorMs - this.usedBefore);
+    this.usedBefore = processorMs;
+    this.isReady = true;
+    if (answer.type === 'refused')
       task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
     else if (answer.type === 'rendered') task?.resolve(answer.rendered);
+    this.worker.unref();
     this.events.onFree();
   }
 
-  /** For a thread that ends: refuses its document and gives back the others, whose answers may not arrive. */
+  /** For a thread that ends: its document cannot be answered otherwise. */
   private refuse(reason: Error): void {
-    clearTimeout(this.timer);
     this.isEnding = true;
-    const [culprit] = this.sent.splice(this.answersOnTheirWay(), 1);
-    culprit?.reject(reason);
-    this.giveBack(this.sent.splice(0));
+    this.finish(this.options.deadlineMs)?.reject(reason);
+  }
+
+  private finish(processorMs: number): Task | null {
+    const { task, isHeldUp } = this;
+    clearTimeout(this.look);
+    clearTimeout(this.last);
+    this.last = undefined;
+    this.task = null;
+    this.isHeldUp = false;
+    if (task) this.events.onDone(task, processorMs, isHeldUp);
+    return task;
   }
 }
 
 /** The refusal of what is not rendered any more. */
 export function closed(): AppError {
   return new AppError('unavailable', 'The service is stopping. Send the call again.', { retryAfter: 5 });
+}
+
+/** The refusal of what was not rendered in time though its document need not be to blame. */
+export function notInTime(): AppError {
+  const detail = 'The document was not rendered in time, since this service is busy. Send the call again.';
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
 }

@@ -90,9 +90,10 @@ export async function addComment(
   postId: string,
   content: string,
   replay: Replayable | null,
+  signal?: AbortSignal,
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
-  const rendered = await ctx.renderer.renderComment(text, caller.id);
+  const rendered = await ctx.renderer.renderComment(text, caller.id, signal);
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
   const comment = { agentId: caller.id, postId, content: text, html: rendered.html };

@@ -36,6 +36,8 @@ type PublishOptions = {
   readonly postId?: string;
   readonly preconditions?: Preconditions;
   readonly ticket?: Ticket | undefined;
+  /** Aborted when nobody waits for the answer any more: what was not begun to be stored is given up. */
+  readonly signal?: AbortSignal;
 };
 
 /**
@@ -46,9 +48,9 @@ export async function publish(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  { postId, preconditions = noPreconditions, ticket }: PublishOptions = {},
+  { postId, preconditions = noPreconditions, ticket, signal }: PublishOptions = {},
 ): Promise<Published> {
-  const { sent, warnings } = await preparePost(ctx, caller.id, fields);
+  const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
   const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
   const stored = await ctx.engine.write(savePost, input, ticket);
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
@@ -59,9 +61,9 @@ export async function dryRun(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  preconditions: Preconditions = noPreconditions,
+  { preconditions = noPreconditions, signal }: Pick<PublishOptions, 'preconditions' | 'signal'> = {},
 ) {
-  const { sent, warnings } = await preparePost(ctx, caller.id, fields);
+  const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
   const agent = await requireCallerRow(ctx, caller.id);
   const input = { agentId: caller.id, postId: null, sent, preconditions };
   const plan = await planPost(ctx, agent, input);
@@ -85,6 +87,7 @@ async function preparePost(
   ctx: Context,
   agentId: string,
   fields: PostFields,
+  signal: AbortSignal | undefined,
 ): Promise<{ sent: PostInput; warnings: Warning[] }> {
   const { content: sentMarkdown, ...texts } = fields;
   const bytes = Buffer.byteLength(sentMarkdown ?? '');
@@ -98,7 +101,8 @@ async function preparePost(
   if (sentMarkdown === undefined)
     return { sent: { ...cleaned, content: null, rendered: null }, warnings: [] };
 
-  const result = await ctx.renderer.renderPost(sentMarkdown, agentId).catch(async (error: unknown) => {
+  const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
+  const result = await rendering.catch(async (error: unknown) => {
     await refuseLeakedKeys(ctx, { content: sentMarkdown });
     throw error;
   });

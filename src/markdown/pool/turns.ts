@@ -1,0 +1,137 @@
+import type { Task } from './thread.ts';
+
+/** Processor time that an owner may have used of late and still go before those who have used more, ms. */
+const little = 500;
+/** After this long half of what an owner has used is forgotten, ms. */
+const halfLife = 10_000;
+/** Processor time of one turn of a slow owner, ms; at least one document. */
+const turnLength = 50;
+/** Owners beyond which those are forgotten that neither wait nor have used anything worth mentioning. */
+const mostRemembered = 1_000;
+
+type Owner = {
+  readonly waiting: Set<Task>;
+  /** Documents in threads, and how many of these hold their thread up. */
+  running: number;
+  held: number;
+  /** Processor time that is not forgotten yet, ms, as it was at `usedAt`. */
+  used: number;
+  usedAt: number;
+  /** Processor time of the present turn, ms, and the number of the turn that ended last. */
+  usedInTurn: number;
+  lastTurn: number;
+};
+
+/**
+ * Documents that wait, each owner's in their order, and the processor time that owners have used. Who has used least
+ * goes first, and fewest threads before that. Slow owners, who have used much, come after all others and take turns.
+ */
+export class Turns {
+  private readonly owners = new Map<string, Owner>();
+  private readonly waiting = new Map<string, Owner>();
+  private turns = 0;
+  size = 0;
+
+  waitingOf(owner: string): number {
+    return this.waiting.get(owner)?.waiting.size ?? 0;
+  }
+
+  add(task: Task): void {
+    const owner = this.find(task.owner);
+    owner.waiting.add(task);
+    this.waiting.set(task.owner, owner);
+    this.size++;
+  }
+
+  /** Takes out what waits; false for what does not. */
+  remove(task: Task): boolean {
+    const owner = this.waiting.get(task.owner);
+    if (!owner?.waiting.delete(task)) return false;
+    if (owner.waiting.size === 0) this.waiting.delete(task.owner);
+    this.size--;
+    return true;
+  }
+
+  /** The first document of the owner whose turn it is. */
+  first({ mayBeSlow }: { readonly mayBeSlow: boolean }): Task | undefined {
+    let [best, bestRank]: [Owner | undefined, Rank | undefined] = [undefined, undefined];
+    for (const owner of this.waiting.values()) {
+      const slow = isSlow(owner);
+      if (slow && !mayBeSlow) continue;
+      const rank = [Number(slow), owner.running, slow ? owner.lastTurn : usedBy(owner)] as const;
+      if (!bestRank || isBefore(rank, bestRank)) [best, bestRank] = [owner, rank];
+    }
+    const [task] = best?.waiting ?? [];
+    return task;
+  }
+
+  /** Whether an owner has used much processor time of late, or has a document that holds its thread up. */
+  isSlow(owner: string): boolean {
+    return isSlow(this.find(owner));
+  }
+
+  began(task: Task): void {
+    this.remove(task);
+    this.find(task.owner).running++;
+  }
+
+  /** A document of this owner holds its thread up. */
+  heldUpBy(owner: string): void {
+    this.find(owner).held++;
+  }
+
+  ended({ owner: name }: Task, processorMs: number, wasHeldUp: boolean): void {
+    const owner = this.find(name);
+    owner.running--;
+    if (wasHeldUp) owner.held--;
+    owner.used = usedBy(owner) + processorMs;
+    owner.usedAt = performance.now();
+    owner.usedInTurn += processorMs;
+    if (owner.usedInTurn < turnLength) return;
+    owner.usedInTurn = 0;
+    owner.lastTurn = ++this.turns;
+  }
+
+  takeAll(): Task[] {
+    const tasks = [...this.waiting.values()].flatMap(({ waiting }) => [...waiting]);
+    for (const task of tasks) this.remove(task);
+    return tasks;
+  }
+
+  private find(name: string): Owner {
+    const known = this.owners.get(name);
+    if (known) return known;
+    if (this.owners.size >= mostRemembered) this.forget();
+    const owner: Owner = {
+      waiting: new Set(),
+      running: 0,
+      held: 0,
+      used: 0,
+      usedAt: 0,
+      usedInTurn: 0,
+      lastTurn: 0,
+    };
+    this.owners.set(name, owner);
+    return owner;
+  }
+
+  private forget(): void {
+    for (const [name, owner] of this.owners)
+      if (owner.waiting.size === 0 && owner.running === 0 && usedBy(owner) < 1) this.owners.delete(name);
+  }
+}
+
+/** Slow or not, threads, and the processor time used or the last turn: the least comes first. */
+type Rank = readonly [slow: number, running: number, used: number];
+
+function isBefore([slow, running, used]: Rank, [slow2, running2, used2]: Rank): boolean {
+  return (slow - slow2 || running - running2 || used - used2) < 0;
+}
+
+function isSlow(owner: Owner): boolean {
+  return owner.held > 0 || usedBy(owner) >= little;
+}
+
+function usedBy({ used, usedAt }: Owner): number {
+  return used * 2 ** ((usedAt - performance.now()) / halfLife);
+}
