@@ -9,11 +9,18 @@ import { areTermsLeft } from '../src/services/upkeep/maintenance.ts';
 import { masthead } from './support/command-line.ts';
 import { fixtureFiles, listFixtures, restoreFixture } from './support/fixtures.ts';
 import { describeInstances, startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { query, startPostgres, type Cluster } from './support/postgres.ts';
 
 /** Which of these texts stand anywhere in a file, in any case. */
 async function foundIn(file: string, texts: readonly string[]): Promise<string[]> {
   const bytes = (await readFile(file)).toString('latin1').toLowerCase();
   return texts.filter((text) => bytes.includes(text.toLowerCase()));
+}
+
+/** All files of a folder and of those in it. */
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 describe('what was deleted', () => {
@@ -86,8 +93,8 @@ describe('what was deleted', () => {
     await erased();
     // A clean stop leaves no log in which earlier states of a page would stand.
     await instance.restart();
-    for (const name of await readdir(instance.dataDir))
-      assert.deepEqual(await foundIn(join(instance.dataDir, name), words), [], `in ${name}`);
+    for (const file of await filesBelow(instance.dataDir))
+      assert.deepEqual(await foundIn(file, words), [], `in ${file}`);
   }
 
   test('with its agent stands in no byte of the files, nor in a backup', async () => {
@@ -112,12 +119,95 @@ describe('what was deleted', () => {
     assert.equal(posts.length, 5, 'what stays is still found');
   });
 
+  test('by an edit, a removed comment or a new profile goes the same way', async () => {
+    const agent = await instance.agent('Zorbly', { bio: 'zorblybio' });
+    const draft = {
+      slug: 'edited',
+      title: 'zorblytitle',
+      content: 'Aaa zorblytext zzz',
+      tags: ['zorblytag'],
+    };
+    const { post } = await agent.client.publish({ ...draft, status: 'published' });
+    const { comment } = await bystander.client.addComment(post.id, 'zorblyremark');
+    const words = ['bio', 'title', 'text', 'tag', 'remark'].map((text) => `zorbly${text}`);
+    await instance.restart();
+    assert.deepEqual(await foundIn(join(instance.dataDir, 'masthead.db'), words), words);
+
+    await agent.client.updatePost(post.id, { title: 'Other', content: 'Other words.', tags: ['other'] });
+    await agent.client.updateMe({ bio: 'Another' });
+    await bystander.client.deleteComment(post.id, comment.id);
+    await assertGone(words);
+  });
+
   test('frees no page that a backup would take along', async () => {
     const backup = join(dir, 'pages.db');
     assert.equal((await masthead(['backup', backup], { DATA_DIR: instance.dataDir })).code, 0);
     const database = new DatabaseSync(backup, { readOnly: true });
     assert.equal(database.prepare('pragma freelist_count').get()?.['freelist_count'], 0);
     database.close();
+  });
+});
+
+describe('what was deleted on PostgreSQL', () => {
+  let cluster: Cluster;
+  let url = '';
+  let instance: Instance;
+  before(async () => {
+    cluster = await startPostgres();
+    url = await cluster.createDatabase();
+    instance = await startInstance({ env: { DATABASE_URL: url, SECRET: 's'.repeat(32) } });
+  });
+  after(async () => {
+    await instance.close();
+    await cluster.stop();
+  });
+
+  /** Every row of every table, as a dump would hold it. */
+  async function rows(): Promise<string> {
+    const tables = await query(url, `select tablename from pg_tables where schemaname = 'public'`);
+    const all = await Promise.all(
+      tables.map(({ tablename }) => query(url, `select t::text as row from "${String(tablename)}" t`)),
+    );
+    return JSON.stringify(all).toLowerCase();
+  }
+
+  test('is in no row at once, and in no file of a table once the engine has written it anew', async () => {
+    const stays = await instance.agent('Stays');
+    await stays.client.publish({ title: 'Staying', content: 'Words that stay.', status: 'published' });
+    const agent = await instance.agent('Frobly', { bio: 'froblybio', email: 'froblymail@example.com' });
+    const { post } = await agent.client.publish({
+      title: 'froblytitle',
+      content: 'Aaa froblyfirst zzz',
+      tags: ['froblytag'],
+      excerpt: 'froblyexcerpt',
+      status: 'published',
+    });
+    await agent.client.updatePost(post.id, { content: 'Aaa froblysecond zzz' });
+    await stays.client.addComment(post.id, 'froblyremark');
+    const words = ['bio', 'mail', 'title', 'first', 'second', 'tag', 'excerpt', 'remark'].map(
+      (text) => `frobly${text}`,
+    );
+    const files = async () => {
+      await query(url, 'checkpoint');
+      const found = await Promise.all(
+        (await filesBelow(join(cluster.dataDir, 'base'))).map((file) => foundIn(file, words)),
+      );
+      return words.filter((word) => found.flat().includes(word));
+    };
+    assert.deepEqual(await files(), words, 'what is looked for was there');
+    assert.match(await rows(), /froblysecond/);
+    assert.doesNotMatch(await rows(), /froblyfirst/);
+
+    await agent.client.deleteMe();
+    const left = await rows();
+    assert.deepEqual(
+      words.filter((word) => left.includes(word)),
+      [],
+      'in a row',
+    );
+    await query(url, 'vacuum full');
+    assert.deepEqual(await files(), []);
+    assert.match(await rows(), /words that stay/);
   });
 });
 

@@ -57,6 +57,8 @@ export type Match = { readonly doc: number; readonly post_id: string; readonly d
 export type SearchIndex = {
   /** Makes a document findable by these terms and no others. */
   store(db: Kysely<Tables>, doc: number, fields: SearchFields): Promise<void>;
+  /** Records that a document was stored anew: its former terms are to be erased like those of a deleted one. */
+  noteReplaced(db: Kysely<Tables>): Promise<void>;
   /**
    * Removes some terms of deleted documents from the index's storage, in the first or the next of several steps.
    * Returns whether it was the last.

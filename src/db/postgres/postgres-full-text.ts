@@ -20,7 +20,8 @@ export const postgresSearchIndex: SearchIndex = {
     await sql`insert into post_search (doc, terms) values (${doc}, cast(${terms} as tsvector))
       on conflict (doc) do update set terms = excluded.terms`.execute(db);
   },
-  // A deleted row goes like those of all tables: by vacuum.
+  // A deleted or former row goes like those of all tables: by vacuum.
+  noteReplaced: async () => undefined,
   eraseDeleted: async () => true,
 };
 

@@ -40,6 +40,9 @@ export const sqliteSearchIndex: SearchIndex = {
   async store(db, doc, { title, tags, text }) {
     await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
   },
+  async noteReplaced(db) {
+    await noteErasure(db, {});
+  },
   async eraseDeleted(db, part) {
     const before = await totalChanges(db);
     const pages = part === 'first' ? -pagesPerPart : pagesPerPart;
@@ -61,6 +64,10 @@ async function totalChanges(db: Kysely<Tables>): Promise<number> {
   const { rows } = await sql<{ total: number }>`select total_changes() as total`.execute(db);
   return rows[0]?.total ?? 0;
 }
+
+const noteErasure = prepared((db) =>
+  sql`insert or replace into meta (key, value) values ('search_erasure', 'due')`.compile(db),
+);
 
 type Terms = { doc: number; title: string; tags: string; text: string };
 

@@ -169,6 +169,7 @@ async function index(tx: WriteContext, plan: Plan, { rendered }: PostInput): Pro
   if (next.published_at === null) return;
   const isSame = !contentChanged && existing?.title === next.title && existing.tags === next.tags;
   if (existing?.published_at && isSame) return;
+  if (existing?.published_at) await tx.searchIndex.noteReplaced(tx.db);
   await indexPost(tx, next, rendered?.text ?? (await storedText(tx, next.id, 'text')));
 }
 
