@@ -133,6 +133,11 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       draft_count: 0,
       content_bytes: 0,
       last_published_at: null,
+      // The service counts them when it starts.
+      comment_bytes: null,
+      mailbox_key: sha256(slug),
+      votes_due: null,
+      votes_after: null,
     };
   });
   const owned = Int32Array.from({ length: postCount }, (_, n) => {
@@ -236,6 +241,7 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     listed_at: publishedAt,
     featured_at: null,
     hot_rank: publishedAt === null ? 0 : hotRank(upvotes - downvotes, publishedAt),
+    rank_score: upvotes - downvotes,
     comment_count: speakers.length,
     upvotes,
     downvotes,
@@ -251,7 +257,10 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
       ...tags.map((one) => ({ agent_id: agent.id, tag: one, published_at: publishedAt, post_id: id })),
     );
   batch.votes.push(
-    ...votes.map(({ voter, vote }) => ({ post_id: id, agent_id: voter.id, vote, created_at: at })),
+    ...votes.map(({ voter, vote }) => {
+      const row = { post_id: id, agent_id: voter.id, vote, created_at: at };
+      return { ...row, counted: 1, ranked: vote };
+    }),
   );
   batch.comments.push(
     ...speakers.map((speaker) => {

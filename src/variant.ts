@@ -1,5 +1,16 @@
-/** Rate policies of the wire contract. */
-export type Policy = 'register' | 'publish' | 'api' | 'anonymous';
+/** Rate policies of the wire contract, and what each is counted by: an API key, or the client's address. */
+export const subjectOf = {
+  register: 'address',
+  publish: 'key',
+  comment: 'key',
+  api: 'key',
+  anonymous: 'address',
+} as const;
+
+export type Policy = keyof typeof subjectOf;
+
+/** Every policy, in the order in which documents name them. */
+export const policies = Object.keys(subjectOf) as readonly Policy[];
 
 /** All in which subdomain hosting (A) and path hosting (B) differ. Code asks a property, never for the name. */
 export type Variant = {
@@ -15,7 +26,7 @@ export type Variant = {
   readonly discovery: boolean;
   /** Comments and votes. */
   readonly engagement: boolean;
-  /** Calls an hour; 0 is unlimited. */
+  /** Calls an hour by default; 0: no call counts against the policy. */
   readonly limits: Readonly<Record<Policy, number>>;
   /** Absolute address of a blog, without a trailing slash. */
   blogUrl(site: Site, agentSlug: string): string;
@@ -37,7 +48,7 @@ const subdomain: Variant = {
   bioLength: 500,
   discovery: true,
   engagement: true,
-  limits: { register: 60, publish: 600, api: 6000, anonymous: 6000 },
+  limits: { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 },
   blogUrl: (site, slug) => `${new URL(site.baseUrl).protocol}//${slug}.${site.blogDomain}`,
 };
 
@@ -49,7 +60,7 @@ const path: Variant = {
   bioLength: 5000,
   discovery: false,
   engagement: false,
-  limits: { register: 5, publish: 100, api: 1000, anonymous: 6000 },
+  limits: { register: 5, publish: 100, comment: 0, api: 1000, anonymous: 6000 },
   blogUrl: (site, slug) => `${site.baseUrl}/${slug}`,
 };
 

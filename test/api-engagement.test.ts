@@ -240,6 +240,46 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
   });
 });
 
+describeInstances('bytes of comments', { variants: ['subdomain'], env: { QUOTA_BYTES: '1000' } }, (the) => {
+  const used = async (agent: TestAgent) => (await agent.client.limits()).quota?.bytes.used;
+
+  test('count in the quota of their author, whoever deletes them or what they are on', async () => {
+    const [ada, bob, carol] = await Promise.all(['Ada', 'Bob', 'Carol'].map((name) => the().agent(name)));
+    assert.ok(ada && bob && carol);
+    const publish = async (title: string) =>
+      (await ada.client.publish({ title, content: 'c', status: 'published' })).post.id;
+    const [one, two] = [await publish('One'), await publish('Two')];
+    // 400 bytes in 200 characters.
+    const long = 'é'.repeat(200);
+    const byAuthor = (await bob.client.addComment(one, long)).comment.id;
+    await bob.client.addComment(one, long);
+    assert.equal(await used(bob), 800);
+    await assert.rejects(bob.client.addComment(one, long), { code: 'quota_exceeded', status: 403 });
+    await assert.rejects(bob.client.publish({ title: 'T', content: 'x'.repeat(201) }), {
+      code: 'quota_exceeded',
+    });
+    assert.equal((await the().client().listComments(one)).total, 2);
+
+    await bob.client.deleteComment(one, byAuthor);
+    assert.equal(await used(bob), 400);
+    const byOwner = (await bob.client.addComment(two, long)).comment.id;
+    await ada.client.deleteComment(two, byOwner);
+    assert.equal(await used(bob), 400);
+    await ada.client.deletePost(one);
+    assert.equal(await used(bob), 0);
+
+    const { post } = await carol.client.publish({ title: 'Hers', content: 'c', status: 'published' });
+    await bob.client.addComment(post.id, long);
+    await bob.client.addComment(two, long);
+    await carol.client.deleteMe();
+    assert.equal(await used(bob), 400);
+    // Of two calls at once, for one of which there is room, one passes.
+    const both = await Promise.allSettled([bob, bob].map(({ client }) => client.addComment(two, long)));
+    assert.deepEqual(both.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
+    assert.equal(await used(bob), 800);
+  });
+});
+
 describeInstances('answers kept for an Idempotency-Key', { variants: ['subdomain'] }, (the) => {
   test('hold a hash of it, and go with the agent that was given them', async () => {
     const [ada, bob] = await Promise.all([the().agent('Ada'), the().agent('Bob')]);

@@ -26,8 +26,8 @@ function rate({ headers }: Answer) {
 describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the, variant) => {
   const expected =
     variant === 'subdomain'
-      ? { register: 60, publish: 600, api: 6000, anonymous: 6000 }
-      : { register: 5, publish: 100, api: 1000, anonymous: 6000 };
+      ? { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 }
+      : { register: 5, publish: 100, comment: 0, api: 1000, anonymous: 6000 };
 
   test('stand in the headers of every kind of call', async () => {
     const { key } = await the().agent('Ada');
@@ -311,6 +311,76 @@ describeInstances(
     });
   },
 );
+
+describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }, (the, variant) => {
+  let ada: TestAgent;
+  let post: string;
+  before(async () => {
+    ada = await the().agent('Ada');
+    post = (await ada.client.publish({ title: 'T', content: 'c', status: 'published' })).post.id;
+  });
+  const comment = (key: string, body: unknown, headers = {}) =>
+    the().call('POST', `/api/posts/${post}/comments`, { key, body, headers });
+  const listed = async (key: string) => {
+    const { limits } = await the().client(key).limits();
+    return limits.find(({ policy }) => policy === 'comment');
+  };
+
+  if (variant === 'path') {
+    test('has no limit of its own where there are no comments', async () => {
+      assert.equal(await listed(ada.key), undefined);
+      assert.equal(rate(await comment(ada.key, { content: 'c' })).policy, 'api');
+      const { text } = await the().call('GET', '/api/openapi.json');
+      assert.ok(!/"policy":"comment"/.test(text));
+    });
+    return;
+  }
+
+  test('counts malformed and repeated calls, each key by itself, over every interface', async () => {
+    const bob = await the().agent('Bob');
+    assert.deepEqual(await listed(bob.key), {
+      policy: 'comment',
+      limit: 4,
+      window: 3600,
+      remaining: 4,
+      reset: 0,
+    });
+    assertProblem(await comment(bob.key, {}), 'invalid_input');
+    const repeated = { 'idempotency-key': 'k' };
+    const first = assertOk(await comment(bob.key, { content: 'one' }, repeated), 201);
+    assert.deepEqual(rate(first), { policy: 'comment', quota: 4, remaining: 2, reset: 3600 });
+    assert.equal(rate(await comment(bob.key, { content: 'one' }, repeated)).remaining, 1);
+    const call = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'add_comment', arguments: { postId: post, content: 'two' } },
+    };
+    const mcp = await the().call('POST', '/mcp', {
+      key: bob.key,
+      body: call,
+      headers: { accept: 'application/json, text/event-stream' },
+    });
+    assert.equal(mcp.headers['ratelimit-policy'], '"comment";q=4;w=3600', mcp.text);
+    const refused = assertProblem(await comment(bob.key, { content: 'three' }), 'rate_limited');
+    assert.equal(refused.headers['retry-after'], '3600');
+    // Reading, deleting and voting go on, and so does everybody else.
+    assertOk(await the().call('GET', `/api/posts/${post}/comments`, { key: bob.key }));
+    const id = String(first.at('comment.id'));
+    assertOk(await the().call('DELETE', `/api/posts/${post}/comments/${id}`, { key: bob.key }));
+    assertOk(await the().call('POST', `/api/posts/${post}/vote`, { key: bob.key, body: { vote: 1 } }));
+    assertOk(await comment(ada.key, { content: 'mine' }), 201);
+    assert.equal(rate(await comment(ada.key, { content: 'mine' })).remaining, 2);
+  });
+
+  test('is exact when calls come at once', async () => {
+    const carol = await the().agent('Carol');
+    const answers = await Promise.all(Array.from({ length: 9 }, () => comment(carol.key, { content: 'c' })));
+    const passed = answers.filter(({ status }) => status === 201);
+    assert.equal(passed.length, 4);
+    for (const answer of answers) if (!passed.includes(answer)) assertProblem(answer, 'rate_limited');
+  });
+});
 
 describeInstances(
   'limits that are off',

@@ -52,7 +52,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     secret: null,
     mail: { smtpUrl: null, from: 'Masthead <masthead@localhost>', dir: '/srv/data/mail', dkim: null },
     trustProxy: [],
-    limits: { register: 60, publish: 600, api: 6000, anonymous: 6000 },
+    limits: { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 },
     quota: { posts: 10_000, bytes: 268_435_456 },
     pageMaxAge: 0,
     pageCacheBytes: 67_108_864,
@@ -85,6 +85,7 @@ test('every setting has its effect', () => {
     TRUST_PROXY: 'loopback, 10.0.0.0/8',
     LIMIT_REGISTER: '1',
     LIMIT_PUBLISH: '2',
+    LIMIT_COMMENT: '3',
     LIMIT_API: '0',
     LIMIT_ANONYMOUS: '4',
     QUOTA_POSTS: '5',
@@ -118,7 +119,8 @@ test('every setting has its effect', () => {
       dkim: { domain: 'masthead.example', selector: 'mail2026', privateKey: rsaKey.trim() },
     },
     trustProxy: ['loopback', '10.0.0.0/8'],
-    limits: { register: 1, publish: 2, api: 0, anonymous: 4 },
+    // Variant B has no comments, whatever is set.
+    limits: { register: 1, publish: 2, comment: 0, api: 0, anonymous: 4 },
     quota: { posts: 5, bytes: 6 },
     pageMaxAge: 7,
     pageCacheBytes: 0,
@@ -133,6 +135,7 @@ test('limits are the variant’s unless they are set', () => {
   assert.deepEqual(loadConfig({ VARIANT: 'path', LIMIT_API: '7' }).limits, {
     register: 5,
     publish: 100,
+    comment: 0,
     api: 7,
     anonymous: 6000,
   });

@@ -11,33 +11,43 @@ import { createLog } from '../src/platform/log.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { deleteAgent } from '../src/services/agents/agents.ts';
 import type { Caller } from '../src/services/agents/callers.ts';
-import { addComment, deleteComment, vote } from '../src/services/community/engagement.ts';
+import { addComment, deleteComment } from '../src/services/community/engagement.ts';
+import { settleCommunity } from '../src/services/community/settle.ts';
+import { vote } from '../src/services/community/votes.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { deletePost } from '../src/services/posts/post-store.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { noPreconditions } from '../src/services/posts/post-plan.ts';
+import { hotRank, noPreconditions } from '../src/services/posts/post-plan.ts';
 import type { EngineName } from './support/instance.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
 const engines: readonly EngineName[] = ['sqlite', 'postgres'];
 const agents = 6;
 const rounds = 5;
+const hour = 3_600_000;
 
 for (const engine of engines) {
   describe(`kept counts (${engine})`, () => {
     it('are what there is, whatever happened side by side', async () => {
       const dataDir = await mkdtemp(join(tmpdir(), 'masthead-counts-'));
       const env = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), ...(await database(engine)) };
-      const options = { existing: false, log: createLog('silent') };
+      // The blogs of half of the agents get old enough for their votes to weigh during the rounds.
+      let ahead = 0;
+      const now = () => Date.now() + ahead;
+      const options = { existing: false, log: createLog('silent'), now };
       // Two contexts are to the database what two processes are.
       const first = await openContext(loadConfig(env), options);
       const second = await openContext(loadConfig(env), options);
       try {
         const callers: Caller[] = [];
-        for (let n = 0; n < agents; n++) callers.push(await newAgent(first, `agent-${n}`));
+        for (let n = 0; n < agents; n++) {
+          if (n === agents / 2) ahead += 12 * hour;
+          callers.push(await newAgent(first, `agent-${n}`, `box-${n % 3}+${n}@example.com`));
+        }
         for (let round = 0; round < rounds; round++) {
+          ahead += 6 * hour;
           await Promise.all(
             callers.flatMap((caller, n) => [
               live(first, caller, callers, round),
@@ -45,6 +55,7 @@ for (const engine of engines) {
               ...(n < 2 ? [moderate(n === 0 ? first : second, caller.slug)] : []),
             ]),
           );
+          await Promise.all([settle(first), settle(second)]);
           assert.deepEqual(await keptWrongly(first), []);
         }
         await Promise.all(
@@ -56,6 +67,7 @@ for (const engine of engines) {
               live(first, callers[4] ?? caller, callers, rounds),
             ]),
         );
+        await settle(second);
         assert.deepEqual(await keptWrongly(first), []);
       } finally {
         await first.close();
@@ -70,8 +82,12 @@ async function database(engine: EngineName): Promise<Record<string, string>> {
   return engine === 'postgres' ? { DATABASE_URL: await (await sharedPostgres()).createDatabase() } : {};
 }
 
-async function newAgent(ctx: Context, slug: string): Promise<Caller> {
-  const { result } = await register(ctx, { email: `${slug}@example.com`, name: slug, slug });
+async function settle(ctx: Context): Promise<void> {
+  await settleCommunity(ctx, async () => true);
+}
+
+async function newAgent(ctx: Context, slug: string, email: string): Promise<Caller> {
+  const { result } = await register(ctx, { email, name: slug, slug });
   await ctx.engine.write(verifyByOperator, { slug });
   return { id: result.agent.id, slug, keyHash: '', suspended: null };
 }
@@ -85,7 +101,7 @@ async function live(ctx: Context, caller: Caller, all: readonly Caller[], round:
   const posts = await ctx.db.selectFrom('posts').select('id').orderBy('slug').limit(3).execute();
   await Promise.all(
     posts.map(async ({ id: postId }, n) => {
-      const comment = await passing(addComment(ctx, caller, postId, 'Well said', null));
+      const comment = await passing(addComment(ctx, caller, postId, 'Well said'));
       await passing(ctx.engine.write(vote, { agentId: caller.id, postId, value: n % 2 ? 1 : -1 }));
       if (comment && n === 0) {
         const doomed = { agentId: caller.id, postId, commentId: comment.result.id };
@@ -126,5 +142,33 @@ async function keptWrongly(ctx: Context): Promise<unknown[]> {
   const { rows } = await sql`select 'tags' as what, posts.slug, tags, n from posts
     join (select id, (select count(*) from post_tags where post_id = posts.id) as n from posts) as t
     on t.id = posts.id where n <> case when listed_at is null then 0 else 2 end`.execute(ctx.db);
-  return [...(await findWrongCounts(ctx)), ...rows];
+  return [...(await findWrongCounts(ctx)), ...rows, ...(await countedWrongly(ctx))];
+}
+
+/** Posts whose votes are not what their rows add up to, by the rules and not by what is noted beside each vote. */
+async function countedWrongly(ctx: Context): Promise<unknown[]> {
+  const posts = await ctx.db.selectFrom('posts').selectAll().where('published_at', 'is not', null).execute();
+  const votes = await ctx.db
+    .selectFrom('votes')
+    .innerJoin('agents', 'agents.id', 'votes.agent_id')
+    .select(['votes.post_id', 'votes.agent_id', 'votes.vote', 'votes.created_at'])
+    .select(['agents.email', 'agents.verified_at'])
+    .where('agents.suspended_at', 'is', null)
+    .orderBy('votes.created_at')
+    .orderBy('votes.agent_id')
+    .execute();
+  return posts.flatMap((post) => {
+    const all = votes.filter((row) => row.post_id === post.id);
+    const up = all.filter((row) => row.vote === 1).length;
+    const firsts = new Map<string, number>();
+    for (const row of all) {
+      const isOld = Date.parse(row.verified_at ?? '') <= ctx.now() - 24 * hour;
+      const mailbox = row.email.replace(/\+.*@/, '@');
+      if (isOld && row.agent_id !== post.agent_id && !firsts.has(mailbox)) firsts.set(mailbox, row.vote);
+    }
+    const score = [...firsts.values()].reduce((sum, value) => sum + value, 0);
+    const kept = [post.upvotes, post.downvotes, post.rank_score ?? 0, post.hot_rank];
+    const right = [up, all.length - up, score, hotRank(score, post.published_at ?? '')];
+    return String(kept) === String(right) ? [] : [{ slug: post.slug, kept, right }];
+  });
 }

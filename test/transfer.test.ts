@@ -10,7 +10,8 @@ import { createLog } from '../src/platform/log.ts';
 import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { startServer } from '../src/server.ts';
-import { addComment, vote } from '../src/services/community/engagement.ts';
+import { addComment } from '../src/services/community/engagement.ts';
+import { vote } from '../src/services/community/votes.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { publish } from '../src/services/posts/posts.ts';
@@ -57,11 +58,8 @@ async function makeInstance(env: Env): Promise<string> {
         { ticket: { policy: 'publish', subject: ada.id, quota: 100, rate: null } },
       );
       if (n % 7 === 0) continue;
-      await addComment(ctx, grace, post.id, `Comment ${n}`, {
-        scope: `comments:${grace.id}`,
-        key: `key-${n}`,
-        requestHash: '',
-      });
+      const replay = { scope: `comments:${grace.id}`, key: `key-${n}`, requestHash: '' };
+      await addComment(ctx, grace, post.id, `Comment ${n}`, { replay });
       await ctx.engine.write(vote, { agentId: grace.id, postId: post.id, value: n % 2 ? 1 : -1 });
     }
     await publish(ctx, alan, { title: 'Hidden', content: 'x', status: 'published' });

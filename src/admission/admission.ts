@@ -11,6 +11,7 @@ import {
   unauthorized,
   type Caller,
 } from '../services/agents/callers.ts';
+import { bytesHeld } from '../services/limits/quota.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
 import { countOnly, rateStatus, readWindow, type RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Policy } from '../variant.ts';
@@ -127,7 +128,7 @@ export type Usage = {
   rate: Rate;
 };
 
-const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish']);
+const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish', 'comment']);
 
 /** The policy and subject that a call counts against: its own policy, else the key's, else the address's. */
 export function countedAs(
@@ -216,7 +217,7 @@ export function rateHeaders({ policy, quota, rate }: Usage): Record<string, stri
 /** The limits of the caller, or else of the client address, and how much the caller holds. Throws unauthorized. */
 export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Caller | null, address: string) {
   const { limits, quota } = ctx.config;
-  const policies: Policy[] = caller ? ['publish', 'api', 'register'] : ['register', 'anonymous'];
+  const policies: Policy[] = caller ? ['publish', 'comment', 'api', 'register'] : ['register', 'anonymous'];
   const rows = policies
     .filter((policy) => limits[policy] > 0)
     .map(async (policy) => {
@@ -229,7 +230,7 @@ export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Cal
     limits: await Promise.all(rows),
     quota: agent && {
       posts: { limit: quota.posts, used: agent.published_count + agent.draft_count },
-      bytes: { limit: quota.bytes, used: agent.content_bytes },
+      bytes: { limit: quota.bytes, used: bytesHeld(agent) },
     },
   };
 }

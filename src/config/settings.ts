@@ -37,8 +37,12 @@ function limit<Name extends Policy>(policy: Name) {
   return {
     at: `limits.${policy}` as const,
     example: `LIMIT_${policy.toUpperCase()}=${preset}`,
-    default: preset === onPath ? String(preset) : `${preset}, with VARIANT=path ${onPath}`,
-    read: (given: Given) => given.integer(values.readVariant(given).limits[policy]),
+    default: preset === onPath ? String(preset) : `${preset}, with VARIANT=path ${onPath || none}`,
+    read: (given: Given) => {
+      const byVariant = values.readVariant(given).limits[policy];
+      const calls = given.integer(byVariant);
+      return byVariant === 0 ? 0 : calls;
+    },
     show: (calls: number) => (calls === 0 ? 'off' : String(calls)),
   };
 }
@@ -213,6 +217,10 @@ export const settings = {
     meaning: 'Publishing calls per hour and key; 0 is no limit.',
     ...limit('publish'),
   },
+  LIMIT_COMMENT: {
+    meaning: 'Comments added or changed per hour and key; 0 is no limit.',
+    ...limit('comment'),
+  },
   LIMIT_API: {
     meaning: 'Other calls per hour and key; 0 is no limit.',
     ...limit('api'),
@@ -230,7 +238,7 @@ export const settings = {
   },
   QUOTA_BYTES: {
     at: 'quota.bytes',
-    meaning: 'Bytes of content that one agent may hold.',
+    meaning: 'Bytes of content that one agent may hold in its posts and comments.',
     example: 'QUOTA_BYTES=268435456',
     ...integer(256 * mebibyte, 1),
     default: '268435456 (256 MiB)',

@@ -1,15 +1,16 @@
 import { isIP } from 'node:net';
 import type { Config } from './config.ts';
 import { isLoopback } from '../rules/hosts.ts';
+import { policies } from '../variant.ts';
 import { settings } from './settings.ts';
 
 /** What stands between this configuration and use by others, a sentence each. */
 export function startupNotes(config: Config): string[] {
-  const { site, mail, limits } = config;
+  const { site, mail, limits, variant } = config;
   const { protocol, hostname } = new URL(site.baseUrl);
   const local = isLoopback(hostname);
   const exposed = !isLoopback(config.host) && config.host !== '::1';
-  const off = Object.entries(limits).flatMap(([policy, limit]) => (limit === 0 ? policy : []));
+  const off = policies.filter((policy) => limits[policy] === 0 && variant.limits[policy] > 0);
   const notes: [boolean, string][] = [
     [local, `BASE_URL is ${site.baseUrl}: addresses in pages and mail work on this machine only.`],
     [

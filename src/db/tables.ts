@@ -43,6 +43,14 @@ export type Tables = {
     /** UTF-8 bytes of content of all posts, for the quota. */
     content_bytes: Generated<number>;
     last_published_at: Timestamp | null;
+    /** UTF-8 bytes of content of all comments, for the quota; null until they have been counted. */
+    comment_bytes: number | null;
+    /** Keyed hash of the folded address: the agents of one mailbox have one vote in ranks. Null until it is filled in. */
+    mailbox_key: string | null;
+    /** When the effect of all the agent's votes on counts and ranks is to be settled again; null: never. */
+    votes_due: Timestamp | null;
+    /** The post up to which that has been done, in the order of ids; null: not begun. */
+    votes_after: string | null;
   };
   /** Slugs of deleted agents: never given out again. */
   retired_slugs: { slug: string; retired_at: Timestamp };
@@ -76,6 +84,8 @@ export type Tables = {
     /** When the operator pinned the post to the featured list. */
     featured_at: Timestamp | null;
     hot_rank: number;
+    /** Sum of the votes that weigh in `hot_rank`; null: not counted yet. */
+    rank_score: number | null;
     comment_count: Generated<number>;
     upvotes: Generated<number>;
     downvotes: Generated<number>;
@@ -112,7 +122,16 @@ export type Tables = {
     html: string;
     created_at: Timestamp;
   };
-  votes: { post_id: string; agent_id: string; vote: number; created_at: Timestamp };
+  votes: {
+    post_id: string;
+    agent_id: string;
+    vote: number;
+    created_at: Timestamp;
+    /** Whether `upvotes` or `downvotes` of the post contains it; null, by an earlier release, is yes. */
+    counted: number | null;
+    /** What `rank_score` of the post contains of it: 1, -1, or 0; null is 0. */
+    ranked: number | null;
+  };
   outbox: {
     /** Also the Message-ID, so that a double can be recognised. */
     id: string;

@@ -23,7 +23,8 @@ import { limitsAnswer } from '../schemas/service.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
 import { verifyAgent } from '../services/agents/api-keys.ts';
 import { noMailSentence, register } from '../services/agents/registration.ts';
-import { addComment, deleteComment, listComments, vote } from '../services/community/engagement.ts';
+import { addComment, deleteComment, listComments } from '../services/community/engagement.ts';
+import { vote } from '../services/community/votes.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { featuredPosts, listBlogs } from '../services/lists/discovery.ts';
 import { searchPosts } from '../services/lists/search.ts';
@@ -106,7 +107,8 @@ function discoveryTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'featuredPosts',
       title: 'List featured posts',
-      description: 'Pinned by the operator, then the highest ranked by votes and age; newest first.',
+      description:
+        'Pinned by the operator, then the highest ranked by votes and age; newest first.',
       annotations: reading,
       auth: 'none',
       input: featuredQuery,
@@ -157,10 +159,11 @@ function commentTools(ctx: Context): Tool[] {
       description: 'Adds a comment, in a small subset of markdown, to a published post. Needs the API key.',
       annotations: adding,
       auth: 'required',
+      policy: 'comment',
       input: Type.Object({ postId, ...commentBody.properties }),
       output: commentAnswer,
-      async run({ caller, signal }, { postId: id, content }) {
-        const added = await addComment(ctx, caller, id, content, null, signal);
+      async run({ caller, usage, signal }, { postId: id, content }) {
+        const added = await addComment(ctx, caller, id, content, { ticket: usage.ticket, signal });
         return { warnings: added.warnings, body: { message: 'Comment added.', comment: added.result } };
       },
     }),

@@ -1,4 +1,5 @@
 import { Type, type Static, type TProperties, type TSchema } from 'typebox';
+import { policies } from '../variant.ts';
 
 // Answers are serialised from these schemas: what is not named here does not leave the service.
 
@@ -101,7 +102,7 @@ export const agent = {
 
 /** What is left of a limit. */
 export const rate = {
-  policy: choice(['register', 'publish', 'api', 'anonymous'], 'The kind of call that is counted.', 'publish'),
+  policy: choice(policies, 'The kind of call that is counted.', 'publish'),
   limit: count('Calls in a window.'),
   remaining: count('Calls left.'),
   reset: count('Seconds until the oldest counted call leaves the window.'),

@@ -65,7 +65,7 @@ export function mailboxOf({ email }: Pick<AgentRow, 'email'>): Mailbox {
 }
 
 /** Identifies a mailbox for the caps: no address may be readable, or guessable, from a row that outlives its mail. */
-function mailboxHash({ secretKey }: WriteContext, mailboxKey: string): string {
+export function mailboxHash({ secretKey }: WriteContext, mailboxKey: string): string {
   return keyedHash(secretKey, 'mailbox', mailboxKey);
 }
 

@@ -6,6 +6,8 @@ import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
 import * as engagement from './community/engagement.ts';
 import * as moderation from './community/moderation.ts';
+import * as settle from './community/settle.ts';
+import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
 import * as postStore from './posts/post-store.ts';
@@ -28,6 +30,8 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   rateLimiter,
   registration,
   rerender,
+  settle,
+  votes,
   facts,
 ];
 

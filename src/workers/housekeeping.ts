@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
+import { settleCommunity } from '../services/community/settle.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */
@@ -14,6 +15,9 @@ const sweepEvery = 600_000;
 /** Milliseconds between checks for deleted texts that are to be erased, and between two parts of that work. */
 const eraseEvery = 10_000;
 const erasePause = 20;
+/** Milliseconds until votes and comments that are not counted yet are first looked for, and between two such checks. */
+const firstSettleAfter = 1_000;
+const settleEvery = 10_000;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
 
@@ -52,6 +56,11 @@ export async function startHousekeeping(ctx: Context) {
     return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
   }, eraseEvery);
 
+  const settling = createLoop(async () => {
+    await settleVotesAndComments(ctx, () => closing);
+    return settleEvery;
+  }, firstSettleAfter);
+
   /** The reason why it failed, or null. */
   async function beat(): Promise<string | null> {
     try {
@@ -74,7 +83,7 @@ export async function startHousekeeping(ctx: Context) {
     /** Stops, and tells the other processes so. */
     async close(): Promise<void> {
       closing = true;
-      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop()]);
+      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop(), settling.stop()]);
       // Without this, the process is forgotten after 15 s without a heartbeat.
       await ctx.engine.write(farewell, self).catch(() => undefined);
     },
@@ -91,6 +100,21 @@ async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise
     }
   } catch (error) {
     ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check tries again');
+  }
+}
+
+async function settleVotesAndComments(ctx: Context, mustStop: () => boolean): Promise<void> {
+  let began = performance.now();
+  const giveWay = async () => {
+    // As long as the last write took, so that others have at least half of the time.
+    await setTimeout(performance.now() - began);
+    began = performance.now();
+    return !mustStop();
+  };
+  try {
+    if (ctx.engine.readOnly() === null) await settleCommunity(ctx, giveWay);
+  } catch (error) {
+    ctx.log.debug({ err: error }, 'votes and comments were not counted; the next check tries again');
   }
 }
 

@@ -139,7 +139,7 @@ export async function onFixture(
   statement: string,
 ): Promise<Record<string, unknown>[]> {
   if (DATABASE_URL !== undefined) return query(DATABASE_URL, statement);
-  const database = new DatabaseSync(join(DATA_DIR, fixtureFiles.database));
+  const database = new DatabaseSync(join(DATA_DIR, fixtureFiles.database), { timeout: 10_000 });
   try {
     return database.prepare(statement).all();
   } finally {

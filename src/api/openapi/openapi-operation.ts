@@ -11,7 +11,7 @@ import {
   type ParameterObject,
   type ResponseObject,
 } from '../../schemas/openapi.ts';
-import type { Policy } from '../../variant.ts';
+import { subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
 import { asRecord, exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
 
@@ -81,13 +81,9 @@ function errorsOf({ method, auth, policy, errors = [] }: PlacedOperation): Error
 }
 
 function limitSentence([policy]: readonly Policy[], { limits }: Config): string[] {
-  if (policy === 'publish' && limits.publish > 0)
-    return [`Counts against the limit \`publish\`: ${limits.publish} calls in any hour for each key.`];
-  if (policy === 'register' && limits.register > 0)
-    return [
-      `Counts against the limit \`register\`: ${limits.register} calls in any hour for each client address, failed ones too.`,
-    ];
-  return [];
+  if (policy === undefined || policy === 'api' || policy === 'anonymous' || limits[policy] === 0) return [];
+  const each = subjectOf[policy] === 'key' ? 'key' : 'client address, failed ones too';
+  return [`Counts against the limit \`${policy}\`: ${limits[policy]} calls in any hour for each ${each}.`];
 }
 
 function parametersOf({

@@ -19,7 +19,7 @@ import {
 import * as postSchemas from '../../schemas/posts.ts';
 import { problem } from '../../schemas/problem.ts';
 import * as serviceSchemas from '../../schemas/service.ts';
-import type { Policy } from '../../variant.ts';
+import { subjectOf, policies } from '../../variant.ts';
 import { operations } from '../../rules/calls.ts';
 import type { Operation } from '../endpoint.ts';
 import { describeOperation, problemResponses } from './openapi-operation.ts';
@@ -175,14 +175,13 @@ const tags = [
 ];
 
 function limitsOf({ limits }: Config): RateLimit[] {
-  const policies: readonly Policy[] = ['register', 'publish', 'api', 'anonymous'];
   return policies
     .filter((policy) => limits[policy] > 0)
     .map((policy) => ({
       policy,
       limit: limits[policy],
       window: 3600,
-      countedBy: policy === 'publish' || policy === 'api' ? 'key' : 'address',
+      countedBy: subjectOf[policy],
     }));
 }
 

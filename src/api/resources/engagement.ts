@@ -10,13 +10,8 @@ import {
   voteAnswer,
   voteBody,
 } from '../../schemas/engagement.ts';
-import {
-  addComment,
-  allComments,
-  deleteComment,
-  listComments,
-  vote,
-} from '../../services/community/engagement.ts';
+import { addComment, allComments, deleteComment, listComments } from '../../services/community/engagement.ts';
+import { vote } from '../../services/community/votes.ts';
 import { pageAnswer, withReplay } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
 
@@ -59,22 +54,25 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     description: 'A small subset of markdown. Honours Idempotency-Key.',
     tag: 'Engagement',
     auth: 'required',
+    policy: 'comment',
     body: commentBody,
     requestHeaders: ['Idempotency-Key'],
     answers: { 201: commentAnswer },
     examples: { 201: { message: 'Comment added.' } },
-    errors: ['not_found', 'leaked_key', 'unrenderable', 'idempotency_mismatch', 'in_progress'],
+    errors: [
+      'not_found',
+      'quota_exceeded',
+      'leaked_key',
+      'unrenderable',
+      'idempotency_mismatch',
+      'in_progress',
+    ],
     handle: async ({ caller, params, body, request, reply }) => {
       const postId = uuidParam(params, 'id');
       return withReplay(request, reply, `${caller.id} comment ${postId}`, async (replay) => {
-        const { result, replayed, warnings } = await addComment(
-          ctx,
-          caller,
-          postId,
-          body.content,
-          replay,
-          clientSignal(reply.raw),
-        );
+        const options = { replay, ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
+        const added = await addComment(ctx, caller, postId, body.content, options);
+        const { result, replayed, warnings } = added;
         return { replayed, status: 201, warnings, body: { message: 'Comment added.', comment: result } };
       });
     },

@@ -3,7 +3,9 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
-import { addAllToCommentCounts, recountVote } from '../community/engagement.ts';
+import { addAllToCommentCounts } from '../community/engagement.ts';
+import { takeOutVotes } from '../community/votes.ts';
+import { giveBackComments } from '../limits/quota.ts';
 import { addBlogToTotals, blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 
@@ -73,11 +75,9 @@ export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: 
   // Not a suspended one: its comments and listing are out of the counts already.
   const agent = await lockCaller(tx, agentId);
   await addAllToCommentCounts(tx, agentId, -1);
-  const own = tx.db.deleteFrom('votes').where('agent_id', '=', agentId).returning(['post_id', 'vote']);
-  // In the order of posts, so that two agents deleted at once cannot deadlock.
-  const votes = (await own.execute()).toSorted((a, b) => (a.post_id < b.post_id ? -1 : 1));
-  for (const { post_id, vote } of votes) await recountVote(tx, post_id, vote, null);
+  await takeOutVotes(tx, agentId);
   if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
+  await giveBackComments(tx, { ownerId: agentId });
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   // A message that is being sent at this moment still arrives.
   await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();

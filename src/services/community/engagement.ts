@@ -1,6 +1,6 @@
-import { defineWrite, timestamp } from '../../db/write.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
@@ -9,10 +9,9 @@ import type { Warning } from '../../rules/warnings.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
-import { tally } from '../posts/post-views.ts';
-import { noSuchPost } from '../posts/find-post.ts';
+import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
+import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
-import { hotRank } from '../posts/post-plan.ts';
 
 export type Comment = Readonly<ReturnType<typeof commentView>>;
 
@@ -27,7 +26,7 @@ export async function listComments(
 ): Promise<Page<Comment> & { total: number }> {
   const found = await findPost(ctx, postId);
   const wasPublic = found !== undefined && found.published_at !== null;
-  const post = wasPublic && found.agent_id === callerId ? found : listed(found, postId, callerId);
+  const post = wasPublic && found.agent_id === callerId ? found : requireListed(found, postId, callerId);
   const after = readCursor(cursor, oldestFirst.list);
   const comments = ctx.db
     .selectFrom('comments')
@@ -83,21 +82,27 @@ function commentView(ctx: ReadContext, row: CommentRow) {
   };
 }
 
+type Adding = {
+  readonly replay?: Replayable | null;
+  readonly ticket?: Ticket | undefined;
+  /** Fires when the client has left. */
+  readonly signal?: AbortSignal | undefined;
+};
+
 /** Adds a comment to a published post. Throws not_found, leaked_key, unrenderable, idempotency_mismatch. */
 export async function addComment(
   ctx: Context,
   caller: Caller,
   postId: string,
   content: string,
-  replay: Replayable | null,
-  signal?: AbortSignal,
+  { replay = null, ticket, signal }: Adding = {},
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
   const { text, warnings } = stripHiddenText(normalizeNewlines(content));
   const rendered = await ctx.renderer.renderComment(text, caller.id, signal);
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
   const comment = { agentId: caller.id, postId, content: text, html: rendered.html };
-  const stored = await ctx.engine.write(storeComment, { ...comment, replay });
+  const stored = await ctx.engine.write(storeComment, { ...comment, replay }, ticket);
   return { ...stored, warnings: [warnings, looksMangled(text) ?? [], rendered.warnings].flat() };
 }
 
@@ -113,13 +118,17 @@ export const storeComment = defineWrite(
   'comments.add',
   async (tx, { agentId, postId, content, html, replay }: NewComment): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
-      const { name, slug } = await lockCaller(tx, agentId);
-      listed(await findPost(tx, postId), postId, agentId);
+      const agent = await lockCaller(tx, agentId);
+      requireListed(await findPost(tx, postId), postId, agentId);
+      const bytes = Buffer.byteLength(content);
+      checkCommentQuota(tx, agent, bytes);
+      // First, since it locks the post: one that is being deleted gives back the bytes of all its comments.
+      if (!(await addToCommentCount(tx, postId, 1))) throw noSuchPost(postId);
       const created = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };
       const row = { ...created, post_id: postId, agent_id: agentId, content, html };
       await tx.db.insertInto('comments').values(row).execute();
-      await addToCommentCount(tx, postId, 1);
-      return { agentId, result: commentView(tx, { ...row, name, slug }) };
+      await addCommentBytes(tx.db, { agentId, bytes });
+      return { agentId, result: commentView(tx, { ...row, name: agent.name, slug: agent.slug }) };
     }),
 );
 
@@ -136,19 +145,22 @@ export const deleteComment = defineWrite(
       .executeTakeFirst();
     const isTheirs = comment?.agent_id === agentId || post?.agent_id === agentId;
     // Nobody else learns of a post that is not public.
-    if (!isTheirs) listed(post, postId);
+    if (!isTheirs) requireListed(post, postId);
     if (!comment) throw noSuchComment(postId);
     if (!isTheirs) {
       throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
     }
     const author = await lockAgent(tx, comment.agent_id);
-    const { numDeletedRows } = await tx.db
+    // Comments of a suspended author are not in the count. It is changed first, which locks the post.
+    await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
+    const deleted = await tx.db
       .deleteFrom('comments')
       .where('id', '=', commentId)
-      .executeTakeFirstOrThrow();
-    if (numDeletedRows === 0n) throw noSuchComment(postId);
-    // Comments of a suspended author are not in the count.
-    if (author?.suspended_at === null) await addToCommentCount(tx, postId, -1);
+      .returning('content')
+      .executeTakeFirst();
+    if (!deleted) throw noSuchComment(postId);
+    const bytes = -Buffer.byteLength(deleted.content);
+    await addCommentBytes(tx.db, { agentId: comment.agent_id, bytes });
   },
 );
 
@@ -158,65 +170,15 @@ function noSuchComment(postId: string): AppError {
   });
 }
 
-export type Vote = Tables['votes']['vote'];
-
-/** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
-export const vote = defineWrite(
-  'votes.set',
-  async (tx, { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null }) => {
-    await lockCaller(tx, agentId);
-    const post = listed(await findPost(tx, postId), postId, agentId);
-    const before = await tx.db
-      .selectFrom('votes')
-      .select('vote')
-      .where('post_id', '=', postId)
-      .where('agent_id', '=', agentId)
-      .executeTakeFirst();
-    if ((before?.vote ?? null) === value) {
-      await tx.confirmDurable();
-      return { vote: value, votes: tally(post) };
-    }
-    if (value === null)
-      await tx.db.deleteFrom('votes').where('post_id', '=', postId).where('agent_id', '=', agentId).execute();
-    else {
-      await tx.db
-        .insertInto('votes')
-        .values({ post_id: postId, agent_id: agentId, vote: value, created_at: timestamp(tx.now()) })
-        .onConflict((conflict) => conflict.columns(['post_id', 'agent_id']).doUpdateSet({ vote: value }))
-        .execute();
-    }
-    const after = await recountVote(tx, postId, before?.vote ?? null, value);
-    if (!after) throw noSuchPost(postId);
-    return { vote: value, votes: tally(after) };
-  },
-);
-
-async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
-  return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
-}
-
-/** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
-function listed(post: PostRow | undefined, postId: string, callerId: string | null = null): PostRow {
-  if (post?.status === 'draft' && post.agent_id === callerId)
-    throw new AppError(
-      'not_found',
-      'This post of yours is a draft, which nobody can comment on or vote for.',
-      {
-        hint: prose`Publish it first: ${call('publish', { body: `{"slug": "${post.slug}", "status": "published"}` })}.`,
-      },
-    );
-  if (!post || post.listed_at === null) throw noSuchPost(postId);
-  return post;
-}
-
-/** Adds to the stored number of a post's comments. */
-async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<void> {
-  await tx.db
+/** Adds to the stored number of a post's comments. Returns whether there is such a post. */
+async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
     .updateTable('posts')
     .set((row) => ({ comment_count: row('comment_count', '+', amount) }))
     .where('id', '=', postId)
-    .execute();
+    .executeTakeFirstOrThrow();
   tx.changed(`post:${postId}`);
+  return numUpdatedRows > 0n;
 }
 
 /** Adds an agent's comments to the counts of the posts they are on, or subtracts them. */
@@ -230,34 +192,4 @@ export async function addAllToCommentCounts(tx: WriteContext, agentId: string, s
     .orderBy('post_id')
     .execute();
   for (const { post_id, count } of comments) await addToCommentCount(tx, post_id, sign * count);
-}
-
-/** Updates a post's vote counts and rank, after a vote `from` became `to`. Undefined if the post is gone. */
-export async function recountVote(
-  tx: WriteContext,
-  postId: string,
-  from: Vote | null,
-  to: Vote | null,
-): Promise<Pick<PostRow, 'upvotes' | 'downvotes'> | undefined> {
-  const change = (of: Vote) => Number(to === of) - Number(from === of);
-  const post = await tx.db
-    .updateTable('posts')
-    .set((row) => ({ upvotes: row('upvotes', '+', change(1)), downvotes: row('downvotes', '+', change(-1)) }))
-    .where('id', '=', postId)
-    .returning(['agent_id', 'upvotes', 'downvotes', 'published_at'])
-    .executeTakeFirst();
-  if (!post) return undefined;
-  if (post.published_at !== null) {
-    const own = await tx.db
-      .selectFrom('votes')
-      .select('vote')
-      .where('post_id', '=', postId)
-      .where('agent_id', '=', post.agent_id)
-      .executeTakeFirst();
-    // The author's own vote does not rank the post.
-    const rank = hotRank(post.upvotes - post.downvotes - (own?.vote ?? 0), post.published_at);
-    await tx.db.updateTable('posts').set({ hot_rank: rank }).where('id', '=', postId).execute();
-  }
-  tx.changed(`post:${postId}`);
-  return post;
 }

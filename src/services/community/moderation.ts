@@ -6,6 +6,8 @@ import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
 import { addBlogToTotals, findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { addAllToCommentCounts } from './engagement.ts';
+import { settleBatch } from './votes.ts';
+import { bytesHeld } from '../limits/quota.ts';
 import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
 import { removePost, tagRows } from '../posts/post-store.ts';
 import { unverifiable } from '../agents/registration.ts';
@@ -27,6 +29,7 @@ export const suspendAgent = defineWrite(
       .where('id', '=', agent.id)
       .execute();
     if (agent.suspended_at !== null) return;
+    await beginToSettle(tx, agent.id);
     await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
     await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
     await addAllToCommentCounts(tx, agent.id, -1);
@@ -49,11 +52,23 @@ export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug 
     .where('agent_id', '=', agent.id)
     .where('status', '=', 'published')
     .execute();
+  await beginToSettle(tx, agent.id);
   await restoreTags(tx, agent.id);
   await addAllToCommentCounts(tx, agent.id, 1);
   if (agent.verified_at !== null) await addBlogToTotals(tx, agent, 1);
   return { restored: true };
 });
+
+/** Takes the votes of an agent out of counts and ranks, or brings them back: the first at once, the rest in batches. */
+async function beginToSettle(tx: WriteContext, agentId: string): Promise<void> {
+  const agent = await tx.db
+    .updateTable('agents')
+    .set({ votes_due: timestamp(tx.now()), votes_after: null })
+    .where('id', '=', agentId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  await settleBatch(tx, agent);
+}
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
 export const verifyByOperator = defineWrite('moderation.verify', async (tx, { slug }: { slug: string }) => {
@@ -132,7 +147,7 @@ function record(row: AgentRow) {
     suspendedReason: row.suspended_reason,
     posts: row.published_count,
     drafts: row.draft_count,
-    contentBytes: row.content_bytes,
+    contentBytes: bytesHeld(row),
   };
 }
 

@@ -42,6 +42,29 @@ export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: 
   return post;
 }
 
+/** The row of a post, drafts included; undefined when there is none. */
+export async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
+  return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+}
+
+/** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
+export function requireListed(
+  post: PostRow | undefined,
+  postId: string,
+  callerId: string | null = null,
+): PostRow {
+  if (post?.status === 'draft' && post.agent_id === callerId)
+    throw new AppError(
+      'not_found',
+      'This post of yours is a draft, which nobody can comment on or vote for.',
+      {
+        hint: prose`Publish it first: ${call('publish', { body: `{"slug": "${post.slug}", "status": "published"}` })}.`,
+      },
+    );
+  if (!post || post.listed_at === null) throw noSuchPost(postId);
+  return post;
+}
+
 /** What is stored of a post beside its row; empty where there is nothing. */
 export async function storedText(ctx: ReadContext, postId: string, kind: 'text' | 'html'): Promise<string> {
   const body = ctx.db.selectFrom('post_bodies').select(`${kind} as stored`).where('post_id', '=', postId);

@@ -8,6 +8,7 @@ import { call, prose, type Prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
+import { checkPostQuota } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import type { PostInput } from './posts.ts';
 
@@ -57,7 +58,7 @@ export async function planPost(
     sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
   const changed = !existing || contentChanged || authored.some((column) => existing[column] !== next[column]);
   if (!changed) return { existing, next: existing, changed, contentChanged, former: null };
-  checkQuota(ctx, agent, existing, next);
+  checkPostQuota(ctx, agent, existing, next);
   return {
     existing,
     next: { ...next, revision: next.revision + 1, updated_at: now },
@@ -81,6 +82,7 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
     listed_at: null,
     featured_at: null,
     hot_rank: 0,
+    rank_score: 0,
     comment_count: 0,
     upvotes: 0,
     downvotes: 0,
@@ -103,16 +105,14 @@ function publication(agent: AgentRow, existing: PostRow | null, { status, hot_ra
 }
 
 /**
- * Rank of a featured post: log of its score plus publication time, so it fits an index and never ages: Reddit's "hot"
- * (its open source, 2008). `score` leaves out the author's own vote.
+ * Rank of a featured post: log of one more than its score plus publication time, so it fits an index and never ages;
+ * after Reddit's "hot" (its open source, 2008). `score` is the sum of the votes that weigh; below zero it is zero.
  */
 export function hotRank(score: number, publishedAt: string): number {
-  return (
-    Math.sign(score) * Math.log10(Math.max(1, Math.abs(score))) + Date.parse(publishedAt) / 1000 / decade
-  );
+  return Math.log10(1 + Math.max(0, score)) + Date.parse(publishedAt) / 1000 / decade;
 }
 
-/** Seconds by which a post must be younger to outrank one with ten times its score. */
+/** Seconds by which a post must be younger to outrank one with ten times its votes. */
 const decade = 45_000;
 
 const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
@@ -228,22 +228,6 @@ async function chooseExcerpt(
   if (keepsGiven || existing.excerpt_given === 0)
     return { excerpt: existing.excerpt, excerpt_given: existing.excerpt_given };
   return { excerpt: excerptOf(await storedText(ctx, existing.id, 'text')), excerpt_given: 0 };
-}
-
-function checkQuota(ctx: ReadContext, agent: AgentRow, existing: PostRow | null, next: PostRow): void {
-  const { posts, bytes } = ctx.config.quota;
-  const held = agent.published_count + agent.draft_count;
-  const size = agent.content_bytes + next.content_bytes - (existing?.content_bytes ?? 0);
-  const grows = next.content_bytes > (existing?.content_bytes ?? 0);
-  if (!existing && held >= posts) throw quotaExceeded(`You have ${held} posts; one agent may have ${posts}.`);
-  if (grows && size > bytes)
-    throw quotaExceeded(`Your posts would hold ${size} bytes of content; one agent may have ${bytes}.`);
-}
-
-function quotaExceeded(detail: string): AppError {
-  return new AppError('quota_exceeded', `${detail} Delete posts that you no longer need.`, {
-    hint: prose`${call('deletePost')} frees the space that a post takes.`,
-  });
 }
 
 /** `If-Match` and `If-None-Match` of a write, as sent; null when absent. */

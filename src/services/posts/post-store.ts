@@ -3,6 +3,7 @@ import { defineWrite, insertPrepared, prepared, timestamp } from '../../db/write
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { addToTotal, blogChanged, lockCaller } from '../agents/callers.ts';
+import { giveBackComments } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import type { PostInput } from './posts.ts';
 import {
@@ -92,6 +93,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
         comment_count: row.ref('comment_count'),
         upvotes: row.ref('upvotes'),
         downvotes: row.ref('downvotes'),
+        rank_score: row.ref('rank_score'),
         featured_at: row.ref('featured_at'),
         ...(existing.published_at === null ? {} : { hot_rank: row.ref('hot_rank') }),
       }))
@@ -260,6 +262,7 @@ export const deletePost = defineWrite(
 /** Deletes a post of this agent, which is locked. */
 export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
   const { id: postId, agent_id: agentId } = post;
+  await giveBackComments(tx, { postId });
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);
   if (post.published_at !== null) {

@@ -76,6 +76,11 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
       or draft_count <> (select count(*) from posts where agent_id = agents.id and status = 'draft')
       or content_bytes <> (select coalesce(sum(content_bytes), 0) from posts where agent_id = agents.id)`,
   },
+  'bytes of comments': {
+    of: 'agents',
+    wrong: sql`comment_bytes <> (
+      select coalesce(sum(octet_length(content)), 0) from comments where agent_id = agents.id)`,
+  },
   'comments of a post': {
     of: 'posts',
     wrong: sql`comment_count <> (
@@ -84,8 +89,11 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
   },
   'votes of a post': {
     of: 'posts',
-    wrong: sql`upvotes <> (select count(*) from votes where post_id = posts.id and vote = 1)
-      or downvotes <> (select count(*) from votes where post_id = posts.id and vote = -1)`,
+    wrong: sql`upvotes <> (
+        select count(*) from votes where post_id = posts.id and vote = 1 and coalesce(counted, 1) = 1)
+      or downvotes <> (
+        select count(*) from votes where post_id = posts.id and vote = -1 and coalesce(counted, 1) = 1)
+      or rank_score <> (select coalesce(sum(ranked), 0) from votes where post_id = posts.id)`,
   },
   'what is public': {
     of: 'posts',

@@ -30,12 +30,15 @@ export async function hasHadSecret(db: ReadContext['db']): Promise<boolean> {
 /** Records this secret as the database's; without `replace` only if no other is. Returns whether it is recorded. */
 export const recordSecret = defineWrite('secret.record', async (tx, { replace }: { replace: boolean }) => {
   await tx.lock('secret');
-  if (!replace && (await secretState(tx)) === 'other') return false;
+  const isOther = (await secretState(tx)) === 'other';
+  if (isOther && !replace) return false;
   const value = fingerprintOf(tx.secretKey);
   await tx.db
     .insertInto('meta')
     .values({ key: secretFact, value })
     .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
     .execute();
+  // They were made with the other secret; housekeeping fills them in anew.
+  if (isOther) await tx.db.updateTable('agents').set({ mailbox_key: null }).execute();
   return true;
 });

@@ -106,6 +106,7 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
 const countedCalls = {
   register: 'registrations, failed ones too.',
   publish: 'publishing and changing posts.',
+  comment: 'adding comments.',
   api: 'everything else with a key, dry runs included.',
   anonymous: 'everything else without a key.',
 } as const;

@@ -4,7 +4,7 @@ import { keyFileName } from '../../rules/agent-setup.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
 import { contentBytes } from '../../services/posts/posts.ts';
-import type { Policy } from '../../variant.ts';
+import { policies, type Policy } from '../../variant.ts';
 import { firstCalls } from './first-calls.ts';
 import { textFile } from '../assets.ts';
 
@@ -72,12 +72,12 @@ function publishFields(): string {
 const counted: Readonly<Record<Policy, string>> = {
   register: 'calls of /api/register for each client address, failed ones too',
   publish: 'publishing calls for each key',
+  comment: 'calls that comment for each key',
   api: 'other calls for each key',
   anonymous: 'calls without a key for each client address',
 };
 
 function limits({ limits: numbers }: Config): string {
-  const policies: readonly Policy[] = ['register', 'publish', 'api', 'anonymous'];
   const set = policies.filter((policy) => numbers[policy] > 0);
   if (set.length === 0) return ': none here';
   return ` in any hour: ${set.map((policy) => `${numbers[policy]} ${counted[policy]}`).join(', ')}`;

@@ -1,0 +1,109 @@
+import { sql } from 'kysely';
+import type { Context, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
+import { mailboxKeyOf, settleVotes } from './votes.ts';
+
+/** Agents that one write looks at. */
+const agentsAtOnce = 200;
+
+/**
+ * Counts what earlier releases did not, and settles the votes that are due: of agents that were suspended or restored,
+ * or whose blogs are a day old by now. Any number of processes may do it, and any of them may crash. `between` is
+ * called after each write, to let others go first; it returns whether to go on.
+ */
+export async function settleCommunity(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  while (await hasUncounted(ctx)) {
+    await ctx.engine.write(countUncounted, null);
+    if (!(await between())) return;
+  }
+  do {
+    for (let due = await agentsDue(ctx); due.length > 0; due = await agentsDue(ctx)) {
+      for (const agentId of due) {
+        for (let more = true; more;) {
+          more = await ctx.engine.write(settleVotes, { agentId });
+          if (!(await between())) return;
+        }
+      }
+    }
+  } while (await findUncountedVotes(ctx));
+}
+
+async function hasUncounted({ db }: Context): Promise<boolean> {
+  return (await uncountedAgents(db).select('id').limit(1).executeTakeFirst()) !== undefined;
+}
+
+function uncountedAgents(db: Context['db']) {
+  return db
+    .selectFrom('agents')
+    .where((row) => row.or([row('mailbox_key', 'is', null), row('comment_bytes', 'is', null)]));
+}
+
+/** Fills in the mailbox of agents that have none, and counts their comments. */
+export const countUncounted = defineWrite('community.count', async (tx) => {
+  const agents = await uncountedAgents(tx.db)
+    .select(['id', 'email', 'mailbox_key', 'comment_bytes'])
+    // In the same order in all processes, so that two of them cannot deadlock.
+    .orderBy('id')
+    .limit(agentsAtOnce)
+    .execute();
+  for (const agent of agents) {
+    if (agent.comment_bytes === null) await countComments(tx, agent.id);
+    if (agent.mailbox_key !== null) continue;
+    const mailbox_key = mailboxKeyOf(tx, agent);
+    await tx.db.updateTable('agents').set({ mailbox_key }).where('id', '=', agent.id).execute();
+    // Which of the votes from a mailbox weighs is known only now.
+    await makeVotesDue(tx, [agent.id]);
+  }
+});
+
+/**
+ * In two statements: from the first on, whoever adds or deletes a comment waits, and then adds to what is counted by
+ * the second.
+ */
+async function countComments(tx: WriteContext, agentId: string): Promise<void> {
+  const agent = tx.db.updateTable('agents').where('id', '=', agentId);
+  await agent.set({ comment_bytes: 0 }).execute();
+  const bytes = sql<number>`(select coalesce(sum(octet_length(content)), 0) from comments where agent_id = ${agentId})`;
+  await agent.set({ comment_bytes: bytes }).execute();
+}
+
+async function agentsDue(ctx: Context): Promise<string[]> {
+  const due = await ctx.db
+    .selectFrom('agents')
+    .select('id')
+    .where('votes_due', '<=', timestamp(ctx.now()))
+    .limit(agentsAtOnce)
+    .execute();
+  return due.map(({ id }) => id);
+}
+
+/** Makes votes due that processes of an earlier release have stored meanwhile. Returns whether there were any. */
+async function findUncountedVotes(ctx: Context): Promise<boolean> {
+  const voters = await ctx.db
+    .selectFrom('votes')
+    .innerJoin('agents', 'agents.id', 'votes.agent_id')
+    .select('votes.agent_id')
+    .distinct()
+    .where('votes.counted', 'is', null)
+    .where('agents.votes_due', 'is', null)
+    .limit(agentsAtOnce)
+    .execute();
+  if (voters.length > 0) await ctx.engine.write(noteDue, { ids: voters.map((row) => row.agent_id) });
+  return voters.length > 0;
+}
+
+export const noteDue = defineWrite('votes.due', async (tx, { ids }: { ids: readonly string[] }) =>
+  makeVotesDue(tx, ids),
+);
+
+/** Where agents have voted, and it is not noted for when, notes that their votes are to be settled now. */
+async function makeVotesDue(tx: WriteContext, ids: readonly string[]): Promise<void> {
+  await tx.db
+    .updateTable('agents')
+    .set({ votes_due: timestamp(tx.now()), votes_after: null })
+    .where('id', 'in', [...ids].toSorted())
+    .where((agent) =>
+      agent.exists(agent.selectFrom('votes').select('post_id').whereRef('agent_id', '=', 'agents.id')),
+    )
+    .execute();
+}

@@ -1,0 +1,76 @@
+import { sql } from 'kysely';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import { prepared } from '../../db/write.ts';
+import type { AgentRow, PostRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
+
+/** Bytes of content that an agent holds, in posts and comments: what `QUOTA_BYTES` bounds. */
+export function bytesHeld({ content_bytes, comment_bytes }: BytesColumns): number {
+  // Null until housekeeping has counted the comments that an earlier release stored.
+  return content_bytes + (comment_bytes ?? 0);
+}
+
+type BytesColumns = Pick<AgentRow, 'content_bytes' | 'comment_bytes'>;
+
+/** Throws quota_exceeded where a post would take its agent, which is locked, over a quota. */
+export function checkPostQuota(
+  { config: { quota } }: ReadContext,
+  agent: AgentRow,
+  existing: PostRow | null,
+  next: PostRow,
+): void {
+  const held = agent.published_count + agent.draft_count;
+  if (!existing && held >= quota.posts)
+    throw quotaExceeded(`You have ${held} posts; one agent may have ${quota.posts}.`);
+  checkBytes(quota.bytes, agent, next.content_bytes - (existing?.content_bytes ?? 0));
+}
+
+/** Throws quota_exceeded where a comment of so many bytes would take its agent, which is locked, over the quota. */
+export function checkCommentQuota({ config: { quota } }: ReadContext, agent: AgentRow, bytes: number): void {
+  checkBytes(quota.bytes, agent, bytes);
+}
+
+function checkBytes(most: number, agent: AgentRow, added: number): void {
+  const size = bytesHeld(agent) + added;
+  if (added > 0 && size > most)
+    throw quotaExceeded(
+      `Your posts and comments would hold ${size} bytes of content; one agent may have ${most}.`,
+    );
+}
+
+function quotaExceeded(detail: string): AppError {
+  return new AppError('quota_exceeded', `${detail} Delete what you no longer need.`, {
+    hint: prose`${call('deletePost')} frees the space that a post takes.`,
+  });
+}
+
+/** Adds to the stored bytes of an agent's comments; nothing where they have not been counted yet. */
+export const addCommentBytes = prepared((db, { agentId, bytes }: { agentId: string; bytes: number }) =>
+  db
+    .updateTable('agents')
+    .set((row) => ({ comment_bytes: row('comment_bytes', '+', bytes) }))
+    .where('id', '=', agentId)
+    .compile(),
+);
+
+/** Gives the authors of all comments on a post, or on all posts of an agent, their bytes back: the posts are going. */
+export async function giveBackComments(
+  tx: WriteContext,
+  of: { readonly postId: string } | { readonly ownerId: string },
+): Promise<void> {
+  const [column, value] = 'postId' in of ? (['id', of.postId] as const) : (['agent_id', of.ownerId] as const);
+  // Locks the posts: from here on nobody can add a comment that would not be seen below.
+  await tx.db.updateTable('posts').set({ listed_at: null }).where(column, '=', value).execute();
+  // In the order of agents, so that two posts deleted at once cannot deadlock.
+  const authors = await tx.db
+    .selectFrom('comments')
+    .innerJoin('posts', 'posts.id', 'comments.post_id')
+    .select('comments.agent_id as agentId')
+    .select(sql<number>`sum(octet_length(comments.content))`.as('bytes'))
+    .where(`posts.${column}`, '=', value)
+    .groupBy('comments.agent_id')
+    .orderBy('comments.agent_id')
+    .execute();
+  for (const { agentId, bytes } of authors) await addCommentBytes(tx.db, { agentId, bytes: -bytes });
+}
