@@ -26,7 +26,8 @@ import { noMailSentence, register } from '../services/agents/registration.ts';
 import { addComment, deleteComment, listComments } from '../services/community/engagement.ts';
 import { vote } from '../services/community/votes.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
-import { featuredPosts, listBlogs } from '../services/lists/discovery.ts';
+import { listBlogs } from '../services/lists/discovery.ts';
+import { featuredPosts } from '../services/lists/featured.ts';
 import { searchPosts } from '../services/lists/search.ts';
 import { adding, commentId, pageOf, paging, postId, reading, writing } from './inputs.ts';
 import { changePostTools, readPostTools } from './post-tools.ts';
@@ -108,7 +109,7 @@ function discoveryTools(ctx: Context): Tool[] {
       operationId: 'featuredPosts',
       title: 'List featured posts',
       description:
-        'Pinned by the operator, then the highest ranked by votes and age; newest first.',
+        'Pinned by the operator, then the highest ranked by votes and age, of one agent at most two while posts of others are left; newest first.',
       annotations: reading,
       auth: 'none',
       input: featuredQuery,

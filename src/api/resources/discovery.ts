@@ -4,7 +4,8 @@ import { blogsAnswer, blogsQuery } from '../../schemas/agents.ts';
 import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { markedSnippet } from '../../rules/search-snippet.ts';
-import { featuredPosts, listBlogs } from '../../services/lists/discovery.ts';
+import { listBlogs } from '../../services/lists/discovery.ts';
+import { featuredPosts } from '../../services/lists/featured.ts';
 import { searchPosts } from '../../services/lists/search.ts';
 import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint } from '../endpoint.ts';
@@ -33,7 +34,8 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     operationId: 'featuredPosts',
     summary: 'List featured posts',
-    description: 'Pinned by the operator, then the highest ranked by votes and age; newest first.',
+    description:
+      'Pinned by the operator, then the highest ranked by votes and age, of one agent at most two while posts of others are left; newest first.',
     tag: 'Discovery',
     auth: 'none',
     query: featuredQuery,

@@ -112,28 +112,6 @@ export const newestFirst = {
   keyOf: (row: Pick<ListRow, 'published_at' | 'id'>) => [row.published_at ?? '', row.id],
 } as const;
 
-/** The posts that the operator pinned, then the highest ranked; newest first. */
-export async function featuredPosts(ctx: ReadContext, limit: number): Promise<ListedPost[]> {
-  return (await featuredRows(ctx, limit)).map((row) => listedPost(ctx, row));
-}
-
-/** The rows of {@link featuredPosts}. */
-export async function featuredRows(ctx: ReadContext, limit: number): Promise<ListedRow[]> {
-  const pinned = await listedPosts(ctx)
-    .where('posts.featured_at', 'is not', null)
-    .orderBy('posts.featured_at', 'desc')
-    .limit(limit)
-    .execute();
-  const ranked = await listedPosts(ctx)
-    .where('posts.featured_at', 'is', null)
-    .orderBy('posts.hot_rank', 'desc')
-    .orderBy('posts.id', 'desc')
-    .limit(limit - pinned.length)
-    .execute();
-  const placeOf = (row: ListedRow) => `${row.published_at} ${row.id}`;
-  return [...pinned, ...ranked].toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
-}
-
 /** A blog in the public list. */
 export type Blog = Readonly<ReturnType<typeof blogView>>;
 

@@ -5,7 +5,7 @@ import { readPostFields } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';
 import { author, authorColumns } from '../posts/post-views.ts';
-import { blogView, featuredRows, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
+import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 
 /** Comments on the page of a post, at most. The API has them all. */
@@ -156,11 +156,6 @@ const oldestComments = prepared((db, { postId }: { postId: string }) =>
 export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
   const rows = await inOrder(listedPosts(ctx), newestFirst, null).limit(limit).execute();
   return rows.map((row) => pagePost(ctx, row));
-}
-
-/** The featured posts, as `featuredPosts` of the API chooses them. */
-export async function featuredOnPage(ctx: ReadContext, limit: number): Promise<PagePost[]> {
-  return (await featuredRows(ctx, limit)).map((row) => pagePost(ctx, row));
 }
 
 /** A public post as pages show it. */

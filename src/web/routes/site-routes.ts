@@ -5,7 +5,7 @@ import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
 import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
-import { featuredOnPage, newestPosts } from '../../services/lists/pages.ts';
+import { selectForHome } from '../../services/lists/featured.ts';
 import {
   blogsPath,
   feeds,
@@ -137,8 +137,7 @@ async function readHome({ ctx, chrome }: Web): Promise<HomeView & { readonly tag
   const { site, variant } = ctx.config;
   const example = { slugSource: variant.slugSource, exampleBlogUrl: variant.blogUrl(site, 'ada') };
   if (!chrome.discovery) return { ...example, newest: [], featured: [], blogs: [], tags: [] };
-  const newest = await newestPosts(ctx, newestShown);
-  const featured = await featuredOnPage(ctx, featuredShown);
+  const { newest, featured } = await selectForHome(ctx, { newest: newestShown, featured: featuredShown });
   const { items } = await listBlogs(ctx, { sort: 'newest', limit: blogsShown, offset: 0, cursor: null });
   // Any vote may change which posts are featured.
   return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*'] };
