@@ -4,6 +4,7 @@ import type { Engine, SearchIndex } from './db/database.ts';
 import type { Tables } from './db/tables.ts';
 import type { Log } from './platform/log.ts';
 import type { Renderer } from './markdown/pool/renderer.ts';
+import type { Searches } from './services/lists/searches.ts';
 
 /** What a read needs. Inside a write, the same functions run on its transaction. */
 export type ReadContext = {
@@ -39,6 +40,7 @@ export type WriteContext = ReadContext & {
 export type Context = ReadContext & {
   readonly engine: Engine;
   readonly renderer: Renderer;
+  readonly searches: Searches;
   readonly log: Log;
   readonly secretKey: Buffer;
 };

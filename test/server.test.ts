@@ -250,7 +250,7 @@ describe('a running server', () => {
     assert.equal((await request(server.baseUrl, { path: '/api/posts' })).status, 200);
     assert.equal(await server.stop(), 0);
     assert.equal(server.output().split('the database is damaged').length, 2, server.output());
-    assert.doesNotMatch(server.output(), /search thread stopped|not foreseen/);
+    assert.doesNotMatch(server.output(), /search process|not foreseen/);
   });
 
   test('answers 503 where the counter of changes is damaged', async () => {

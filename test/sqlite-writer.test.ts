@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { defineWrite, type CountCall, type Outcome, type Write } from '../src/db/write.ts';
-import { createThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
+import { createWriterThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
 import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
@@ -112,7 +112,7 @@ test('the log is emptied into the file also while others have it open', async (t
 test('a writer that is still starting answers what it was asked, then ends', async (t) => {
   const { file } = openWriter(t);
   const data = { file, config: { readOnly: true, variant: 'path' }, secretKey: Buffer.alloc(32) };
-  const writer = createThread<Outcome>('writer', data, createLog('error'));
+  const writer = createWriterThread(data, createLog('error'));
   const answer = writer.call({ name: 'none', input: null, now: 0 });
   await writer.close();
   assert.match(asHttp((await answer).error?.message ?? ''), /^The write none is missing/);

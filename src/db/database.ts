@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { AppError } from '../errors.ts';
 import type { SearchFields, SearchQuery } from '../rules/search-terms.ts';
 import type { Tables } from './tables.ts';
 import type { Ticket, Write } from './write.ts';
@@ -21,8 +22,10 @@ export type Engine = {
    * standby answered while there was no primary. False while there is none.
    */
   primaryChanged(): boolean;
-  /** Full-text search, on either of the connections above. */
+  /** Full-text search of what everyone may see, as {@link Engine.publicReads} does. */
   readonly findNewest: FindNewest;
+  /** Searches that it may be given at once. */
+  readonly searchesAtOnce: number;
   /**
    * Runs a write in a transaction of its own and resolves when it is durable. A {@link Ticket} without a `rate` is
    * counted in the same transaction, and stays counted when the write itself fails. Throws the write's AppError, or `rate_limited`, `read_only`, `storage_full`, `unavailable`.
@@ -35,6 +38,11 @@ export type Engine = {
    * another machine knows.
    */
   contentVersion(): number | null;
+  /**
+   * A number that differs whenever this process has learnt of a visible change since the last call: of its own at once,
+   * of others' within a second.
+   */
+  publicVersion(): number;
   /** Why writes are refused, or null. */
   readOnly(): string | null;
   /** Called after each visible change that this process commits. */
@@ -50,8 +58,8 @@ export type Engine = {
 /** What a commit changed, as tags of cached answers. */
 export type Commit = { readonly changed: readonly string[] };
 
-/** A post that matches: its number among all that were ever published, and what it is ranked by. */
-export type Match = { readonly doc: number; readonly post_id: string; readonly digest: string };
+/** A post that matches: its number among all that were ever published, and how well it fits. */
+export type Match = { readonly doc: number; readonly post_id: string; readonly score: number };
 
 /** The search index of an SQL engine: the table `post_search`, with a row for each row of `search_docs`. */
 export type SearchIndex = {
@@ -69,11 +77,40 @@ export type SearchIndex = {
 /**
  * Finds the newest `most` listed posts that match, newest first, of those numbered `upTo` or less. The work grows
  * with what is found, not with how many match; but a query that finds little of what is common looks through the
- * whole index for it, so it must not hold up anything else. The query must look for something.
+ * whole index for it, so it ends after {@link searchTime}, or when its client leaves, with {@link SearchCutOff}. The
+ * query must look for something.
  */
 export type FindNewest = (
-  db: Kysely<Tables>,
   query: SearchQuery,
   most: number,
   upTo: number,
+  signal: AbortSignal,
 ) => Promise<readonly Match[]>;
+
+/** How long a search may take, ms: of processor time where that is known. */
+export const searchTime = 500;
+
+/** A search was ended before it was done. */
+export class SearchCutOff extends AppError {
+  constructor() {
+    super('unavailable', `The search was ended: it took longer than ${searchTime} ms.`, {
+      retryAfter: 1,
+      hint: 'Search for rarer words or more of them, with fewer beginnings of words (word*) and exclusions (-word).',
+    });
+  }
+}
+
+/** The refusal of a search where others are ended too fast for those that wait. */
+export function tooManySearches(): AppError {
+  return new AppError('unavailable', 'Too many searches are under way. Repeat the call in a moment.', {
+    retryAfter: 1,
+    uncounted: true,
+  });
+}
+
+/** The failure of a search that stopped by itself. */
+export function searchStopped(): AppError {
+  return new AppError('unavailable', 'The search stopped before it answered. Repeat the call in a moment.', {
+    retryAfter: 2,
+  });
+}

@@ -123,13 +123,13 @@ function discoveryTools(ctx: Context): Tool[] {
       operationId: 'search',
       title: 'Search posts',
       description:
-        'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word before * may go on.',
+        'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on.',
       annotations: reading,
       auth: 'none',
       input: Type.Object({ q: searchQuery.properties.q, ...paging }),
       output: searchAnswer,
-      async run(_call, { q, ...input }) {
-        const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q, ...pageOf(input) });
+      async run(call, { q, ...input }) {
+        const { items, total, nextCursor, warnings } = await searchPosts(ctx, call, { q, ...pageOf(input) });
         const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
         return { byOthers: true, warnings, body: { posts, total, nextCursor } };
       },

@@ -2,13 +2,13 @@
  * MiB that the young generation of each kind of thread may take, measured: less costs the writer a tenth of its
  * speed, more gains the others nothing. V8 makes each of its two halves the next power of two of a third of it.
  */
-export const youngMemory = { render: 12, search: 6, writer: 24 } as const;
+export const youngMemory = { render: 12, writer: 24 } as const;
 
-/** The modules that threads begin with, and the process that checks the database, below `src/`. */
+/** The modules that threads begin with, and the processes that check and search the database, below `src/`. */
 export const threadEntries = {
   check: 'db/sqlite/check-process.ts',
   render: 'markdown/pool/render-thread.ts',
-  search: 'db/sqlite/search-thread.ts',
+  search: 'db/sqlite/search-process.ts',
   writer: 'process/writer-thread.ts',
 } as const;
 

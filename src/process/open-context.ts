@@ -11,6 +11,7 @@ import type { Log } from '../platform/log.ts';
 import { createRenderer } from '../markdown/pool/renderer.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { countCall } from '../services/limits/rate-limiter.ts';
+import { createSearches } from '../services/lists/searches.ts';
 
 /** A context that its owner must close. */
 export type OpenContext = Context & {
@@ -62,6 +63,7 @@ export async function openContext(config: Config, options: OpenOptions): Promise
     now,
     engine,
     renderer,
+    searches: createSearches(engine),
     log,
     secretKey,
     migrated,

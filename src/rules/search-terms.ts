@@ -11,8 +11,8 @@ const longestText = 200_000;
 /** Words of a query that are looked for, those of phrases too, and how many may be beginnings, which cost most. */
 const mostWords = 16;
 const mostPrefixes = 2;
-/** Shorter beginnings of words would match most posts. */
-const leastPrefix = 4;
+/** Letters that the beginning of a word needs: shorter ones would match most posts. */
+export const leastPrefix = 3;
 
 /** Terms that must follow one another; the last may be the beginning of a term. */
 export type Clause = { readonly terms: readonly string[]; readonly prefix: boolean };
@@ -80,13 +80,22 @@ function cut(term: string): string {
   return term.length <= longestTerm ? term : term.slice(0, longestTerm).toWellFormed();
 }
 
+/** A query as it was understood. */
+type ParsedSearch = SearchQuery & {
+  /** The first beginning of a word that is shorter than {@link leastPrefix}, or null. */
+  readonly tooShort: string | null;
+  /** What was not done as written. */
+  readonly warnings: readonly Warning[];
+};
+
 /**
  * Reads what somebody looks for: words (all must occur), "words in this order", word* for words that begin so,
- * and -word for what must not occur. Nothing is an error; what was not done as written is named in `warnings`.
+ * and -word for what must not occur.
  */
-export function parseSearch(text: string): SearchQuery & { readonly warnings: readonly Warning[] } {
+export function parseSearch(text: string): ParsedSearch {
   const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
   const warnings = new Set<string>();
+  let tooShort: string | null = null;
   let prefixes = 0;
   let words = 0;
   for (const [, minus, quoted, star, word] of text.replace(/[“”„«»]/g, '"').matchAll(part)) {
@@ -94,7 +103,7 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
     const { terms, ending } = readTerms(quoted ?? word ?? '');
     if (terms.length === 0) continue;
     let prefix = ending === 'character' || (wantsPrefix && ending === 'word');
-    if (wantsPrefix && ending === 'short') warnings.add(tooShort);
+    if (wantsPrefix && ending === 'short') tooShort ??= terms.at(-1) ?? '';
     if (prefix && prefixes === mostPrefixes) {
       prefix = false;
       warnings.add(tooManyPrefixes);
@@ -113,6 +122,7 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
   return {
     all: [...sides.all.values()],
     none: [...sides.none.values()],
+    tooShort,
     warnings: Array.from(warnings, (each) => warning('shortened_search', each)),
   };
 }
@@ -120,7 +130,6 @@ export function parseSearch(text: string): SearchQuery & { readonly warnings: re
 /** An optional minus, then a quotation (which may lack its end) with an optional star, or a word. */
 const part = /(-?)(?:"([^"]*)"?(\*?)|([^\s"]+))/g;
 
-const tooShort = `a beginning of a word needs ${leastPrefix} letters before its *; a shorter one is looked for as a word`;
 const tooManyPrefixes = `only the first ${mostPrefixes} beginnings of words are looked for as such`;
 const tooMany = `only the first ${mostWords} words are looked for`;
 
@@ -130,7 +139,8 @@ type Ending = 'word' | 'short' | 'pairs' | 'character';
 function readTerms(text: string): { terms: string[]; ending: Ending } {
   const terms = searchTerms(text);
   const last = terms.at(-1) ?? '';
-  if (!isUnspaced.test(last)) return { terms, ending: last.length < leastPrefix ? 'short' : 'word' };
+  if (!isUnspaced.test(last))
+    return { terms, ending: Array.from(last).length < leastPrefix ? 'short' : 'word' };
   const before = terms.at(-2) ?? '';
   // A pair before it shows that the last character ended a longer run, which may go on in a text.
   if (before.length > last.length && before.endsWith(last) && isUnspaced.test(before))
@@ -162,11 +172,6 @@ export function searchEntry({ title, tags }: { title: string; tags: string }, pl
   return { fields, digest };
 }
 
-/** Weight of a part of a query that occurs in the title, in a tag, or often in the text. */
-const titleWeight = 4;
-const tagWeight = 3;
-const oftenWeight = 2;
-
 /** How often a term must occur to count as frequent in its text, and how many of a text can. */
 const often = 3;
 const mostFrequent = 40;
@@ -183,24 +188,4 @@ function frequentTerms(terms: readonly string[]): string[] {
     .toSorted((a, b) => b.count - a.count)
     .slice(0, mostFrequent)
     .map(({ term }) => term);
-}
-
-/**
- * How well a match fits a query, the same on every engine, from one small row: the engines' own measures (bm25, ts_rank)
- * read the whole index or text of every match.
- */
-export function relevance(digest: string, { all }: SearchQuery): number {
-  const [title = '', tags = '', frequent = ''] = digest.split('\n');
-  let score = 0;
-  for (const clause of all) {
-    const sought = soughtText(clause);
-    if (title.includes(sought)) score += titleWeight;
-    if (tags.includes(sought)) score += tagWeight;
-    if (clause.terms.every((term) => frequent.includes(` ${term}`))) score += oftenWeight;
-  }
-  return score;
-}
-
-function soughtText({ terms, prefix }: Clause): string {
-  return ` ${terms.join(' ')}${prefix ? '' : ' '}`;
 }

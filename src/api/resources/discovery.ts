@@ -7,6 +7,7 @@ import { markedSnippet } from '../../rules/search-snippet.ts';
 import { listBlogs } from '../../services/lists/discovery.ts';
 import { featuredPosts } from '../../services/lists/featured.ts';
 import { searchPosts } from '../../services/lists/search.ts';
+import { clientSignal } from '../../http/connection.ts';
 import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint } from '../endpoint.ts';
 
@@ -52,14 +53,15 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'search',
     summary: 'Search all posts',
     description:
-      'All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word before * may go on. Of the newest 1,000 posts that match, those with the words in title, tags, or often in the text come first; of equals the newest.',
+      'All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on. A search that takes longer than 500 ms is ended (503). Of the newest 1,000 posts that match, those with the words in title, tags, or often in the text come first; of equals the newest.',
     tag: 'Discovery',
     auth: 'none',
     query: searchQuery,
     answers: { 200: searchAnswer },
-    handle: async ({ query, request }) => {
+    handle: async ({ query, request, reply }) => {
       const page = pageQuery(query, pageSizes.search.default);
-      const { items, total, nextCursor, warnings } = await searchPosts(ctx, { q: query.q, ...page });
+      const seeker = { address: request.clientAddress, signal: clientSignal(reply.raw) };
+      const { items, total, nextCursor, warnings } = await searchPosts(ctx, seeker, { q: query.q, ...page });
       const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
       return { ...pageAnswer(request, site.baseUrl, { posts, total, nextCursor }), warnings };
     },

@@ -15,6 +15,7 @@ import {
 } from '../write.ts';
 import { findNewestOnPostgres, postgresSearchIndex } from './postgres-full-text.ts';
 import { sqlState, Unreachable, type Session } from './postgres.ts';
+import { cancelBackend, readInSession } from './postgres-server.ts';
 import type { Servers } from './postgres-servers.ts';
 
 /** Writes that may wait for a connection before callers are asked to come back. */
@@ -53,6 +54,8 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const { servers, config, log, now } = options;
   const underWay = new Set<Promise<unknown>>();
   let version = 0;
+  /** Counts what this process learnt of visible changes. */
+  let learnt = 0;
 
   async function run(write: Write<unknown, unknown>, request: Request): Promise<Outcome> {
     if (servers.primary().pools().writing.waiting() >= mostWaiting) throw busy();
@@ -61,6 +64,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     try {
       const outcome = await running;
       servers.catchUp();
+      if (outcome.changed.length > 0) learnt++;
       return outcome;
     } catch (error) {
       throw await explain(error);
@@ -105,12 +109,26 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     description: options.description,
     reads: servers.reads,
     publicReads: servers.publicReads,
-    catchUp: () => servers.catchUp(),
-    primaryChanged: () => servers.primaryChanged(),
-    findNewest: findNewestOnPostgres,
+    catchUp() {
+      servers.catchUp();
+      learnt++;
+    },
+    primaryChanged() {
+      const changed = servers.primaryChanged();
+      if (changed) learnt++;
+      return changed;
+    },
+    searchesAtOnce: 3,
+    findNewest: (...search) =>
+      servers.onPublic((server) =>
+        readInSession(server, (session) =>
+          findNewestOnPostgres(session, search, (backend) => cancelBackend(server, backend)),
+        ),
+      ),
     // Other processes commit without notice, so no number may stand for what was read.
     version: () => ++version,
     contentVersion: () => null,
+    publicVersion: () => learnt,
     async probe() {
       await sql`select 1`.execute(servers.publicReads);
     },

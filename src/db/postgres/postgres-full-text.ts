@@ -1,6 +1,8 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchFields, SearchQuery } from '../../rules/search-terms.ts';
-import type { FindNewest, Match, SearchIndex } from '../database.ts';
+import { SearchCutOff, searchTime, type FindNewest, type Match, type SearchIndex } from '../database.ts';
+import { relevance } from '../relevance.ts';
+import { sqlState, type Session } from './postgres.ts';
 
 export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create table post_search (
@@ -26,24 +28,59 @@ export const postgresSearchIndex: SearchIndex = {
 };
 
 /**
- * A GIN index has no order, so the newest blocks are searched first, by their terms: the index starts from the rarest
- * term of a query and skips in the lists of all others.
+ * `FindNewest` on a connection of its own; `cancel` ends what a backend of its server is doing. A GIN index has no
+ * order, so the newest blocks are searched first, by their terms: the index starts from the rarest term of a query and
+ * skips in the lists of all others.
  */
-export const findNewestOnPostgres: FindNewest = async (db, query, most, upTo) => {
-  const { rows } = await sql<{ newest: number | null }>`select max(doc) as newest from search_docs`.execute(
-    db,
-  );
-  const found: Match[] = [];
-  let last = blockOf(Math.min(upTo, rows[0]?.newest ?? 0));
-  for (let length = 1; last >= 0 && found.length < most; length *= wider) {
-    const first = Math.max(0, last - length + 1);
-    const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
-    const within = matchesWithin(blocks, query, most - found.length, upTo);
-    found.push(...(await within.execute(db)).rows);
-    last = first - 1;
+export async function findNewestOnPostgres(
+  session: Session,
+  [query, most, upTo, signal]: Parameters<FindNewest>,
+  cancel: (backend: number) => Promise<unknown>,
+): Promise<Match[]> {
+  const end = performance.now() + searchTime;
+  let cancelled: Promise<unknown> = Promise.resolve();
+  let leave = (): void => undefined;
+  // Poolers share connections: what is set holds for this transaction only.
+  const limitTime = async (before = '') => {
+    const left = Math.ceil(end - performance.now());
+    if (left <= 0 || signal.aborted) throw new SearchCutOff();
+    await session.run(`${before} set local statement_timeout = ${left}`);
+  };
+  try {
+    await limitTime('begin;');
+    const { rows } = await sql<{ newest: number | null; backend: number }>`
+      select max(doc) as newest, pg_backend_pid() as backend from search_docs`.execute(session.db);
+    const { newest, backend } = rows[0] ?? { newest: null, backend: 0 };
+    leave = () => {
+      cancelled = cancel(backend);
+    };
+    signal.addEventListener('abort', leave);
+    const found: Match[] = [];
+    let last = blockOf(Math.min(upTo, newest ?? 0));
+    for (let length = 1; last >= 0 && found.length < most; length *= wider) {
+      const first = Math.max(0, last - length + 1);
+      const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
+      await limitTime();
+      const within = await matchesWithin(blocks, query, most - found.length, upTo).execute(session.db);
+      for (const { doc, post_id, digest } of within.rows)
+        found.push({ doc, post_id, score: relevance(digest, query) });
+      last = first - 1;
+    }
+    return found;
+  } catch (error) {
+    throw sqlState(error) === queryCanceled ? new SearchCutOff() : error;
+  } finally {
+    signal.removeEventListener('abort', leave);
+    // Before the connection is anybody else's, who would be cancelled.
+    await cancelled;
+    await session.run('rollback').catch(() => undefined);
   }
-  return found;
-};
+}
+
+/** SQLSTATE of a statement that its timeout or `pg_cancel_backend` ended. */
+const queryCanceled = '57014';
+
+type Row = Omit<Match, 'score'> & { readonly digest: string };
 
 /** Matches in some blocks, newest first. Materialized, or the planner would go through posts by their order. */
 function matchesWithin(
@@ -51,9 +88,9 @@ function matchesWithin(
   query: SearchQuery,
   most: number,
   upTo: number,
-): RawBuilder<Match> {
+): RawBuilder<Row> {
   const wanted = `(${blocks.join(' | ')}) & ${expression(query)}`;
-  return sql<Match>`with matching as materialized (
+  return sql<Row>`with matching as materialized (
       select doc from post_search where terms @@ cast(${wanted} as tsquery)
     )
     select d.doc, d.post_id, d.digest

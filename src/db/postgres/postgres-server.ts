@@ -49,6 +49,16 @@ export function readOn<R>(server: Server, query: CompiledQuery): Promise<QueryRe
   return using(server.pools().reading, (session) => session.executeQuery<R>(query));
 }
 
+/** Runs several queries on one connection. Throws {@link Unreachable}, or what `body` throws. */
+export function readInSession<T>(server: Server, body: (session: Session) => Promise<T>): Promise<T> {
+  return using(server.pools().reading, body);
+}
+
+/** Ends what a backend of a server is doing, if it still does anything. */
+export async function cancelBackend(server: Server, backend: number): Promise<void> {
+  await ask(server, (session) => session.run(`select pg_cancel_backend(${backend})`)).catch(() => undefined);
+}
+
 /** Whether a server is in recovery, and so takes no writes. Throws where it does not answer in time. */
 export function isStandby(server: Server): Promise<boolean> {
   return ask(server, (session) => session.isStandby(askPatience));

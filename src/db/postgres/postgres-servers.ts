@@ -27,14 +27,14 @@ export async function openServers(urls: readonly string[], replicaUrls: readonly
   let before: Server | null = null;
   let stoodIn = false;
 
-  async function read<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+  async function onPrimary<T>(read: (server: Server) => Promise<T>): Promise<T> {
     try {
-      return await readOn<R>(election.primary(), query);
+      return await read(election.primary());
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error;
       void election.look();
       // A connection that broke while idle does not mean that the server is down.
-      return readOn<R>(election.primary(), query);
+      return read(election.primary());
     }
   }
 
@@ -44,19 +44,19 @@ export async function openServers(urls: readonly string[], replicaUrls: readonly
     return alive.length > 0 ? alive : election.standbys();
   }
 
-  async function readPublic<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+  async function onPublic<T>(read: (server: Server) => Promise<T>): Promise<T> {
     const isAway = election.present() === null;
     const usable = isAway ? standbys() : replicas.fresh();
     const chosen = usable[turn++ % Math.max(1, usable.length)];
     if (isAway && chosen) stoodIn = true;
     try {
-      return chosen ? await readOn<R>(chosen, query) : await read<R>(query);
+      return await (chosen ? read(chosen) : onPrimary(read));
     } catch (error) {
       // 40001: the replica cancelled the query, which conflicted with replay.
       if (!(error instanceof Unreachable) && sqlState(error) !== '40001') throw error;
       const other = chosen ? null : standbys()[0];
       if (other) stoodIn = true;
-      return other ? readOn<R>(other, query) : read<R>(query);
+      return other ? read(other) : onPrimary(read);
     }
   }
 
@@ -66,9 +66,11 @@ export async function openServers(urls: readonly string[], replicaUrls: readonly
     /** Why servers did not answer the first check. */
     faults: election.faults(),
     /** Reads on the primary. */
-    reads: createDb(refusing(read)),
+    reads: createDb(refusing((query) => onPrimary((server) => readOn(server, query)))),
     /** Reads on a replica that is up to date with this process, else on the primary, else on any standby. */
-    publicReads: createDb(refusing(readPublic)),
+    publicReads: createDb(refusing((query) => onPublic((server) => readOn(server, query)))),
+    /** Runs reads on a server that `publicReads` would use. */
+    onPublic,
     /** Throws {@link Unreachable} while there is none. */
     primary: () => election.primary(),
     /** The primary, else a standby. Throws {@link Unreachable} where none answers. */

@@ -6,9 +6,10 @@ import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
-import { createWrites, revive, type Outcome } from '../write.ts';
-import type { Search, SearchResult } from './search-thread.ts';
-import { openSqlite } from './sqlite.ts';
+import { createWrites, type Outcome } from '../write.ts';
+import { createSearchProcesses } from './sqlite-search.ts';
+import { openSqlite, sqliteFailure } from './sqlite.ts';
+import { newestMatches } from './sqlite-full-text.ts';
 import type { WriterData } from './sqlite-writer.ts';
 
 /** Results of calls, by the number of each. */
@@ -30,14 +31,14 @@ export async function createSqliteEngine(
   let isDamaged = false;
   let unreadableAt = -Infinity;
   const data: WriterData = { file, config: { ...config, variant: config.variant.name }, secretKey };
-  const writer = createThread<Outcome>('writer', data, log);
+  const writer = createWriterThread(data, log);
   await writer.start();
   const reader = openSqlite(file, { readOnly: true, onUnreadable: noteUnreadable });
   const dataVersion = reader.raw.prepare('pragma data_version');
   // SQLite's own counter for `autoincrement`: deleting old changes does not lower it.
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
   const check = checkInBackground(file, log, noteDamage);
-  const searcher = createThread<SearchResult>('search', file, log);
+  const searcher = createSearchProcesses(file, log);
 
   /** Refuses writes from now on, whoever met the damage first. */
   function noteDamage(fault: string): void {
@@ -52,6 +53,10 @@ export async function createSqliteEngine(
     if (now() - unreadableAt < reportEvery) return;
     unreadableAt = now();
     log.error({ file, fault }, 'the database could not be read');
+  }
+
+  function contentVersion(): number {
+    return Number(reader.attempt(() => lastChange.get())?.['seq'] ?? 0);
   }
 
   return {
@@ -70,20 +75,24 @@ export async function createSqliteEngine(
     publicReads: reader.db,
     catchUp: () => undefined,
     primaryChanged: () => false,
-    async findNewest(_db, query, most, upTo) {
-      const { matches, error } = await searcher.call({ query, most, upTo } satisfies Search);
-      if (!error) return matches;
-      const failure = revive(error);
+    searchesAtOnce: 2,
+    async findNewest(query, most, upTo, signal) {
+      const { sql: text, parameters } = newestMatches(query, most, upTo).compile(reader.db);
+      const result = await searcher.search({ text, parameters, query }, signal);
+      if ('matches' in result) return result.matches;
+      const { message, errcode } = result.fault;
+      const failure = sqliteFailure(Object.assign(new Error(message), { errcode }), 'read');
       if (failure instanceof AppError) noteUnreadable(failure, 'in the search index');
       throw failure;
     },
     version: () => Number(reader.attempt(() => dataVersion.get())?.['data_version']),
-    contentVersion: () => Number(reader.attempt(() => lastChange.get())?.['seq'] ?? 0),
+    contentVersion,
+    publicVersion: contentVersion,
     async probe() {
       await reader.db.selectFrom('meta').select('value').limit(1).execute();
     },
     async close() {
-      await Promise.all([check.stop(), searcher.terminate(), writer.finish()]);
+      await Promise.all([check.stop(), searcher.close(), writer.finish()]);
       // Before the writer: the last connection to close checkpoints and removes the log, which a reader cannot.
       reader.raw.close();
       await writer.close();
@@ -91,46 +100,32 @@ export async function createSqliteEngine(
   };
 }
 
-const kinds = {
-  writer: {
-    /** Calls that may wait before callers are asked to come back. */
-    mostWaiting: 10_000,
-    tooMany: 'Too many writes are waiting. Repeat the call in a moment.',
-    stopped: 'The database writer stopped before it answered. Repeat the call.',
-    log: 'the database writer stopped',
-  },
-  search: {
-    mostWaiting: 100,
-    tooMany: 'Too many searches are waiting. Repeat the call in a moment.',
-    stopped: 'The search stopped before it answered. Repeat the call in a moment.',
-    log: 'the search thread stopped',
-  },
-};
+/** Calls that may wait before callers are asked to come back. */
+const mostWaiting = 10_000;
 
-/** Calls to a thread with an SQLite connection of its own. The first call starts it, as does the first after its end. */
-export function createThread<Result>(kind: keyof typeof kinds, workerData: unknown, log: Log) {
-  const texts = kinds[kind];
-  const waiting = new Map<number, PromiseWithResolvers<Result>>();
+/** Calls to the thread that writes. The first call starts it, as does the first after its end. */
+export function createWriterThread(workerData: unknown, log: Log) {
+  const waiting = new Map<number, PromiseWithResolvers<Outcome>>();
   let lastId = 0;
   let closing = false;
   let thread: Worker | null = null;
 
   function start(): Worker {
-    const worker = new Worker(threadEntry(kind), {
+    const worker = new Worker(threadEntry('writer'), {
       workerData,
-      resourceLimits: { maxYoungGenerationSizeMb: youngMemory[kind] },
+      resourceLimits: { maxYoungGenerationSizeMb: youngMemory.writer },
     });
-    worker.on('message', (answers: Answers<Result>) => {
+    worker.on('message', (answers: Answers<Outcome>) => {
       for (const [id, result] of answers) {
         waiting.get(id)?.resolve(result);
         waiting.delete(id);
       }
       if (waiting.size === 0) worker.unref();
     });
-    worker.on('error', (error) => log.error({ err: error }, texts.log));
+    worker.on('error', (error) => log.error({ err: error }, 'the database writer stopped'));
     worker.on('exit', () => {
       thread = null;
-      for (const call of waiting.values()) call.reject(unavailable(texts.stopped));
+      for (const call of waiting.values()) call.reject(stopped());
       waiting.clear();
     });
     return worker;
@@ -148,13 +143,14 @@ export function createThread<Result>(kind: keyof typeof kinds, workerData: unkno
       thread = start();
       await once(thread, 'message');
     },
-    async call(request: unknown): Promise<Result> {
-      if (waiting.size >= texts.mostWaiting) throw unavailable(texts.tooMany);
-      if (closing) throw unavailable(texts.stopped);
+    async call(request: unknown): Promise<Outcome> {
+      if (waiting.size >= mostWaiting)
+        throw unavailable('Too many writes are waiting. Repeat the call in a moment.');
+      if (closing) throw stopped();
       thread ??= start();
       if (waiting.size === 0) thread.ref();
       const id = ++lastId;
-      const call = Promise.withResolvers<Result>();
+      const call = Promise.withResolvers<Outcome>();
       waiting.set(id, call);
       thread.postMessage({ id, request });
       return call.promise;
@@ -169,9 +165,11 @@ export function createThread<Result>(kind: keyof typeof kinds, workerData: unkno
       thread.postMessage('close');
       await exited;
     },
-    /** Ends the thread without waiting for its calls. */
-    terminate: async () => void (await thread?.terminate()),
   };
+}
+
+function stopped(): AppError {
+  return unavailable('The database writer stopped before it answered. Repeat the call.');
 }
 
 function unavailable(message: string): AppError {

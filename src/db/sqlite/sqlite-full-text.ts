@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
-import type { Match, SearchIndex } from '../database.ts';
+import type { SearchIndex } from '../database.ts';
 import { prepared } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
@@ -77,9 +77,9 @@ const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
     select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
 );
 
-/** FTS5 walks matches by row number, newest first, up to the limit. The cross joins fix that as the outer loop. */
-export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<Match> {
-  return sql<Match>`select d.doc, d.post_id, d.digest
+/** Matches with their digests. FTS5 walks them by row number, newest first, up to the limit. The cross joins fix that as the outer loop. */
+export function newestMatches(query: SearchQuery, most: number, upTo: number): RawBuilder<unknown> {
+  return sql`select d.doc, d.post_id, d.digest
     from post_search as s
     cross join search_docs as d on d.doc = s.rowid
     cross join posts as p on p.id = d.post_id

@@ -1,12 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
+import type { Match } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search-snippet.ts';
-import { parseSearch, relevance, type SearchQuery } from '../../rules/search-terms.ts';
+import { leastPrefix, parseSearch, type SearchQuery } from '../../rules/search-terms.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { listedPosts, type ListedRow } from './discovery.ts';
+import type { Seeker } from './searches.ts';
 import { pagePost, type PagePost } from './pages.ts';
 import { readCursor, toPage, type Page } from './paging.ts';
 import { listedPost, type ListedPost } from '../posts/post-views.ts';
@@ -31,10 +33,14 @@ type SearchPage<Post> = Page<Found<Post>> & {
 
 /**
  * Posts that contain everything in the query, best first, the newest first among equals. A cursor continues in
- * the same ranking: posts published meanwhile are left out. Throws invalid_input.
+ * the same ranking: posts published meanwhile are left out. Throws invalid_input, unavailable.
  */
-export async function searchPosts(ctx: Context, call: SearchCall): Promise<SearchPage<ListedPost>> {
-  const page = await search(ctx, call, listedPost);
+export async function searchPosts(
+  ctx: Context,
+  seeker: Seeker,
+  call: SearchCall,
+): Promise<SearchPage<ListedPost>> {
+  const page = await search(ctx, seeker, call, listedPost);
   return page.total === 0 ? { ...page, warnings: [...page.warnings, nothingFound] } : page;
 }
 
@@ -44,40 +50,38 @@ const nothingFound = warning(
 );
 
 /** The same as pages show it. */
-export function searchForPage(ctx: Context, call: SearchCall): Promise<SearchPage<PagePost>> {
-  return search(ctx, call, pagePost);
+export function searchForPage(ctx: Context, seeker: Seeker, call: SearchCall): Promise<SearchPage<PagePost>> {
+  return search(ctx, seeker, call, pagePost);
 }
 
 async function search<Post>(
   ctx: Context,
+  seeker: Seeker,
   { q, limit, cursor }: SearchCall,
   view: (ctx: ReadContext, row: ListedRow) => Post,
 ): Promise<SearchPage<Post>> {
-  const { warnings, ...query } = parseSearch(q);
+  const { warnings, tooShort, ...query } = parseSearch(q);
+  if (tooShort !== null) throw tooShortToBegin(tooShort);
   if (query.all.length === 0) throw nothingToLookFor(query);
   const list = `search-${sha256(JSON.stringify(query)).slice(0, 16)}`;
   const after = readCursor(cursor, list, [0, 0, 0]);
-  const [upTo = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
-
-  const matches = await ctx.engine.findNewest(ctx.db, query, rankedMatches, upTo);
-  const ranked = matches.map((match) => ({ ...match, score: relevance(match.digest, query) }));
-  ranked.sort((a, b) => b.score - a.score || b.doc - a.doc);
-  const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));
-  const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
-  const order = { list, keyOf: ({ score, doc }: Ranked) => [asOf, score, doc] };
-  const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
-  const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
-  return {
-    items: await withSnippets(ids, rows, query, (row) => view(ctx, row)),
-    nextCursor,
-    total: matches.length < rankedMatches ? matches.length : null,
-    warnings,
-  };
+  const key = JSON.stringify([view.name, query, limit, after]);
+  const page = await ctx.searches.find(key, seeker, async (signal) => {
+    const [upTo = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
+    const matches = await ctx.engine.findNewest(query, rankedMatches, upTo, signal);
+    const ranked = matches.toSorted((a, b) => b.score - a.score || b.doc - a.doc);
+    const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));
+    const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
+    const order = { list, keyOf: ({ score, doc }: Match) => [asOf, score, doc] };
+    const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
+    const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
+    const items = await withSnippets(ids, rows, query, (row) => view(ctx, row));
+    return { items, nextCursor, total: matches.length < rankedMatches ? matches.length : null };
+  });
+  return { ...page, warnings };
 }
 
-type Ranked = { readonly score: number; readonly doc: number };
-
-function isBeyond(match: Ranked, [score = 0, doc = 0]: readonly number[]): boolean {
+function isBeyond(match: Match, [score = 0, doc = 0]: readonly number[]): boolean {
   return match.score < score || (match.score === score && match.doc < doc);
 }
 
@@ -105,6 +109,14 @@ async function withSnippets<Post>(
     if (i % snippetsAtOnce === snippetsAtOnce - 1) await nextTurn();
   }
   return found;
+}
+
+function tooShortToBegin(start: string): AppError {
+  const message = `must have at least ${leastPrefix} letters before a *`;
+  return new AppError('invalid_input', `'q' ${message}: '${start}*' would match most posts.`, {
+    errors: [{ field: 'q', message }],
+    hint: `Give more letters of '${start}', or leave the * out to look for it as a whole word.`,
+  });
 }
 
 function nothingToLookFor({ none }: SearchQuery): AppError {

@@ -1,0 +1,173 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Log } from '../../platform/log.ts';
+import { threadEntry } from '../../platform/thread-entry.ts';
+import type { SearchQuery } from '../../rules/search-terms.ts';
+import { SearchCutOff, searchStopped, searchTime, tooManySearches, type Match } from '../database.ts';
+
+/** What a search process is asked: SQL that reads matches with their digests, and what to rank them by. */
+export type Search = {
+  readonly text: string;
+  readonly parameters: readonly unknown[];
+  readonly query: SearchQuery;
+};
+
+/** Its matches, or why it failed: `errcode` is SQLite's. */
+export type SearchResult =
+  | { readonly matches: readonly Match[] }
+  | { readonly fault: { readonly message: string; readonly errcode: number | null } };
+
+/** Processes at once: the second is for those who wait behind a query that takes long. */
+const mostProcesses = 2;
+/** How long a query waits for the first process before the second is started, ms. */
+const secondAfter = 25;
+/** Milliseconds between two starts, on average: the first two may follow at once. */
+const startEvery = 1_000;
+/** How long a process without work is kept, ms. */
+const idleFor = 30_000;
+/** The outer bound of a query, ms, for a machine too busy to give it its processor time. */
+const longestSearch = 5_000;
+/** What a query may still take whose client has left, ms: to start another process costs more. */
+const graceOfAbandoned = 100;
+
+/**
+ * Searches in processes of their own, started on demand and ended when idle. Not in threads: while SQLite works,
+ * neither its thread nor the process around that can be ended, but by killing the process.
+ */
+export function createSearchProcesses(file: string, log: Log) {
+  const all = new Set<ChildProcess>();
+  const idle = new Map<ChildProcess, NodeJS.Timeout>();
+  const waiting: PromiseWithResolvers<ChildProcess>[] = [];
+  /** When the next start is due at the mean rate, by `performance.now()`. */
+  let due = -Infinity;
+  let growing: NodeJS.Timeout | undefined;
+  let closed = false;
+
+  function take(): Promise<ChildProcess> {
+    const turn = Promise.withResolvers<ChildProcess>();
+    waiting.push(turn);
+    const [free] = idle.keys();
+    if (free) give(free);
+    else if (all.size === 0) grow();
+    else growing ??= setTimeout(grow, secondAfter).unref();
+    return turn.promise;
+  }
+
+  /** Passes a process that has nothing to do to who waits for one. */
+  function give(child: ChildProcess): void {
+    clearTimeout(idle.get(child));
+    idle.delete(child);
+    const next = waiting.shift();
+    if (next) next.resolve(child);
+    else idle.set(child, setTimeout(end, idleFor, child).unref());
+  }
+
+  /** Starts a process for those who wait, if there may be another; refuses them if there is none to wait for. */
+  function grow(): void {
+    clearTimeout(growing);
+    growing = undefined;
+    if (waiting.length === 0 || all.size === mostProcesses) return;
+    const now = performance.now();
+    if (!closed && due - now < startEvery) {
+      due = Math.max(now, due) + startEvery;
+      start();
+    } else if (all.size === 0) {
+      for (const turn of waiting.splice(0)) turn.reject(tooManySearches());
+    } else {
+      growing = setTimeout(grow, due - startEvery - now + 1).unref();
+    }
+  }
+
+  function start(): void {
+    const child = fork(threadEntry('search'), [file], {
+      execArgv: ['--max-semi-space-size=2'],
+      env: {},
+      stdio: 'ignore',
+    });
+    all.add(child);
+    child.unref();
+    child.channel?.unref();
+    child.once('message', () => give(child));
+    // `exit` does not follow where none was started; a broken channel is noticed by its end.
+    child.on('error', (error) => {
+      log.error({ err: error }, 'a search process failed');
+      end(child);
+    });
+    child.once('exit', (code, signal) => {
+      if (signal !== 'SIGKILL') log.error({ code, signal }, 'a search process ended');
+      end(child);
+    });
+  }
+
+  function end(child: ChildProcess): void {
+    clearTimeout(idle.get(child));
+    idle.delete(child);
+    all.delete(child);
+    child.kill('SIGKILL');
+    grow();
+  }
+
+  return {
+    /** Throws {@link SearchCutOff} where the query takes too long or its client leaves, unavailable. */
+    async search(search: Search, signal: AbortSignal): Promise<SearchResult> {
+      const child = await take();
+      const result = await ask(child, search, signal).catch((error: unknown) => {
+        end(child);
+        throw error;
+      });
+      give(child);
+      return result;
+    },
+    /** Ends all processes, whatever they do; resolves when they are gone, and with them their connections. */
+    async close(): Promise<void> {
+      closed = true;
+      const ended = Array.from(all, (child) => once(child, 'exit'));
+      for (const child of all) end(child);
+      await Promise.all(ended);
+    },
+  };
+}
+
+function ask(child: ChildProcess, search: Search, signal: AbortSignal): Promise<SearchResult> {
+  const began = performance.now();
+  const usedBefore = processorTime(child);
+  const { promise, resolve, reject } = Promise.withResolvers<SearchResult>();
+  let timer = setTimeout(look, searchTime);
+  const cutOff = () => reject(new SearchCutOff());
+  const stopped = () => reject(searchStopped());
+  const abandon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(cutOff, graceOfAbandoned);
+  };
+
+  function look(): void {
+    const elapsed = performance.now() - began;
+    const used = usedBefore === null ? elapsed : (processorTime(child) ?? 0) - usedBefore;
+    if (used >= searchTime || elapsed >= longestSearch) cutOff();
+    else timer = setTimeout(look, Math.max(10, searchTime - used));
+  }
+
+  child.once('message', resolve).once('exit', stopped);
+  signal.addEventListener('abort', abandon);
+  child.send(search);
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abandon);
+    child.off('message', resolve).off('exit', stopped);
+  });
+}
+
+/** Processor time of a process so far, ms; null where only Linux would tell. See proc(5), utime and stime. */
+function processorTime({ pid }: ChildProcess): number | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * msPerTick;
+  } catch {
+    return null;
+  }
+}
+
+/** USER_HZ is 100 on every architecture that Node runs on. */
+const msPerTick = 10;
