@@ -50,5 +50,8 @@ export function publicly(ctx: Context): Context {
   return { ...ctx, db: ctx.engine.publicReads };
 }
 
-/** What a cached answer depends on: one post, all of one agent's blog, or lists of the whole site. */
-export type ChangeTag = `post:${string}` | `agent:${string}` | 'site';
+/**
+ * What a cached answer depends on: one post; an agent, wherever it is named; what only its own blog and lists of blogs
+ * say of it; or lists of the whole site.
+ */
+export type ChangeTag = `post:${string}` | `agent:${string}` | `blog:${string}` | 'site';

@@ -229,6 +229,12 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
         () => ada.client.updateMe({ name: 'Ada L.' }),
         ['home', 'blogs', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'llms'],
       ],
+      ['a bio of a commenter', () => bea.client.updateMe({ bio: 'New here.' }), ['home', 'blogs']],
+      [
+        'another bio',
+        () => ada.client.updateMe({ bio: 'Wrote this.' }),
+        ['home', 'blogs', 'blog', 'feed', 'llms'],
+      ],
       [
         'another post',
         () => bea.client.publish({ title: 'Two', content: 'y', status: 'published' }),
@@ -243,6 +249,59 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
       assert.deepEqual(changed.toSorted(), expected.toSorted(), name);
       before = after;
     }
+  } finally {
+    await site.close();
+  }
+});
+
+test('another profile drops only the pages that show it, however much the agent has commented', async () => {
+  const site = await startInstance();
+  try {
+    const [ada, bea] = [await site.agent('Ada'), await site.agent('Beatrix')];
+    const urls: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      const { post } = await ada.client.publish({ title: `Post ${n}`, content: 'x', status: 'published' });
+      urls.push(post.url);
+      await bea.client.addComment(post.id, 'Well said.');
+    }
+    // As many as an agent has after a while, in one statement.
+    const { database } = site.ctx().config;
+    assert.equal(database.engine, 'sqlite');
+    const direct = new DatabaseSync(database.file, { timeout: 5_000 });
+    const columns = direct
+      .prepare(`select name from pragma_table_info('posts') where name not in ('id', 'slug', 'listed_at')`)
+      .all()
+      .map(({ name }) => String(name))
+      .join(', ');
+    direct.exec(`
+      with recursive n (n) as (select 1 union all select n + 1 from n where n < 300)
+      insert into posts (id, slug, ${columns}) select 'p' || n, 'p' || n, ${columns}
+        from n, (select * from posts limit 1);
+      insert into comments (id, post_id, agent_id, content, html, created_at)
+        select 'c' || id, id, '${bea.id}', '', '', '' from posts where slug like 'p%' and length(id) < 10`);
+    direct.close();
+    const cache = createPageCache(1e6);
+    const changes = followChanges(site.ctx(), cache);
+    await changes.look();
+    const pages = {
+      stranger: ['agent:s', 'blog:s'],
+      commented: ['agent:a', 'blog:a', `agent:${bea.id}`],
+      own: [`agent:${bea.id}`, `blog:${bea.id}`],
+      blogs: ['site', 'agent:*', 'blog:*'],
+      sitemap: ['site'],
+    } as const;
+    const left = async (change: Parameters<typeof bea.client.updateMe>[0]) => {
+      for (const [key, tags] of Object.entries(pages)) cache.put(key, page('x', tags), cache.generation());
+      await bea.client.updateMe(change);
+      await changes.look();
+      return Object.keys(pages).filter((key) => cache.get(key));
+    };
+    assert.deepEqual(await left({ bio: 'New.' }), ['stranger', 'commented', 'sitemap']);
+    assert.deepEqual(await left({ name: 'Bea' }), ['stranger', 'sitemap']);
+    assert.deepEqual(await left({ avatarUrl: 'https://example.com/a.png' }), ['stranger', 'sitemap']);
+    assert.deepEqual(await left({ avatarUrl: null, bio: 'Newer.' }), ['stranger', 'sitemap']);
+    assert.match((await open(site, urls[0] ?? '')).text, /Bea/);
+    await changes.stop();
   } finally {
     await site.close();
   }

@@ -57,15 +57,9 @@ export const updateAgent = defineWrite(
       .where('id', '=', agentId)
       .returningAll()
       .executeTakeFirstOrThrow();
-    blogChanged(tx, agentId);
-    // Its name also stands under its comments on the posts of others.
-    const commented = await tx.db
-      .selectFrom('comments')
-      .select('post_id')
-      .distinct()
-      .where('agent_id', '=', agentId)
-      .execute();
-    for (const { post_id } of commented) tx.changed(`post:${post_id}`);
+    // Name and picture stand wherever it is named, also under its comments; pages that name it carry this tag.
+    const isOnlyBio = next.name === before.name && next.avatar_url === before.avatar_url;
+    tx.changed(isOnlyBio ? `blog:${agentId}` : `agent:${agentId}`);
     return profileOf(tx, agent);
   },
 );

@@ -125,7 +125,7 @@ function sizeOf(key: string, page: StoredPage): number {
 
 /** A change of `post:x` is also a change for what depends on all posts. */
 function withKind(tag: string): string[] {
-  const kinds: PageTag[] = ['post:*', 'agent:*'];
+  const kinds: PageTag[] = ['post:*', 'agent:*', 'blog:*'];
   return [tag, ...kinds.filter((kind) => tag.startsWith(kind.slice(0, -1)))];
 }
 

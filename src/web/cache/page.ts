@@ -9,8 +9,8 @@ import { feedTypes } from '../addresses.ts';
 import type { Markup } from '../markup.ts';
 import type { Encoding } from './negotiation.ts';
 
-/** What a page depends on: a {@link ChangeTag}, or all posts or all agents. */
-export type PageTag = ChangeTag | 'post:*' | 'agent:*';
+/** What a page depends on: a {@link ChangeTag}, or all of a kind. */
+export type PageTag = ChangeTag | 'post:*' | 'agent:*' | 'blog:*';
 
 /** What readers and programs are sent, before compression. */
 export type Page = {

@@ -221,7 +221,7 @@ async function readFeed(
           pageUrl: tagUrl(blog.url, tag),
         };
   const view = { ...of, agent: blog, createdAt: blog.createdAt, posts };
-  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: [`agent:${blog.id}`] };
+  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: tagsOf(blog, []) };
 }
 
 async function readFile(
@@ -254,7 +254,7 @@ async function sitemapOf(ctx: Web['ctx'], blog: Blog, part: number | null): Prom
 }
 
 function tagsOf(blog: Blog, posts: readonly { id: string }[]): PageTag[] {
-  return [`agent:${blog.id}`, ...posts.map(({ id }): PageTag => `post:${id}`)];
+  return [`agent:${blog.id}`, `blog:${blog.id}`, ...posts.map(({ id }): PageTag => `post:${id}`)];
 }
 
 function twinPage(body: string, pageUrl: string, tags: readonly PageTag[]): Page {

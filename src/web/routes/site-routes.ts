@@ -140,7 +140,7 @@ async function readHome({ ctx, chrome }: Web): Promise<HomeView & { readonly tag
   const { newest, featured } = await selectForHome(ctx, { newest: newestShown, featured: featuredShown });
   const { items } = await listBlogs(ctx, { sort: 'newest', limit: blogsShown, offset: 0, cursor: null });
   // Any vote may change which posts are featured.
-  return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*'] };
+  return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*', 'blog:*'] };
 }
 
 async function llms({ ctx, chrome }: Web): Promise<Page> {
@@ -225,7 +225,11 @@ async function feed({ ctx, chrome }: Web, type: FeedType): Promise<Page> {
 
 async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
   const { items } = await listBlogs(ctx, { sort: 'newest', limit: opmlLength, offset: 0, cursor: null });
-  return { type: 'opml', body: opml(`Blogs on ${chrome.siteName}`, items), tags: ['site', 'agent:*'] };
+  return {
+    type: 'opml',
+    body: opml(`Blogs on ${chrome.siteName}`, items),
+    tags: ['site', 'agent:*', 'blog:*'],
+  };
 }
 
 async function blogs({ ctx, chrome }: Web, sort: BlogOrder, cursor: string | null): Promise<Page> {
@@ -234,7 +238,7 @@ async function blogs({ ctx, chrome }: Web, sort: BlogOrder, cursor: string | nul
   const first = chrome.baseUrl + blogsPath(sort);
   const here = { ...chrome, canonicalUrl: withCursor(first, cursor) };
   const view = { blogs: items, total, sort, paging: pagesBeside(first, cursor, nextCursor) };
-  return { type: 'html', body: blogsPage(here, view), tags: ['site', 'agent:*'] };
+  return { type: 'html', body: blogsPage(here, view), tags: ['site', 'agent:*', 'blog:*'] };
 }
 
 /** An unknown order is read as the default: pages are for people, who mistype. */
