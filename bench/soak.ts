@@ -30,6 +30,8 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes);
 const posts = Number(values.posts);
 const connections = 32;
+/** Ms: longer than a busy machine takes. */
+const timeout = 60_000;
 /** Clients as the limits know them. */
 const clients = 5_000;
 const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
@@ -145,6 +147,7 @@ function anyCall({ origin, port }: Service, agent: Agent): Promise<Answer> {
   const get = (path: string, options: { host?: string; headers?: Record<string, string> } = {}) =>
     request(origin, {
       agent,
+      timeout,
       path,
       host: options.host ?? `localhost:${port}`,
       headers: {
@@ -156,6 +159,7 @@ function anyCall({ origin, port }: Service, agent: Agent): Promise<Answer> {
   const post = (path: string, body: object, headers: Record<string, string> = key) =>
     request(origin, {
       agent,
+      timeout,
       method: 'POST',
       path,
       headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },

@@ -20,6 +20,7 @@ import { mcpRoutes } from './mcp/routes.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
 import { readOnAfterAnswer, smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
+import { inTurns } from './http/turns.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
@@ -72,7 +73,8 @@ export async function createApp(
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
-  addBodyParsers(app, createAddressReader(ctx));
+  const addressOf = createAddressReader(ctx);
+  addBodyParsers(app, addressOf);
   app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
     (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
@@ -113,7 +115,10 @@ export async function createApp(
   await app.register(mcpRoutes(ctx, limiter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
-  answerRequests(app, ctx.config, web);
+  // Behind one address there may be many agents.
+  const clientOf = (request: IncomingMessage) =>
+    `${addressOf(request)} ${request.headers.authorization ?? ''}`;
+  answerRequests(app, ctx.config, web, clientOf);
   return app;
 }
 
@@ -159,7 +164,16 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Answers from the page cache before Fastify routes, at about the cost of a bare server. */
-function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): void {
+function answerRequests(
+  app: FastifyInstance,
+  config: Config,
+  web: WebRoutes,
+  clientOf: (request: IncomingMessage) => string,
+): void {
+  const route = inTurns((request, response) => {
+    if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
+    app.routing(request, response);
+  }, clientOf);
   app.server.removeAllListeners('request');
   app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
@@ -167,8 +181,7 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes): v
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (isRead && web.answerCached(request, response)) return;
-    if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
-    app.routing(request, response);
+    route(request, response);
   });
   // Else Node tells every client to go on, also one that is to be refused.
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {

@@ -64,7 +64,8 @@ export async function fuzzService({
     };
     const { posts } = await ada.client.listPosts({ limit: 10 });
     const send = (method: string, path: string, options: object) =>
-      request(server.baseUrl, { method, path, agent: connections, ...options });
+      // Long, since a machine with other work is slow, not the service.
+      request(server.baseUrl, { method, path, agent: connections, timeout: 120_000, ...options });
     const pages = await fuzzPages({
       hosts: (variant === 'subdomain' ? ['', 'ada.', 'nobody.'] : ['', '', '', 'nobody.']).map(
         (blog) => `${blog}localhost:${server.port}`,
