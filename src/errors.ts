@@ -1,7 +1,12 @@
 import { asHttp, call, prose, type Prose } from './rules/calls.ts';
 
 /** One fault of an input, in the words of the person or program that sent it. */
-export type FieldFault = { readonly field: string; readonly message: string };
+export type FieldFault = {
+  readonly field: string;
+  readonly message: string;
+  /** Where it alone is a failure of another kind than `invalid_input`. */
+  readonly code?: 'too_large';
+};
 
 type CatalogueEntry = {
   /** HTTP status of the answer. */
@@ -225,6 +230,8 @@ export function isErrorCode(text: string): text is ErrorCode {
 }
 
 export type ErrorExtra = {
+  /** The present entity tag of what a precondition was about. */
+  readonly etag?: string;
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];
   /** The exact next call or step that would fix it. */

@@ -36,6 +36,12 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
           ? `http://ada.localhost:${the().port}/a-title`
           : `${the().baseUrl}/ada/a-title`,
       publishedAt: null,
+      excerpt: 'Some text.',
+      tags: [],
+      disclosure: 'unspecified',
+      createdAt: answer.at('post.updatedAt'),
+      updatedAt: answer.at('post.updatedAt'),
+      etag: answer.headers['etag'],
     });
     assert.deepEqual([answer.at('created'), answer.at('changed')], [true, true]);
     assert.equal(answer.at('next.url'), `${the().baseUrl}/api/publish`);
@@ -215,7 +221,10 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     }
     assertOk(await update(etag, 'second'));
     assertProblem(await update(etag, 'lost update'), 'precondition_failed');
-    assertProblem(await update('nonsense', 'x'), 'precondition_failed');
+    const lost = assertProblem(await update('"another"', 'x'), 'precondition_failed');
+    assert.equal(lost.at('etag'), (await publish({ slug: 'guarded' })).headers['etag']);
+    for (const garbage of ['nonsense', '"open', '"a" "b"', 'W/', `${etag}, x`, 'null'])
+      assertProblem(await update(garbage, 'x'), 'invalid_input');
     assertProblem(
       await publish({ slug: 'absent', title: 'A', content: 'c' }, { headers: { 'if-match': '*' } }),
       'precondition_failed',
@@ -242,13 +251,13 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
   test('a dry run says what would happen and stores nothing', async () => {
     const create = await ada.client.publish(
       { title: 'Dry', content: '# Top\n\ntext', status: 'published' },
-      { dryRun: true },
+      { dryRun: true, html: true },
     );
     assert.deepEqual(
       [create.dryRun, create.created, create.post.id, create.post.slug],
       [true, true, null, 'dry'],
     );
-    assert.match(create.html, /<h2[^>]*>.*Top/);
+    assert.match(create.html ?? '', /<h2[^>]*>.*Top/);
     assert.equal(create.limit?.policy, 'publish');
     assert.equal(
       (await ada.client.listPosts()).posts.some((post) => post.slug === 'dry'),
@@ -287,29 +296,50 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
 
   test('says that there is no scheduling', async () => {
     const answer = assertOk(await publish({ title: 'Later', content: 'c', date: '2030-01-01' }, {}), 201);
-    assert.match(String(answer.at('warnings.0')), /^there is no scheduling: .*'date' was ignored$/);
+    assert.match(String(answer.at('warnings.0')), /^field 'date' ignored: there is no scheduling/);
   });
 
-  test('a dry run of a change by id is refused, stores nothing and counts as a change', async () => {
+  test('a dry run of a change by id says what would happen, stores nothing and counts as one', async () => {
     const { post } = await ada.client.publish({ title: 'Not dry', content: 'old' });
     const path = `/api/posts/${post.id}`;
+    const change = (query: string, fields: object, more: CallOptions = {}) =>
+      the().call('PATCH', path + query, { key: ada.key, body: { content: 'new', ...fields }, ...more });
     for (const [query, fields] of [
       ['?dryRun=true', {}],
-      ['?dryRun=false', {}],
       ['?dry_run=true', {}],
-      ['?dryrun', {}],
       ['', { dryRun: true }],
       ['', { 'dry-run': true }],
     ] as const) {
-      const answer = await the().call('PATCH', path + query, {
-        key: ada.key,
-        body: { content: 'new', ...fields },
-      });
-      assertProblem(answer, 'invalid_input');
-      assert.match(String(answer.at('errors.0.message')), /POST \/api\/publish/);
-      assert.match(String(answer.headers['ratelimit']), /^"publish"/);
+      const answer = assertOk(await change(query, fields));
+      assert.deepEqual(
+        [answer.at('dryRun'), answer.at('changed'), answer.at('post.id'), answer.at('post.etag')],
+        [true, true, post.id, post.etag],
+      );
+      assert.equal(answer.at('html'), undefined);
+      assert.match(String(answer.headers['ratelimit']), /^"api"/);
     }
+    assertProblem(await change('?dryrun', {}), 'invalid_input');
+    const stale = { headers: { 'if-match': '"00000000-9.1"' } };
+    assertProblem(await change('?dryRun=true', {}, stale), 'precondition_failed');
+    assert.match(String(assertOk(await change('?dryRun=true&html=true', {})).at('html')), />new<\/p>/);
     assert.equal((await read(post.id)).content, 'old');
+  });
+
+  test('a dry run of a deletion deletes nothing', async () => {
+    const { post } = await ada.client.publish({ title: 'Not deleted', content: 'c' });
+    const path = `/api/posts/${post.id}`;
+    const remove = (query: string, more: CallOptions = {}) =>
+      the().call('DELETE', path + query, { key: ada.key, ...more });
+    const dry = assertOk(await remove('?dryRun=true'));
+    assert.match(String(dry.at('message')), /^Would delete 'Not deleted' with 0 comments/);
+    assert.equal(dry.at('dryRun'), true);
+    const inBody = assertProblem(await remove('', { body: { dryRun: true } }), 'invalid_input');
+    assert.match(String(inBody.at('errors.0.message')), /\?dryRun=true/);
+    const stale = { headers: { 'if-match': '"00000000-9.1"' } };
+    assertProblem(await remove('?dryRun=true', stale), 'precondition_failed');
+    assert.equal((await read(post.id)).title, 'Not deleted');
+    const eve = await the().agent(`Eve${post.id.slice(-4)}`);
+    assertProblem(await the().call('DELETE', `${path}?dryRun=true`, { key: eve.key }), 'not_found');
   });
 
   test('warns about what is probably a mistake and lets it through', async () => {
@@ -612,9 +642,8 @@ describeInstances('publishing a markdown document', {}, (the) => {
     assertProblem(await send(''), 'invalid_input');
   });
 
-  test('only publishing takes it', async () => {
-    const { post } = await ada.client.publish({ title: 'P', content: 'c' });
-    const patch = await the().call('PATCH', `/api/posts/${post.id}`, {
+  test('only calls that store a post take it', async () => {
+    const patch = await the().call('PATCH', '/api/me', {
       key: ada.key,
       body: '# P',
       headers: { 'content-type': 'text/markdown' },

@@ -54,12 +54,13 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   updateMe: (client) => client.updateMe({ name: 'A', bio: '', avatarUrl: 'https://a.b' }),
   deleteMe: (client) => client.deleteMe(),
   exportMe: (client) => client.exportMe(),
-  publish: (client) => client.publish(wholePost, { dryRun: true, createOnly: true, ifMatch: '"1"' }),
+  publish: (client) =>
+    client.publish(wholePost, { dryRun: true, html: true, createOnly: true, ifMatch: '"1"' }),
   listPosts: (client) =>
     client.listPosts({ status: 'draft', since: '2026-01-31', limit: 1, offset: 1, cursor: 'c' }),
   getPost: (client) => client.getPost(id),
-  updatePost: (client) => client.updatePost(id, wholePost, { ifMatch: '"1"' }),
-  deletePost: (client) => client.deletePost(id),
+  updatePost: (client) => client.updatePost(id, wholePost, { dryRun: true, html: true, ifMatch: '"1"' }),
+  deletePost: (client) => client.deletePost(id, { dryRun: true }),
   listBlogs: (client) => client.listBlogs({ sort: 'name', limit: 1, offset: 1, cursor: 'c' }),
   featuredPosts: (client) => client.featuredPosts({ limit: 1 }),
   search: (client) => client.search('q', { limit: 1, cursor: 'c' }),
@@ -75,6 +76,9 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
 };
 
 const wholePost = { ...fieldsOfPost, content: 'c' };
+
+/** Operations that are another way to one that the client has. */
+const aliases = ['publishPost'];
 
 /** Methods of the client that are another way to one of the operations. */
 const conveniences: Readonly<Record<string, string>> = {
@@ -99,7 +103,9 @@ test('the README names every method that is not named as its operation', async (
 describeInstances('the client', {}, (the, variant) => {
   test('names the same operations in the client as in the document', async () => {
     const document = await documentOf(the());
-    const described = operationsOf(document).map(({ operation }) => operation.operationId);
+    const described = operationsOf(document)
+      .map(({ operation }) => operation.operationId)
+      .filter((name) => !aliases.includes(name));
     const { MastheadClient } = await import('../client/src/index.ts');
     const methods = classesOf(MastheadClient)
       .flatMap(({ prototype }) => Object.entries(Object.getOwnPropertyDescriptors(prototype)))
@@ -125,6 +131,7 @@ describeInstances('the client', {}, (the, variant) => {
   test('has the client send what the document describes, and all of it', async () => {
     const document = await documentOf(the());
     for (const { method, path, operation } of operationsOf(document)) {
+      if (aliases.includes(operation.operationId)) continue;
       const sent = await callOf(clientCalls[operation.operationId]);
       const at = operationAt(document, sent.method, sent.url.pathname);
       assert.deepEqual([at?.method, at?.path], [method, path], operation.operationId);

@@ -6,11 +6,12 @@ import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 
-/** Operations that no model should carry out with a key of its own, and those for programs. */
+/** Operations that no model should carry out with a key of its own, those for programs, and an alias. */
 const overHttpOnly = [
   'recover',
   'confirm_recovery',
   'regenerate_key',
+  'publish_post',
   'delete_me',
   'export_me',
   'openapi',
@@ -96,6 +97,7 @@ function fieldsOf({ operation }: Placed): Map<string, Field> {
   const { properties = {}, required = [] } = operation.requestBody?.content['application/json']?.schema ?? {};
   const parameters = (operation.parameters ?? [])
     .filter(({ in: place }) => place !== 'header')
+    .filter(({ name }) => !(operation.operationId === 'deletePost' && name === 'dryRun'))
     // A model goes on by cursors; markdown bodies take their fields from the query.
     .filter(
       ({ name, in: place }) =>
@@ -114,7 +116,7 @@ function fieldsOf({ operation }: Placed): Map<string, Field> {
 }
 
 function isPostField(operationId: string, name: string): boolean {
-  return operationId === 'publish' && Object.hasOwn(postProperties, name);
+  return ['publish', 'updatePost'].includes(operationId) && Object.hasOwn(postProperties, name);
 }
 
 const annotations = new Set(['description', 'examples', 'default', 'writeOnly']);

@@ -29,9 +29,9 @@ describeInstances('hints', {}, (the, variant) => {
       ['GET', '/api/users/me', 'GET, PATCH, DELETE /api/me'],
       ['POST', '/api/users', 'POST /api/register'],
       ['POST', '/api/v1/posts', 'POST /api/publish'],
-      ['GET', '/api/v1/posts', 'GET /api/posts'],
+      ['GET', '/api/v1/posts', 'POST, GET /api/posts'],
       ['POST', '/api/articles', 'POST /api/publish'],
-      ['GET', '/api/articles/5', 'GET /api/posts'],
+      ['GET', '/api/articles/5', 'POST, GET /api/posts'],
       ['POST', '/api/rotate-key', 'POST /api/regenerate-key'],
       ['GET', '/api/usage', 'GET /api/limits'],
       ['GET', '/api/swagger.json', 'GET /api/openapi.json'],
@@ -149,7 +149,12 @@ describeInstances('hints', {}, (the, variant) => {
   test('say what cannot be changed about an agent', async () => {
     const { key } = await the().agent('Fixed');
     const body = { slug: 'other', email: 'other@example.com' };
-    const answer = assertOk(await the().call('PATCH', '/api/me', { key, body }));
+    const refused = assertProblem(await the().call('PATCH', '/api/me', { key, body }), 'invalid_input');
+    assert.equal(
+      refused.at('detail'),
+      "'slug' is not a field of this call: the slug cannot be changed; 'email' is not a field of this call: the e-mail address cannot be changed",
+    );
+    const answer = assertOk(await the().call('PATCH', '/api/me', { key, body: { ...body, bio: 'b' } }));
     assert.deepEqual(answer.at('warnings'), [
       "field 'slug' ignored: the slug cannot be changed",
       "field 'email' ignored: the e-mail address cannot be changed",

@@ -30,9 +30,10 @@ describeInstances('what was not meant', {}, (the) => {
     const document: OpenApiDocument = JSON.parse((await the().call('GET', '/api/openapi.json')).text);
     const changing = operationsOf(document).filter(
       ({ method, operation: { operationId } }) =>
-        operationId === 'verify' || (method !== 'GET' && operationId !== 'publish'),
+        operationId === 'verify' ||
+        (method !== 'GET' && !['publish', 'publishPost', 'updatePost', 'deletePost'].includes(operationId)),
     );
-    assert.ok(changing.length > 7);
+    assert.ok(changing.length > 6);
     for (const { method, path } of changing) {
       const address = path.replace(/\{\w+\}/g, id);
       const body = { token, email, name: 'New', slug: 'new', title: 'New', content: 'New', vote: 1 };
@@ -90,9 +91,10 @@ describeInstances('what was not meant', {}, (the) => {
 
   test('is said before everything else in the answer', async () => {
     const lists = await the().call('GET', '/api/posts?tag=tides&page=2', { key: ada.key });
-    assert.deepEqual(Object.keys(JSON.parse(assertOk(lists).text)).slice(0, 3), [
+    assert.deepEqual(Object.keys(JSON.parse(assertOk(lists).text)).slice(0, 4), [
       'success',
       'warnings',
+      'warningCodes',
       'posts',
     ]);
     assert.match(String(lists.at('warnings.0')), /'tag' ignored: this list takes 'status', 'since', /);

@@ -259,11 +259,25 @@ describe('on one instance', () => {
     }
   });
 
-  test('a field that nobody knows is ignored with the warning that the API gives', async () => {
+  test('an argument that nobody knows is refused by tools that write, and ignored by others', async () => {
     const args = { title: 'Typo', content: 'x', statsu: 'published' };
-    const answer = done(await asAda.callTool({ name: 'publish', arguments: args }));
-    assert.deepEqual(answer.at('warnings'), ["unknown field 'statsu' ignored; did you mean 'status'?"]);
-    assert.equal(answer.at('post.status'), 'draft');
+    const call = async (name: string, more: object) =>
+      asAda.callTool({ name, arguments: { ...args, ...more } });
+    for (const [name, more] of [
+      ['publish', {}],
+      ['update_post', { postId, old_text: 'x', new_text: 'y' }],
+      ['delete_post', { postId }],
+      ['update_me', { name: 'Ada' }],
+    ] as const) {
+      const refused = failure(await call(name, more));
+      assert.equal(refused.at('code'), 'invalid_input', name);
+      assert.match(JSON.stringify(refused.at('errors')), /"field":"statsu"/, name);
+    }
+    const near = failure(await call('publish', {}));
+    assert.equal(near.at('errors.0.message'), "is not a field of this call; did you mean 'status'?");
+    const own = await asAda.callTool({ name: 'list_posts', arguments: { status: 'draft', statsu: 1 } });
+    assert.deepEqual(done(own).at('warningCodes'), ['unknown_field']);
+    assert.doesNotMatch(JSON.stringify(done(own).at('posts')), /Typo/);
   });
 
   test('comments on a withdrawn post are listed for its owner, who can delete them', async () => {

@@ -105,6 +105,7 @@ async function live(instance: Instance, call: Call): Promise<void> {
   const etag = String(created.headers['etag']);
   await call('POST', '/api/publish', { key, body: post });
   await call('POST', '/api/publish', { key, body: { title: 'Draft', content: 'x' } });
+  await call('POST', '/api/posts', { key, body: { title: 'By its other address', content: 'x' } });
   await call('POST', '/api/publish?dryRun=true', { key, body: { ...post, title: 'Other' } });
   await call('POST', '/api/publish', {
     key,

@@ -22,7 +22,7 @@ import {
 } from '../src/schemas/agents.ts';
 import { commentBody, commentsQuery, voteBody } from '../src/schemas/engagement.ts';
 import { discoverPostsQuery, featuredQuery, listPostsQuery, searchQuery } from '../src/schemas/lists.ts';
-import { dryRunQuery, patchPostBody, publishBody, publishQuery } from '../src/schemas/posts.ts';
+import { markdownQuery, patchPostBody, publishBody, publishQuery } from '../src/schemas/posts.ts';
 import { problem } from '../src/schemas/problem.ts';
 import { parseSince } from '../src/schemas/fields.ts';
 import { createCheck, throwIfFaulty, type Checked } from '../src/schemas/validate.ts';
@@ -54,8 +54,8 @@ const queries = {
   comments: commentsQuery,
   search: searchQuery,
   verify: verifyQuery,
-  dryRun: dryRunQuery,
-  publishQuery,
+  dryRun: publishQuery,
+  publishQuery: markdownQuery,
 };
 
 const checks = {
@@ -342,7 +342,7 @@ describe('A check', () => {
       limit: "must be an integer from 1 to 100, not the string '20'",
       offset: 'must be an integer from 0 to 10000, not 1.5',
     });
-    assert.deepEqual(faultsOf(createCheck(dryRunQuery)({ dryRun: 'true' })), {
+    assert.deepEqual(faultsOf(createCheck(publishQuery)({ dryRun: 'true' })), {
       dryRun: "must be true or false, not the string 'true'",
     });
   });
@@ -370,7 +370,7 @@ describe('A check', () => {
     const inA = checks.registerA({ ...ada, avatarUrl: 5 });
     assert.deepEqual(inA.value, ada);
     assert.deepEqual(textsOf(inA.warnings), [
-      "field 'avatarUrl' ignored at registration; set it later with PATCH /api/me",
+      "field 'avatarUrl' ignored: it is set after verification, with PATCH /api/me",
     ]);
     const inB = checks.registerB({ ...ada, avatarUrl: 'https://example.com/a.png' });
     assert.deepEqual(inB.value, { email: ada.email, name: 'Ada', avatarUrl: 'https://example.com/a.png' });

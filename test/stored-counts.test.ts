@@ -19,7 +19,8 @@ import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/co
 import { deletePost } from '../src/services/posts/post-store.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { hotRank, noPreconditions } from '../src/services/posts/post-plan.ts';
+import { hotRank } from '../src/services/posts/post-plan.ts';
+import { noPreconditions } from '../src/services/preconditions.ts';
 import type { EngineName } from './support/instance.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 

@@ -18,16 +18,16 @@ describeInstances('warnings', {}, (the) => {
     );
     const texts = JSON.parse(warned.text).warnings;
     assert.deepEqual(warned.at('warningCodes'), [
-      'ignored_field',
       'unknown_field',
+      'ignored_field',
       'hidden_text',
       'raw_html',
       'missing_alt',
       'repeated_title',
     ]);
     assert.equal(texts.length, 6);
-    assert.match(texts[0], /'publishedAt' was ignored/);
-    assert.match(texts[1], /did you mean 'status'/);
+    assert.match(texts[0], /did you mean 'status'/);
+    assert.match(texts[1], /'publishedAt' ignored: there is no scheduling/);
     assert.match(texts[4], /no alternative text/);
     const id = String(warned.at('post.id'));
     for (const silent of [

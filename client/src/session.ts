@@ -20,7 +20,16 @@ export type PublishOptions = UpdateOptions & {
 };
 
 /** Says what a publication would do, and stores nothing. */
-export type DryRunOptions = Omit<PublishOptions, 'dryRun'> & { dryRun: true };
+export type DryRunOptions = Omit<PublishOptions, 'dryRun'> & {
+  dryRun: true;
+  /** With the HTML that would be stored. */
+  html?: boolean | undefined;
+};
+
+export type DeleteOptions = UpdateOptions & {
+  /** Says what would be deleted, and deletes nothing. */
+  dryRun?: boolean | undefined;
+};
 
 /** `open`: without the key; `keyed`: with it; `either`: with it if there is one. */
 type Access = 'open' | 'keyed' | 'either';
@@ -34,7 +43,8 @@ type Sent = Partial<Omit<Request, 'method' | 'path'>> & {
   readonly once?: boolean;
 };
 
-type Options = OnceOptions & Omit<PublishOptions, 'dryRun'> & { dryRun?: boolean | undefined };
+type Options = OnceOptions &
+  Omit<PublishOptions, 'dryRun'> & { dryRun?: boolean | undefined; html?: boolean | undefined };
 
 type CallArguments = [access: Access, method: Method, address: string, options: Options, sent?: Sent];
 
@@ -84,7 +94,7 @@ export class Session extends Transport {
     const key = access === 'open' ? null : this.#apiKey;
     // Not left to the service: there GET /api/posts without a key is another call, not a refused one.
     if (access === 'keyed' && key === null) throw noKey(method, address);
-    const { idempotencyKey, ifMatch, createOnly, dryRun }: Options = options;
+    const { idempotencyKey, ifMatch, createOnly, dryRun, html }: Options = options;
     const headers = {
       ...sent.headers,
       authorization: key === null ? undefined : `Bearer ${key}`,
@@ -93,7 +103,7 @@ export class Session extends Transport {
       'if-none-match': createOnly === true ? '*' : undefined,
     };
     const body = json === undefined ? sent.body : JSON.stringify(json);
-    const query = { ...sent.query, dryRun };
+    const query = { ...sent.query, dryRun, html };
     return this.send(
       { repeat: 'always', ...sent, method, path: address, query, headers, body },
       options,

@@ -6,7 +6,8 @@ import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
-import { dryRunQuery, dryRunRefusals } from '../schemas/posts.ts';
+import { keywordsOf } from '../schemas/openapi.ts';
+import { dryRunInBody, dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
   isRecord,
@@ -18,6 +19,7 @@ import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { Policy } from '../variant.ts';
+import { headerFaults, type RequestHeader } from './request-headers.ts';
 
 type Input = TObject | TUnsafe;
 type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
@@ -41,7 +43,7 @@ export type Operation = {
   /** What the examples of answers contain where the schemas say too little, by status. */
   readonly examples?: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
   /** Request headers that the operation reads. */
-  readonly requestHeaders?: readonly ('Idempotency-Key' | 'If-Match' | 'If-None-Match')[];
+  readonly requestHeaders?: readonly RequestHeader[];
   /** Headers of its successes; `Location` only of those that create something. */
   readonly answerHeaders?: readonly ('ETag' | 'Location')[];
   /** Codes that it may fail with, besides those common to all. */
@@ -57,7 +59,7 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
   readonly body?: B;
   readonly query?: Q;
   /** Names that body and query recognise besides their own. */
-  readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings'>;
+  readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings' | 'together'>;
   /** How a `text/markdown` body becomes the fields of `body`; without it only JSON is accepted. */
   readonly markdown?: {
     readonly query: Q;
@@ -231,12 +233,23 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
 ) {
   const operation: Operation = endpoint;
   const isWrite = endpoint.head !== undefined || operations[operation.operationId].method !== 'GET';
-  const lacksDryRun = isWrite && operation.query !== dryRunQuery;
+  const lacksDryRun = isWrite && !hasDryRun(operation);
   const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
-  // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
-  const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...endpoint.check, refused });
-  const inTexts = { ...endpoint.check, refused, coerce: true };
-  const checkMarkdown = createCheck(endpoint.body ?? Type.Object({}), { ...inTexts, names: 'field' });
+  const bodyRefused = { ...refused, ...(hasDryRun(operation) && !endpoint.body ? dryRunInBody : {}) };
+  const { together, ...names } = endpoint.check ?? {};
+  const inTexts = { ...names, refused, coerce: true };
+  const ofBody = {
+    refused: bodyRefused,
+    ...(together ? { together } : {}),
+    // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
+    ...(isWrite && endpoint.body ? { refuseUnknown: 'alone' as const } : {}),
+  };
+  const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...names, ...ofBody });
+  const checkMarkdown = createCheck(endpoint.body ?? Type.Object({}), {
+    ...inTexts,
+    ...ofBody,
+    names: 'field',
+  });
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
   const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
 
@@ -251,9 +264,16 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
     const isChecked = endpoint.body !== undefined || isRecord(sent);
     const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
     const warnings = [...(body?.warnings ?? []), ...query.warnings];
-    throwIfFaulty({ ...query, faults: [...(body?.faults ?? []), ...query.faults], warnings });
+    const ofHeaders = isWrite ? headerFaults(operation.requestHeaders ?? [], request.headers) : [];
+    const faults = [...(body?.faults ?? []), ...query.faults, ...ofHeaders];
+    throwIfFaulty({ ...query, faults, warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
+}
+
+/** Whether a call can be asked what it would do. */
+export function hasDryRun(operation: Operation | undefined): boolean {
+  return Object.hasOwn(keywordsOf(operation?.query).properties ?? {}, 'dryRun');
 }
 
 function readCaller(auth: Auth, request: FastifyRequest): Caller | null {

@@ -13,7 +13,7 @@ import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { allMethods, answerOtherMethods, collectMethods } from '../http/methods.ts';
-import { dryRunQuery, publishNames } from '../schemas/posts.ts';
+import { deleteQuery, publishNames } from '../schemas/posts.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { operations } from '../rules/calls.ts';
@@ -21,13 +21,14 @@ import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target
 import type { Policy } from '../variant.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { agentEndpoints } from './resources/agents.ts';
-import { createAnswerCache } from './endpoint.ts';
+import { createAnswerCache, hasDryRun } from './endpoint.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
+import { publishingEndpoints } from './resources/publishing.ts';
 import { emptyId, noRoute } from '../http/problem.ts';
 
 /** Memory for cached answers. */
@@ -76,7 +77,8 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     });
     agentEndpoints(app, ctx);
     keyEndpoints(app, ctx);
-    postEndpoints(app, ctx, limiter);
+    publishingEndpoints(app, ctx, limiter);
+    postEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
@@ -99,13 +101,13 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
   };
 }
 
-/** Reads the query exactly as publishing does: what counts as a dry run must not publish. */
-const checkDryRun = createCheck(dryRunQuery, { ...publishNames, coerce: true });
+/** Reads the query exactly as calls with dry runs do: what counts as a dry run must not publish. */
+const checkDryRun = createCheck(deleteQuery, { spellings: publishNames.spellings, coerce: true });
 
 /** The policy that a call has of its own. */
 function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {
   const { operation } = routeOptions.config;
-  // Only where the call reads the query in this way: a change by id has no dry run, whatever its query says.
-  const isDryRun = operation?.query === dryRunQuery && checkDryRun(query).value?.dryRun === true;
+  // Only where the call has dry runs, whatever its query says.
+  const isDryRun = hasDryRun(operation) && checkDryRun(query).value?.dryRun === true;
   return (isDryRun ? null : operation?.policy) ?? null;
 }

@@ -6,13 +6,14 @@ import { withoutKeys } from '../rules/text.ts';
 
 /** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
 export function publicFields(
-  { code, detail, extra: { errors, hint } }: AppError,
+  { code, detail, extra: { errors, etag, hint } }: AppError,
   spell: (text: Prose) => string = asHttp,
 ) {
   return {
     detail: withoutKeys(spell(detail)),
     ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
     hint: withoutKeys(spell(hint ?? catalogue[code].hint)),
+    ...(etag === undefined ? {} : { etag }),
   };
 }
 
@@ -23,7 +24,7 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
 
 /** A failure as RFC 9457 problem details, with what older clients read. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string) {
-  const { detail, errors, hint } = publicFields(error);
+  const { detail, errors, hint, etag } = publicFields(error);
   const { title, status, retryable } = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,
@@ -35,6 +36,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
     code: error.code,
     ...(errors ? { errors } : {}),
     hint,
+    ...(etag === undefined ? {} : { etag }),
     retryable,
     requestId,
   };

@@ -7,16 +7,16 @@ import {
   patchNames,
   patchPostBody,
   postAnswer,
-  publishAnswer,
   publishBody,
   publishNames,
+  publishQuery,
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
 import { parseSince } from '../schemas/fields.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
-import { noPreconditions } from '../services/posts/post-plan.ts';
+import { noPreconditions } from '../services/preconditions.ts';
 import { readPost } from '../services/posts/post-views.ts';
 import { pageOf, paging, postId, reading, writing } from './inputs.ts';
 import { requireCaller, tool, type Tool } from './tool.ts';
@@ -32,11 +32,11 @@ export function changePostTools(ctx: Context): Tool[] {
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
-      input: publishBody,
+      input: Type.Object({ ...publishBody.properties, html: publishQuery.properties.html }),
       check: publishNames,
       output: updateOrDryRunAnswer,
-      async run({ caller, usage, signal }, { dryRun: isDryRun, ...fields }) {
-        if (isDryRun) return dryRun(ctx, caller, fields, { signal });
+      async run({ caller, usage, signal }, { dryRun: isDryRun, html, ...fields }) {
+        if (isDryRun) return dryRun(ctx, caller, fields, { html, signal });
         return savedAnswer(await publish(ctx, caller, fields, { ticket: usage.ticket, signal }));
       },
     }),
@@ -44,16 +44,21 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'updatePost',
       title: "Change one's own post by its id",
       description:
-        'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
+        'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored. Needs the API key.',
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
-      input: Type.Object({ postId, ...patchPostBody.properties }),
+      input: Type.Object({
+        postId,
+        ...patchPostBody.properties,
+        html: publishQuery.properties.html,
+      }),
       check: patchNames,
-      output: publishAnswer,
-      async run({ caller, usage, signal }, { postId: id, ...fields }) {
-        const options = { postId: id, ticket: usage.ticket, signal };
-        return savedAnswer(await publish(ctx, caller, fields, options));
+      output: updateOrDryRunAnswer,
+      async run({ caller, usage, signal }, { postId: id, dryRun: isDryRun, html, ...fields }) {
+        const options = { postId: id, signal };
+        if (isDryRun) return dryRun(ctx, caller, fields, { ...options, html });
+        return savedAnswer(await publish(ctx, caller, fields, { ...options, ticket: usage.ticket }));
       },
     }),
   ];

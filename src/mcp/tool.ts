@@ -78,7 +78,13 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
   const { spellings = {}, refused = {} } = definition.check ?? {};
   const hasDryRun = Object.hasOwn(keywordsOf(input).properties ?? {}, 'dryRun');
   const refusals = annotations.readOnlyHint || hasDryRun ? refused : { ...refused, ...dryRunRefusals };
-  const check = createCheck(input, { ...definition.check, refused: refusals, spell: asTools });
+  const check = createCheck(input, {
+    ...definition.check,
+    refused: refusals,
+    // A model that reads of success takes what it asked for as done.
+    ...(annotations.readOnlyHint ? {} : { refuseUnknown: 'always' }),
+    spell: asTools,
+  });
   // It must hold for no call that would publish.
   const isDryRun = (args: unknown) =>
     hasDryRun && isRecord(args) && args[respelt(args, spellings).get('dryRun') ?? 'dryRun'] === true;
@@ -93,11 +99,11 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
       annotations,
     },
     async run(call, args = {}) {
-      const checked = check(args);
-      throwIfFaulty(checked);
       const caller = (
         auth === 'none' ? null : auth === 'optional' ? callerOf(call.credential) : requireCaller(ctx, call)
       ) as CallerOf<A>;
+      const checked = check(args);
+      throwIfFaulty(checked);
       const answer = await definition
         .run({ ...call, caller }, checked.value as Static<I>)
         .catch((error: unknown) => {
@@ -117,7 +123,7 @@ export function failed(error: AppError, { usage, requestId }: McpCall): CallTool
   const { code, extra } = error;
   const { status, retryable } = catalogue[code];
   const { policy, quota, rate } = usage;
-  const { detail, errors, hint } = publicFields(error, asTools);
+  const { detail, errors, hint, etag } = publicFields(error, asTools);
   const problem = {
     success: false,
     code,
@@ -125,6 +131,7 @@ export function failed(error: AppError, { usage, requestId }: McpCall): CallTool
     detail,
     errors,
     hint,
+    etag,
     retryable,
     retryAfter: extra.retryAfter,
     limit:

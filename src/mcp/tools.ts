@@ -239,7 +239,7 @@ function meTools(ctx: Context, limiter: RateLimiter): Tool[] {
       check: updateMeNames,
       output: meAnswer,
       run: async ({ caller }, change) => ({
-        body: { agent: await updateProfile(ctx, caller.id, change) },
+        body: { agent: (await updateProfile(ctx, caller.id, change)).agent },
       }),
     }),
     tool(ctx, {

@@ -6,6 +6,7 @@ export const operations = {
   confirmRecovery: { method: 'POST', path: '/api/recover/confirm' },
   regenerateKey: { method: 'POST', path: '/api/regenerate-key' },
   publish: { method: 'POST', path: '/api/publish', tool: 'publish' },
+  publishPost: { method: 'POST', path: '/api/posts' },
   listPosts: { method: 'GET', path: '/api/posts', tool: 'list_posts' },
   getPost: { method: 'GET', path: '/api/posts/{id}', tool: 'get_post' },
   updatePost: { method: 'PATCH', path: '/api/posts/{id}', tool: 'update_post' },

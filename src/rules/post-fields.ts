@@ -113,6 +113,9 @@ export type PostFieldValue<Name extends PostFieldName> =
         : string)
   | (Field<Name> extends { nullable: true } ? null : never);
 
+/** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
+export const contentBytes = 512 * 1024;
+
 /** All fields, as they are sent. */
 export type PostFieldValues = { readonly [Name in PostFieldName]: PostFieldValue<Name> };
 

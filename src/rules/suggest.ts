@@ -1,6 +1,7 @@
 import { quoted } from './text.ts';
 
-const longestName = 64;
+/** Most characters of an unknown name that a message repeats. */
+export const longestName = 64;
 
 /** A warning of an unknown name, cut and escaped, with the known one that was meant. */
 export function unknownFieldWarning(
@@ -10,6 +11,16 @@ export function unknownFieldWarning(
 ): string {
   const advice = kind === 'query parameter' ? adviceOnList(name, known) : null;
   return `unknown ${kind} ${quoted(name, longestName)} ignored${advice ?? didYouMean(name, known) ?? ''}`;
+}
+
+/** What is wrong with an unknown name where none may be ignored, as a predicate. */
+export function unknownFieldFault(name: string, known: readonly string[], reason: string | null): string {
+  const told = reason === null ? (didYouMean(name, known) ?? takes(known)) : `: ${reason}`;
+  return `is not a field of this call${told}`;
+}
+
+function takes(known: readonly string[]): string {
+  return known.length === 0 ? '' : `, which takes ${known.map((each) => `'${each}'`).join(', ')}`;
 }
 
 function didYouMean(name: string, known: readonly string[]): string | null {

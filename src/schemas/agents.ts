@@ -26,17 +26,17 @@ export function registerBody(variant: Variant) {
   return Type.Unsafe<RegisterBody>(Type.Object(properties, { examples }));
 }
 
-/** Fields that only the other variant takes at registration, with a warning that says what to do instead. */
+/** Fields that only the other variant takes at registration, with what to do instead. */
 export function ignoredAtRegistration(variant: Variant): Readonly<Record<string, Prose>> {
   return {
     ...(variant.acceptsAvatarUrl
       ? {}
       : {
-          avatarUrl: prose`field 'avatarUrl' ignored at registration; set it later with ${call('updateMe')}`,
+          avatarUrl: prose`it is set after verification, with ${call('updateMe')}`,
         }),
     ...(variant.slugSource === 'client'
       ? {}
-      : { slug: "field 'slug' ignored: the slug is derived from 'name'; the answer has it" }),
+      : { slug: "the slug is derived from 'name'; the answer has it" }),
   };
 }
 
@@ -60,11 +60,11 @@ export function updateMeBody(variant: Variant) {
   );
 }
 
-/** What a change of the agent cannot change, with the warning that says so. */
+/** What a change of the agent cannot change. */
 export const updateMeNames = {
   ignored: {
-    slug: "field 'slug' ignored: the slug cannot be changed",
-    email: "field 'email' ignored: the e-mail address cannot be changed",
+    slug: 'the slug cannot be changed',
+    email: 'the e-mail address cannot be changed',
   },
 } as const;
 

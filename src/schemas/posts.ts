@@ -1,6 +1,12 @@
 import { Type, type TOptional, type TUnsafe } from 'typebox';
+import type { FieldFault } from '../errors.ts';
 import { call, prose } from '../rules/calls.ts';
-import { postFieldNames, type PostFieldName, type PostFieldValue } from '../rules/post-fields.ts';
+import {
+  contentBytes,
+  postFieldNames,
+  type PostFieldName,
+  type PostFieldValue,
+} from '../rules/post-fields.ts';
 import { agent, answer, id, message, next, nullable, rate, text, time, url } from './answer-parts.ts';
 import { answeredFields, content, dryRun, postField } from './fields.ts';
 import type { Refusal } from './validate.ts';
@@ -32,11 +38,11 @@ export const publishBody = Type.Object(
   },
 );
 
-/** What a post cannot be given, with the warning that says so. */
+/** What a post cannot be given. */
 const ignoredInPosts = Object.fromEntries(
   ['publishedAt', 'published_at', 'date'].map((name) => [
     name,
-    `there is no scheduling: the time of publication is set by the service, and '${name}' was ignored`,
+    'there is no scheduling: the service sets the time of publication',
   ]),
 );
 
@@ -80,14 +86,38 @@ const dryRunSpellings = { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRu
 export const publishNames = {
   ignored: {
     ...ignoredInPosts,
-    id: prose`field 'id' ignored: publishing finds a post by its slug, or its title; ${call('updatePost')} finds it by id`,
+    id: prose`publishing finds a post by its slug, or its title; ${call('updatePost')} finds it by id`,
   },
   refused: publishRefusals,
   spellings: dryRunSpellings,
+  together: (sent: Sent) => [...whatPostIsMeant(sent), ...tooMuchContent(sent)],
 } as const;
 
+type Sent = Readonly<Record<string, unknown>>;
+
+/** Without slug and title there is no post to be meant, so both that a new one needs are named at once. */
+function whatPostIsMeant({ slug, title, content: sent }: Sent): FieldFault[] {
+  if (slug !== undefined || title !== undefined) return [];
+  return [
+    { field: 'title', message: "is required, or the 'slug' of the post to change" },
+    ...(sent === undefined ? [{ field: 'content', message: 'is required to create a post' }] : []),
+  ];
+}
+
+function tooMuchContent({ content: sent }: Sent): FieldFault[] {
+  const bytes = typeof sent === 'string' ? Buffer.byteLength(sent) : 0;
+  if (bytes <= contentBytes) return [];
+  const fault = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
+  return [{ field: 'content', message: fault, code: 'too_large' }];
+}
+
 /** Names that a change by id recognises besides its own. */
-export const patchNames = { ignored: ignoredInPosts, refused: publishRefusals } as const;
+export const patchNames = {
+  ignored: ignoredInPosts,
+  refused: publishRefusals,
+  spellings: dryRunSpellings,
+  together: tooMuchContent,
+} as const;
 
 /** For every call that changes something and has no dry run: a caller that asks for one wants nothing done. */
 export const dryRunRefusals: Readonly<Record<string, Refusal>> = Object.fromEntries(
@@ -98,20 +128,42 @@ export const dryRunRefusals: Readonly<Record<string, Refusal>> = Object.fromEntr
   ]),
 );
 
+const dryRuns = {
+  dryRun: Type.Optional(dryRun),
+  html: Type.Optional(
+    Type.Boolean({
+      description: 'With dryRun: also answer the HTML that would be stored.',
+      examples: [true],
+      default: false,
+    }),
+  ),
+};
+
+/** For a dry run that is asked for in the body of a call that reads only its query. */
+export const dryRunInBody: Readonly<Record<string, Refusal>> = Object.fromEntries(
+  ['dryRun', ...Object.keys(dryRunSpellings)].map((name) => [
+    name,
+    () => "belongs in the query, and nothing was done; send '?dryRun=true'",
+  ]),
+);
+
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(
-  { ...postProperties, content: Type.Optional(content) },
+  { ...postProperties, content: Type.Optional(content), dryRun: dryRuns.dryRun },
   {
     description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
     examples: [{ status: 'published' }, { title: 'On the Engine', slug: 'on-the-engine' }],
   },
 );
 
-/** `POST /api/publish` with a JSON body. */
-export const dryRunQuery = Type.Object({ dryRun: Type.Optional(dryRun) });
+/** What says how a write of a post with a JSON body is meant. */
+export const publishQuery = Type.Object(dryRuns);
 
-/** `POST /api/publish` with a markdown body, and as it is documented. */
-export const publishQuery = Type.Object({ dryRun: Type.Optional(dryRun), ...postProperties });
+/** The same with a markdown body, and as it is documented. */
+export const markdownQuery = Type.Object({ ...dryRuns, ...postProperties });
+
+/** `DELETE /api/posts/{id}`. */
+export const deleteQuery = Type.Object({ dryRun: dryRuns.dryRun });
 
 const publishedAt = nullable(time('First publication; null before it.'));
 
@@ -122,30 +174,6 @@ const publishedPost = {
   publishedAt,
 };
 
-const outcome = {
-  created: Type.Boolean({ description: 'Whether the post is new.' }),
-  changed: Type.Boolean({ description: 'False when the post was exactly so already.' }),
-};
-
-/** `POST /api/publish` that created, and `PATCH /api/posts/{id}`. */
-export const publishAnswer = answer({ message, post: Type.Object(publishedPost), ...outcome, next });
-
-/** What `POST /api/publish` answers with 200: an update, or a dry run. */
-export const updateOrDryRunAnswer = answer({
-  message,
-  post: Type.Object({
-    ...publishedPost,
-    id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
-  }),
-  ...outcome,
-  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
-  html: Type.Optional(text('The content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>')),
-  limit: Type.Optional(
-    nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
-  ),
-  next: Type.Optional(next),
-});
-
 export const ownPost = {
   ...publishedPost,
   ...answeredFields('list'),
@@ -153,10 +181,54 @@ export const ownPost = {
   updatedAt: time('Latest change.'),
 };
 
+/** A post that a write answers, and that its author lists. */
+const taggedPost = { ...ownPost, etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"') };
+
+const outcome = {
+  created: Type.Boolean({ description: 'Whether the post is new.' }),
+  changed: Type.Boolean({ description: 'False when the post was exactly so already.' }),
+};
+
+/** `POST /api/publish` that created. */
+export const publishAnswer = answer({
+  message,
+  post: Type.Object(taggedPost),
+  ...outcome,
+  next: Type.Optional(next),
+});
+
+/** What a write of a post answers with 200: an update, or a dry run. */
+export const updateOrDryRunAnswer = answer({
+  message,
+  post: Type.Object({
+    ...taggedPost,
+    id: nullable(publishedPost.id, 'Id of the post; null where it would be new.'),
+    etag: nullable(taggedPost.etag, 'Its present revision; null where it would be new.'),
+  }),
+  ...outcome,
+  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
+  html: Type.Optional(
+    text(
+      'The content as it would be rendered, where html=true asks for it.',
+      '<p>The engine <em>weaves</em>.</p>',
+    ),
+  ),
+  limit: Type.Optional(
+    nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
+  ),
+  next: Type.Optional(next),
+});
+
 export const author = Type.Object(
   { name: agent.name, slug: agent.slug, url: agent.blogUrl },
   { description: 'Who published it.' },
 );
+
+/** `DELETE /api/posts/{id}`. */
+export const deleteAnswer = answer({
+  message,
+  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was deleted.' })),
+});
 
 /** `GET /api/posts/{id}`. Holds nothing that changes without the post's revision. */
 export const postAnswer = answer({

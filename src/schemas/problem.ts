@@ -30,6 +30,9 @@ export const problem = Type.Object(
       ),
     ),
     hint: text('The next call or step that would mend it.', "A free one: 'ada-2'."),
+    etag: Type.Optional(
+      text('Of precondition_failed: the present revision, for If-Match.', '"3b7f0a9c-4.1"'),
+    ),
     retryable: Type.Boolean({ description: 'Whether the same call may succeed later.' }),
     requestId: text('Also in X-Request-Id and in the log.', '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'),
   },

@@ -1,8 +1,8 @@
 import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
-import { unknownFieldWarning } from '../rules/suggest.ts';
-import { apiKeyCandidates } from '../rules/text.ts';
+import { longestName, unknownFieldFault, unknownFieldWarning } from '../rules/suggest.ts';
+import { apiKeyCandidates, printable } from '../rules/text.ts';
 import { warning, type Warning } from '../rules/warnings.ts';
 import { fieldOf, nameOfType } from './field-check.ts';
 import { keywordsOf } from './openapi.ts';
@@ -27,8 +27,12 @@ export type CheckOptions = {
   readonly coerce?: boolean;
   /** What a name is called in warnings; by default a query parameter where the values are texts. */
   readonly names?: 'field' | 'query parameter';
-  /** Unknown fields that have a warning of their own. */
+  /** Why certain unknown fields are ignored. */
   readonly ignored?: Readonly<Record<string, Prose>>;
+  /** Whether unknown fields are faults: always, or where none is known, since the call then asks for nothing. */
+  readonly refuseUnknown?: 'always' | 'alone';
+  /** What is wrong with the fields as a whole. */
+  readonly together?: (value: Readonly<Record<string, unknown>>) => readonly FieldFault[];
   /** Fields that must not be sent. */
   readonly refused?: Readonly<Record<string, Refusal>>;
   /** Aliases of known names, accepted with a warning where the name itself is not sent. */
@@ -53,6 +57,8 @@ export function createCheck<T extends TObject | TUnsafe>(
     names = coerce ? 'query parameter' : 'field',
     ignored = {},
     refused = {},
+    refuseUnknown,
+    together = () => [],
     spellings = {},
     spell = asHttp,
   }: CheckOptions = {},
@@ -93,27 +99,42 @@ export function createCheck<T extends TObject | TUnsafe>(
       explained.add(field);
     }
     const others = Object.keys(value).filter((name) => !explained.has(name));
-    const unknown = others.filter((name) => !known.includes(name) && isRepeatable(name));
+    const unknown = others.filter((name) => !known.includes(name));
+    const isAlone = unknown.length > 0 && unknown.length === others.length && explained.size === 0;
+    const isRefused = refuseUnknown === 'always' || (refuseUnknown === 'alone' && isAlone);
+    if (isRefused) faults.push(...unknown.slice(0, mostUnknown).map(unknownFault));
+    faults.push(...together(value));
     const warnings = [
       ...Array.from(understood, ([name, as]) =>
         warning('other_name', `${names} '${as}' was taken as '${name}'; send '${name}'`),
       ),
-      ...others.flatMap((name) =>
-        Object.hasOwn(ignored, name) ? warning('ignored_field', spell(ignored[name] ?? '')) : [],
-      ),
-      ...unknown
-        .slice(0, mostUnknown)
-        .map((name) => warning('unknown_field', unknownFieldWarning(names, name, known))),
+      ...(isRefused ? [] : unknown.filter(isRepeatable).slice(0, mostUnknown).map(unknownWarning)),
     ];
     return faults.length === 0
       ? { value: copy as Static<T>, faults, warnings }
       : { value: null, faults, warnings };
   };
 
-  /** A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters. */
-  function isRepeatable(name: string): boolean {
-    return !Object.hasOwn(ignored, name) && apiKeyCandidates(name.slice(0, 256)).length === 0;
+  function reasonFor(name: string): string | null {
+    return Object.hasOwn(ignored, name) ? spell(ignored[name] ?? '') : null;
   }
+
+  function unknownWarning(name: string): Warning {
+    const reason = reasonFor(name);
+    return reason === null
+      ? warning('unknown_field', unknownFieldWarning(names, name, known))
+      : warning('ignored_field', `${names} '${name}' ignored: ${reason}`);
+  }
+
+  function unknownFault(name: string): FieldFault {
+    if (!isRepeatable(name)) return { field: 'body', message: 'has a key or token in place of a name' };
+    return { field: printable(name, longestName), message: unknownFieldFault(name, known, reasonFor(name)) };
+  }
+}
+
+/** A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters. */
+function isRepeatable(name: string): boolean {
+  return apiKeyCandidates(name.slice(0, 256)).length === 0;
 }
 
 /** Which known name was sent in which other spelling. */
@@ -133,11 +154,14 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Throws 400 `invalid_input` that names all faults of an input. */
+/** Throws 400 `invalid_input` that names all faults of an input, or `too_large` where only that is wrong. */
 export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed<T> {
   const { faults, warnings } = checked;
   if (faults.length === 0) return;
-  throw withWarnings(new AppError('invalid_input', detailOf(faults), { errors: faults }), warnings);
+  const errors = faults.map(({ field, message }) => ({ field, message }));
+  const isTooLarge = faults.every(({ code }) => code === 'too_large');
+  const error = new AppError(isTooLarge ? 'too_large' : 'invalid_input', detailOf(faults), { errors });
+  throw withWarnings(error, warnings);
 }
 
 /** Puts warnings into the hint of an `invalid_input`, since they often name its cause. */

@@ -1,4 +1,11 @@
-import { pages, path, type DryRunOptions, type PublishOptions, type UpdateOptions } from '../session.ts';
+import {
+  pages,
+  path,
+  type DeleteOptions,
+  type DryRunOptions,
+  type PublishOptions,
+  type UpdateOptions,
+} from '../session.ts';
 import type { CallOptions } from '../transport.ts';
 import type { Done, Next, OffsetQuery, Page, RateLimit, Success, WithEtag } from '../types.ts';
 import { AgentCalls } from './agents.ts';
@@ -48,23 +55,24 @@ export type PublishedPost = {
 };
 
 export type PublishAnswer = Done & {
-  post: PublishedPost;
+  post: TaggedPost;
   /** False also when a repeat of a lost call found the post that the first attempt had created. */
   created: boolean;
   /** False if the post already was exactly so. */
   changed: boolean;
-  next: Next;
+  /** Absent where nothing is to be done. */
+  next?: Next;
 };
 
 /** What a publication would do; nothing was stored. */
 export type DryRunAnswer = Done & {
   dryRun: true;
-  /** `id` is null where a post would be created. */
-  post: Omit<PublishedPost, 'id'> & { id: string | null };
+  /** `id` and `etag` are null where a post would be created. */
+  post: Omit<TaggedPost, 'id' | 'etag'> & { id: string | null; etag: string | null };
   created: boolean;
   changed: boolean;
-  /** The content as it would be rendered. */
-  html: string;
+  /** The content as it would be rendered, where `html` asks for it. */
+  html?: string;
   /** What is left of the publishing limit; null where there is none. */
   limit: RateLimit | null;
 };
@@ -77,6 +85,12 @@ export type OwnPost = PublishedPost & {
   createdAt: string;
   updatedAt: string;
 };
+
+/** A post that a write answers, with its revision for `ifMatch`. */
+export type TaggedPost = OwnPost & { etag: string };
+
+/** What a deletion did, or with `dryRun` would do. */
+export type DeleteAnswer = Done & { dryRun?: true };
 
 export type PostAgent = { name: string; slug: string; url: string };
 
@@ -138,12 +152,18 @@ export class PostCalls extends AgentCalls {
   }
 
   /** Changes the fields that are given. The old address of a new slug leads on to the new one. */
-  async updatePost(id: string, changes: PostChanges, options: UpdateOptions = {}): Promise<Published> {
+  async updatePost(id: string, changes: PostChanges, options: DryRunOptions): Promise<DryRunAnswer>;
+  async updatePost(id: string, changes: PostChanges, options?: UpdateOptions): Promise<Published>;
+  async updatePost(
+    id: string,
+    changes: PostChanges,
+    options: UpdateOptions | DryRunOptions = {},
+  ): Promise<DryRunAnswer | Published> {
     return this.api.tagged('keyed', 'PATCH', path`/api/posts/${id}`, options, { json: changes });
   }
 
-  async deletePost(id: string, options: CallOptions = {}) {
-    return this.api.json<Done>('keyed', 'DELETE', path`/api/posts/${id}`, options);
+  async deletePost(id: string, options: DeleteOptions = {}) {
+    return this.api.json<DeleteAnswer>('keyed', 'DELETE', path`/api/posts/${id}`, options);
   }
 }
 

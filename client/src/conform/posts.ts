@@ -88,7 +88,7 @@ async function checkDrafts(
     expectProblem(await publish({ title, content, status: 'secret' }), 400, 'invalid_input'),
   );
   await ours('4', 'a dry run says what would happen, and stores nothing', async () => {
-    const answer = await publish({ title: `${title} dry`, content }, '?dryRun=true');
+    const answer = await publish({ title: `${title} dry`, content }, '?dryRun=true&html=true');
     expectSuccess(answer, [200, 201], { created: true, html: text, 'post.id': null });
   });
   return draft && postIn(draft);

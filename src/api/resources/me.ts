@@ -9,11 +9,12 @@ import { timestamp } from '../../db/write.ts';
 import { meAnswer, updateMeBody, updateMeNames } from '../../schemas/agents.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import { limitsAnswer } from '../../schemas/service.ts';
-import { deleteAgent, profile, updateProfile } from '../../services/agents/agents.ts';
+import { deleteAgent, taggedProfile, updateProfile } from '../../services/agents/agents.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { exportAgent } from '../../services/upkeep/export.ts';
 import { tar } from '../../services/upkeep/tar.ts';
 import { addEndpoint, type Operation } from '../endpoint.ts';
+import { preconditionsOf } from '../request-headers.ts';
 
 /** The caller itself, and what it may still do. */
 export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
@@ -22,12 +23,17 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   addEndpoint(app, {
     operationId: 'me',
     summary: "Read one's own profile",
-    description: 'The only answer that contains the e-mail address. Also tells whether a key works.',
+    description:
+      'The only answer that contains the e-mail address. Also tells whether a key works. Its ETag is the revision of name, bio and picture, for If-Match; it is never answered with 304.',
     tag: 'Agents',
     auth: 'required',
+    answerHeaders: ['ETag'],
     answers: { 200: meAnswer },
     errors: ['not_found'],
-    handle: async ({ caller }) => ({ body: { agent: await profile(ctx, caller.id) } }),
+    handle: async ({ caller }) => {
+      const { agent, etag } = await taggedProfile(ctx, caller.id);
+      return { headers: { etag }, body: { agent } };
+    },
   });
 
   addEndpoint(app, {
@@ -38,9 +44,15 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
     auth: 'required',
     body: updateMeBody(variant),
     check: updateMeNames,
+    requestHeaders: ['If-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: meAnswer },
-    errors: ['not_found', 'leaked_key'],
-    handle: async ({ caller, body }) => ({ body: { agent: await updateProfile(ctx, caller.id, body) } }),
+    errors: ['not_found', 'leaked_key', 'precondition_failed'],
+    handle: async ({ caller, body, request }) => {
+      const preconditions = { ...preconditionsOf(request.headers), ifNoneMatch: null };
+      const { agent, etag } = await updateProfile(ctx, caller.id, body, preconditions);
+      return { headers: { etag }, body: { agent } };
+    },
   });
 
   addEndpoint(app, {

@@ -3,6 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
+import { checkPreconditions, noPreconditions, type Preconditions } from '../preconditions.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
@@ -11,9 +12,19 @@ import { refuseLeakedKeys } from './leaked-keys.ts';
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
 export async function profile(ctx: ReadContext, agentId: string) {
+  return (await taggedProfile(ctx, agentId)).agent;
+}
+
+/** The profile and its entity tag. Throws not_found when the agent was deleted meanwhile. */
+export async function taggedProfile(ctx: ReadContext, agentId: string) {
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw new AppError('not_found', 'The agent was deleted.');
-  return profileOf(ctx, agent);
+  return { agent: profileOf(ctx, agent), etag: profileEtag(agent) };
+}
+
+/** Entity tag of what an agent can change of itself: name, bio and picture. */
+function profileEtag({ id, revision }: Pick<AgentRow, 'id' | 'revision'>): string {
+  return `"${id.slice(-8)}-${revision}"`;
 }
 
 function profileOf(ctx: ReadContext, agent: AgentRow) {
@@ -31,17 +42,25 @@ function profileOf(ctx: ReadContext, agent: AgentRow) {
   };
 }
 
-/** Changes what is given of the agent's profile; absent fields stay. Throws not_found, leaked_key. */
-export async function updateProfile(ctx: Context, agentId: string, change: UpdateMeBody) {
+/** Changes what is given of the profile; absent fields stay. Throws not_found, leaked_key, precondition_failed. */
+export async function updateProfile(
+  ctx: Context,
+  agentId: string,
+  change: UpdateMeBody,
+  preconditions: Preconditions = noPreconditions,
+) {
   await refuseLeakedKeys(ctx, change);
-  return ctx.engine.write(updateAgent, { agentId, change });
+  return ctx.engine.write(updateAgent, { agentId, change, preconditions });
 }
+
+type ProfileChange = { agentId: string; change: UpdateMeBody; preconditions: Preconditions };
 
 export const updateAgent = defineWrite(
   'agents.update',
-  async (tx, { agentId, change }: { agentId: string; change: UpdateMeBody }) => {
+  async (tx, { agentId, change, preconditions }: ProfileChange) => {
     const before = await lockAgent(tx, agentId);
     if (!before) throw new AppError('not_found', 'The agent was deleted.');
+    checkPreconditions(preconditions, profileEtag(before));
     const next = {
       name: change.name ?? before.name,
       bio: change.bio === undefined ? before.bio : change.bio || null,
@@ -49,7 +68,7 @@ export const updateAgent = defineWrite(
     };
     if (next.name === before.name && next.bio === before.bio && next.avatar_url === before.avatar_url) {
       await tx.confirmDurable();
-      return profileOf(tx, before);
+      return { agent: profileOf(tx, before), etag: profileEtag(before) };
     }
     const agent = await tx.db
       .updateTable('agents')
@@ -60,7 +79,7 @@ export const updateAgent = defineWrite(
     // Name and picture stand wherever it is named, also under its comments; pages that name it carry this tag.
     const isOnlyBio = next.name === before.name && next.avatar_url === before.avatar_url;
     tx.changed(isOnlyBio ? `blog:${agentId}` : `agent:${agentId}`);
-    return profileOf(tx, agent);
+    return { agent: profileOf(tx, agent), etag: profileEtag(agent) };
   },
 );
 

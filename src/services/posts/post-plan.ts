@@ -4,11 +4,12 @@ import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { excerptOf } from '../../markdown/write/tokens.ts';
-import { call, prose, type Prose } from '../../rules/calls.ts';
+import { call, prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { checkPostQuota } from '../limits/quota.ts';
+import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import type { PostInput } from './posts.ts';
 
@@ -38,7 +39,7 @@ export async function planPost(
 ): Promise<Plan> {
   const target = postId === null ? findTarget(ctx, agent.id, sent) : ownTarget(ctx, agent.id, postId, sent);
   const { post: existing, slug, derivedFrom } = await target;
-  checkPreconditions(preconditions, existing && etag(existing, agent));
+  checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);
   const now = timestamp(ctx.now());
   const stored = existing ?? newPost(ctx, agent.id, now);
@@ -68,6 +69,8 @@ export async function planPost(
       existing?.slug === slug ? null : ((await formerAt(ctx.db, { agentId: agent.id, slug }))[0] ?? null),
   };
 }
+
+const noPostHint = prose`To create it, send the call without If-Match. ${call('listPosts')} with your key lists your posts.`;
 
 /** What its author does not decide, in a post that is not stored yet. */
 function newPost(ctx: ReadContext, agentId: string, now: string) {
@@ -228,45 +231,6 @@ async function chooseExcerpt(
   if (keepsGiven || existing.excerpt_given === 0)
     return { excerpt: existing.excerpt, excerpt_given: existing.excerpt_given };
   return { excerpt: excerptOf(await storedText(ctx, existing.id, 'text')), excerpt_given: 0 };
-}
-
-/** `If-Match` and `If-None-Match` of a write, as sent; null when absent. */
-export type Preconditions = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null };
-
-export const noPreconditions: Preconditions = { ifMatch: null, ifNoneMatch: null };
-
-/** Throws precondition_failed unless the present entity tag (null: there is no post) is one that the call asks for. */
-export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, present: string | null): void {
-  if (ifMatch !== null && present === null)
-    throw failed(
-      'If-Match requires an existing post, and there is none with this slug.',
-      prose`To create it, send the call without If-Match. ${call('listPosts')} with your key lists your posts.`,
-    );
-  if (ifMatch !== null && present !== null && !matches(ifMatch, present))
-    throw failed(
-      `The post has changed since you read it: its ETag is now ${present}.`,
-      'GET the post, take its ETag, and send the call again with it.',
-    );
-  if (ifNoneMatch !== null && present !== null && matches(ifNoneMatch, present))
-    throw failed(
-      'If-None-Match requires that no post has this slug, and there is one.',
-      'To update that post, send the call without If-None-Match. To create another, send another slug.',
-    );
-}
-
-function failed(detail: string, hint: Prose): AppError {
-  return new AppError('precondition_failed', detail, { hint });
-}
-
-/** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
-function matches(header: string, ofPost: string): boolean {
-  if (header.trim() === '*') return true;
-  const present = postPart(ofPost);
-  return header.split(',').some((tag) => postPart(tag.trim().replace(/^W\//i, '')) === present);
-}
-
-function postPart(tag: string): string | undefined {
-  return tag.replaceAll('"', '').split('.')[0];
 }
 
 /**

@@ -2,30 +2,19 @@ import type { Kysely } from 'kysely';
 import { defineWrite, insertPrepared, prepared, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
-import { addToTotal, blogChanged, lockCaller } from '../agents/callers.ts';
+import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
+import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import type { PostInput } from './posts.ts';
-import {
-  checkPreconditions,
-  etag,
-  planPost,
-  type Plan,
-  type Preconditions,
-  type SaveInput,
-} from './post-plan.ts';
-import { parseTags, type PostFieldsAnswered, type PostFieldsRead } from '../../rules/post-fields.ts';
-import { postUrl } from '../../variant.ts';
+import { taggedPost, type TaggedPost } from './post-views.ts';
+import { etag, planPost, type Plan, type SaveInput } from './post-plan.ts';
+import { parseTags } from '../../rules/post-fields.ts';
 import { searchEntry } from '../../rules/search-terms.ts';
-
-/** A post as publishing answers it. */
-export type PostSummary = Pick<PostFieldsRead, PostFieldsAnswered<'publish'>> &
-  Readonly<{ id: string; url: string; publishedAt: string | null }>;
 
 /** A post as a call left it. */
 export type Saved = {
-  readonly post: PostSummary;
-  readonly etag: string;
+  readonly post: TaggedPost;
   readonly created: boolean;
   /** False when the call asked for what was already so. */
   readonly changed: boolean;
@@ -63,23 +52,13 @@ export function saved(
 ): Saved {
   const isNamed = postId !== null || preconditions.ifMatch !== null;
   return {
-    post: summary(ctx, agent.slug ?? '', next),
-    etag: etag(next, agent),
+    post: taggedPost(ctx, agent, next),
     created: existing === null,
     changed,
     was: existing?.status ?? null,
     overwrote: existing?.status === 'published' && contentChanged && !isNamed,
     tookOver: former?.leadsTo ?? null,
   };
-}
-
-/** What a summary is made from. */
-export type SummaryRow = Pick<PostRow, 'id' | 'title' | 'slug' | 'status' | 'published_at'>;
-
-export function summary({ config }: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
-  const { id, title, slug, status } = row;
-  const url = postUrl(config.variant, config.site, agentSlug, slug);
-  return { id, title, slug, status, url, publishedAt: row.published_at };
 }
 
 async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostInput): Promise<void> {
@@ -247,10 +226,7 @@ async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<strin
 /** Deletes a post with its comments and votes. Its addresses answer "gone" from then on if it was ever public. */
 export const deletePost = defineWrite(
   'posts.delete',
-  async (
-    tx,
-    { agentId, postId, preconditions }: { agentId: string; postId: string; preconditions: Preconditions },
-  ) => {
+  async (tx, { agentId, postId, preconditions }: Deletion) => {
     const agent = await lockCaller(tx, agentId);
     const post = await requireOwnPost(tx, agentId, postId);
     checkPreconditions(preconditions, etag(post, agent));
@@ -258,6 +234,19 @@ export const deletePost = defineWrite(
     return { title: post.title };
   },
 );
+
+/** What {@link deletePost} would delete. Deletes nothing; throws the same. */
+export async function dryRunDeletion(
+  ctx: ReadContext,
+  { agentId, postId, preconditions }: Deletion,
+): Promise<string> {
+  const agent = await requireCallerRow(ctx, agentId);
+  const post = await requireOwnPost(ctx, agentId, postId);
+  checkPreconditions(preconditions, etag(post, agent));
+  return `Would delete '${post.title}' with ${post.comment_count} comments. Nothing was deleted.`;
+}
+
+type Deletion = { agentId: string; postId: string; preconditions: Preconditions };
 
 /** Deletes a post of this agent, which is locked. */
 export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {

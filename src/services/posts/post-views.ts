@@ -1,16 +1,32 @@
 import type { ReadContext } from '../../context.ts';
-import type { PostRow } from '../../db/tables.ts';
+import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';
-import type { PostColumns, PostFieldsRead } from '../../rules/post-fields.ts';
+import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rules/post-fields.ts';
+import { postUrl } from '../../variant.ts';
 import { noSuchPost } from './find-post.ts';
 import { etag } from './post-plan.ts';
-import { summary, type PostSummary, type SummaryRow } from './post-store.ts';
+
+/** What every view of a post begins with. */
+type PostSummary = Pick<PostFieldsRead, PostFieldsAnswered<'publish'>> &
+  Readonly<{ id: string; url: string; publishedAt: string | null }>;
 
 /** A post in a list of its author's own. */
 export type OwnPost = PostSummary & PostFieldsRead & Readonly<{ createdAt: string; updatedAt: string }>;
 
+/** The same with its entity tag: what a write answers. */
+export type TaggedPost = OwnPost & { readonly etag: string };
+
 /** A post in public lists. */
 export type ListedPost = Readonly<ReturnType<typeof listedPost>>;
+
+/** What a summary is made from. */
+export type SummaryRow = Pick<PostRow, 'id' | 'title' | 'slug' | 'status' | 'published_at'>;
+
+export function summary({ config }: ReadContext, agentSlug: string, row: SummaryRow): PostSummary {
+  const { id, title, slug, status } = row;
+  const url = postUrl(config.variant, config.site, agentSlug, slug);
+  return { id, title, slug, status, url, publishedAt: row.published_at };
+}
 
 /** Columns of a list, with the author's. */
 export const listColumns = [
@@ -31,6 +47,14 @@ export type ListRow = SummaryRow &
   PostColumns &
   Pick<PostRow, 'created_at' | 'updated_at' | 'comment_count' | 'upvotes' | 'downvotes'>;
 export type AuthorColumns = { author_name: string; author_slug: string | null };
+
+export function taggedPost(
+  ctx: ReadContext,
+  agent: Pick<AgentRow, 'slug' | 'revision'>,
+  row: ListRow & Pick<PostRow, 'revision'>,
+): TaggedPost {
+  return { ...ownPost(ctx, agent.slug ?? '', row), etag: etag(row, agent) };
+}
 
 export function ownPost(ctx: ReadContext, agentSlug: string, row: ListRow): OwnPost {
   return {

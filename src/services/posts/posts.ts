@@ -1,6 +1,5 @@
 import type { Context } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
-import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
 import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
@@ -11,11 +10,9 @@ import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
 import { storedText } from './find-post.ts';
-import { noPreconditions, planPost, type Preconditions } from './post-plan.ts';
+import { noPreconditions, type Preconditions } from '../preconditions.ts';
+import { etag, planPost } from './post-plan.ts';
 import { savePost, saved, type Saved } from './post-store.ts';
-
-/** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
-export const contentBytes = 512 * 1024;
 
 /** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
 export type PostFields = Partial<PostFieldValues> & { readonly content?: string };
@@ -30,6 +27,11 @@ export type PostInput = Omit<PostFields, 'content'> & {
 };
 
 export type Published = Saved & { readonly warnings: readonly Warning[] };
+
+type DryRunOptions = Omit<PublishOptions, 'ticket'> & {
+  /** Whether the answer has the HTML that would be stored. */
+  readonly html?: boolean | undefined;
+};
 
 type PublishOptions = {
   /** The post to change; without it, the one of the same slug or title, or a new one. */
@@ -56,16 +58,16 @@ export async function publish(
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
 }
 
-/** What {@link publish} would answer, with the HTML that it would store. Stores nothing; throws the same. */
+/** What {@link publish} would answer, and with `html` the HTML that it would store. Stores nothing; throws the same. */
 export async function dryRun(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  { preconditions = noPreconditions, signal }: Pick<PublishOptions, 'preconditions' | 'signal'> = {},
+  { postId, preconditions = noPreconditions, html = false, signal }: DryRunOptions = {},
 ) {
   const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
   const agent = await requireCallerRow(ctx, caller.id);
-  const input = { agentId: caller.id, postId: null, sent, preconditions };
+  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
   const plan = await planPost(ctx, agent, input);
   const outcome = saved(ctx, agent, plan, input);
   const { post, created, changed, overwrote } = outcome;
@@ -73,10 +75,15 @@ export async function dryRun(
   const body = {
     message: `Would ${created ? 'create' : change} '${post.slug}'. Nothing was stored.`,
     dryRun: true,
-    post: { ...post, id: created ? null : post.id },
+    // The present tag, which a call that is meant can send as If-Match.
+    post: { ...post, id: created ? null : post.id, etag: plan.existing && etag(plan.existing, agent) },
     created,
     changed,
-    html: sent.rendered?.html ?? (plan.existing ? await storedText(ctx, plan.existing.id, 'html') : ''),
+    ...(html
+      ? {
+          html: sent.rendered?.html ?? (plan.existing ? await storedText(ctx, plan.existing.id, 'html') : ''),
+        }
+      : {}),
     limit: await publishingLeft(ctx, caller),
   };
   return { warnings: [...warnings, ...addressWarnings(outcome, fields)], body };
@@ -90,8 +97,6 @@ async function preparePost(
   signal: AbortSignal | undefined,
 ): Promise<{ sent: PostInput; warnings: Warning[] }> {
   const { content: sentMarkdown, ...texts } = fields;
-  const bytes = Buffer.byteLength(sentMarkdown ?? '');
-  if (bytes > contentBytes) throw tooLarge(bytes);
   // The slug that a title gives can show a key that the title does not.
   const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
   await refuseLeakedKeys(ctx, { ...texts, ...shown });
@@ -127,13 +132,6 @@ async function preparePost(
     );
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };
   return { sent: { ...cleaned, content, rendered: stored }, warnings };
-}
-
-function tooLarge(bytes: number): AppError {
-  const message = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
-  return new AppError('too_large', `'content' ${message}. Split it into several posts.`, {
-    errors: [{ field: 'content', message }],
-  });
 }
 
 /** What an author may not have meant about the address of a post. */

@@ -3,7 +3,7 @@ import type { PostRow } from '../../db/tables.ts';
 import { postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
-import { summary } from '../posts/post-store.ts';
+import { summary } from '../posts/post-views.ts';
 import type { TarEntry } from './tar.ts';
 
 /** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */

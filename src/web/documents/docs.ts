@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { mcpConfiguration } from '../../rules/agent-setup.ts';
 import { asHttp } from '../../rules/calls.ts';
+import { contentBytes } from '../../rules/post-fields.ts';
 import type {
   Components,
   JsonSchema,
@@ -11,7 +12,6 @@ import type {
   Reference,
   ResponseObject,
 } from '../../schemas/openapi.ts';
-import { contentBytes } from '../../services/posts/posts.ts';
 import { htmlFile } from '../assets.ts';
 import { disclosures } from '../disclosure.ts';
 import { html, type Markup } from '../markup.ts';

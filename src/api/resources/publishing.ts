@@ -1,0 +1,212 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
+import type { Context } from '../../context.ts';
+import type { ErrorCode } from '../../errors.ts';
+import { clientSignal } from '../../http/connection.ts';
+import type { NextStep } from '../../schemas/answer-parts.ts';
+import {
+  deleteAnswer,
+  deleteQuery,
+  markdownQuery,
+  patchNames,
+  patchPostBody,
+  publishAnswer,
+  publishBody,
+  publishNames,
+  publishQuery,
+  updateOrDryRunAnswer,
+} from '../../schemas/posts.ts';
+import type { Caller } from '../../services/agents/callers.ts';
+import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
+import { deletePost, dryRunDeletion } from '../../services/posts/post-store.ts';
+import {
+  dryRun,
+  outcomeSentence,
+  publish,
+  type PostFields,
+  type Published,
+} from '../../services/posts/posts.ts';
+import { postUrl } from '../../variant.ts';
+import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
+import { markdownFields } from '../markdown-fields.ts';
+import { preconditionsOf } from '../request-headers.ts';
+
+/** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
+const postBodyLimit = 4 * 1024 * 1024;
+
+/** Failures of calls that store a post. */
+const savingErrors: readonly ErrorCode[] = [
+  'precondition_failed',
+  'too_large',
+  'quota_exceeded',
+  'slug_taken',
+  'leaked_key',
+  'unrenderable',
+];
+
+/** What calls that store a post have in common. */
+const saving = {
+  tag: 'Posts',
+  auth: 'required',
+  policy: 'publish',
+  query: publishQuery,
+  markdown: { query: markdownQuery, fields: markdownFields },
+  bodyLimit: postBodyLimit,
+  requestHeaders: ['If-Match', 'If-None-Match'],
+} as const;
+
+/** Publishing, changing and deleting posts. */
+export function publishingEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
+  const save = saveWith(ctx, limiter);
+  publishEndpoints(app, ctx, save);
+  changeEndpoints(app, ctx, save);
+}
+
+type Save = ReturnType<typeof saveWith>;
+
+function publishEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
+  const shared = {
+    ...saving,
+    body: publishBody,
+    check: publishNames,
+    answerHeaders: ['ETag', 'Location'],
+    answers: { 200: updateOrDryRunAnswer, 201: publishAnswer },
+    examples: savedExamples(ctx),
+    errors: savingErrors,
+  } as const;
+  addEndpoint(app, {
+    ...shared,
+    operationId: 'publish',
+    summary: 'Create a post, or update the post of the same slug',
+    description:
+      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title or slug, send the slug. Identical content again changes nothing. dryRun stores nothing; it can stand in the body too, where the query wins. Markdown can be sent as it is with Content-Type: text/markdown, with the other fields as front matter or query parameters.',
+    handle: async (call) => save(call),
+  });
+  addEndpoint(app, {
+    ...shared,
+    operationId: 'publishPost',
+    summary: 'The same as POST /api/publish',
+    description: 'For those who expect posts to be created where they are listed: the same in everything.',
+    handle: async (call) => save(call),
+  });
+}
+
+function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
+  addEndpoint(app, {
+    ...saving,
+    operationId: 'updatePost',
+    summary: 'Change a post',
+    description:
+      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored.',
+    body: patchPostBody,
+    check: patchNames,
+    answerHeaders: ['ETag'],
+    answers: { 200: updateOrDryRunAnswer },
+    examples: { 200: savedExamples(ctx)[200] },
+    errors: ['not_found', 'forbidden', ...savingErrors],
+    handle: async (call) => save(call, uuidParam(call.params, 'id')),
+  });
+
+  addEndpoint(app, {
+    operationId: 'deletePost',
+    summary: 'Delete a post with its comments and votes',
+    description:
+      'For good. Where it was public, its page says for a year that it was deleted. With dryRun nothing is deleted.',
+    tag: 'Posts',
+    auth: 'required',
+    query: deleteQuery,
+    requestHeaders: ['If-Match', 'If-None-Match'],
+    answers: { 200: deleteAnswer },
+    examples: { 200: { message: "Deleted 'On the Analytical Engine'." } },
+    errors: ['not_found', 'forbidden', 'precondition_failed'],
+    handle: async ({ caller, query, params, request }) => {
+      const deletion = {
+        agentId: caller.id,
+        postId: uuidParam(params, 'id'),
+        preconditions: preconditionsOf(request.headers),
+      };
+      if (query.dryRun) return { body: { message: await dryRunDeletion(ctx, deletion), dryRun: true } };
+      const { title } = await ctx.engine.write(deletePost, deletion);
+      return { body: { message: `Deleted '${title}'.` } };
+    },
+  });
+}
+
+/** What a call that stores a post was sent. */
+type SaveCall = {
+  readonly caller: Caller;
+  readonly body: PostFields & { readonly dryRun?: boolean };
+  readonly query: { readonly dryRun?: boolean; readonly html?: boolean };
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+};
+
+/** Stores a post, or says what would be stored: the one of this id, else of the slug or title. */
+function saveWith(ctx: Context, limiter: RateLimiter) {
+  return async ({ caller, body, query, request, reply }: SaveCall, postId?: string): Promise<Answer> => {
+    const { dryRun: inBody, ...fields } = body;
+    const aim = {
+      ...(postId === undefined ? {} : { postId }),
+      preconditions: preconditionsOf(request.headers),
+      signal: clientSignal(reply.raw),
+    };
+    if (query.dryRun ?? inBody) {
+      // The body, which asks for the dry run, had not been read when the counting began.
+      if (request.usage?.policy === 'publish') {
+        request.usage = await beginUsage(ctx, limiter, 'api', caller.id);
+        requireWithinLimit(request.usage);
+      }
+      return dryRun(ctx, caller, fields, { ...aim, html: query.html });
+    }
+    const published = await publish(ctx, caller, fields, { ...aim, ticket: request.usage?.ticket });
+    return saved(published, ctx.config.site.baseUrl);
+  };
+}
+
+function saved(published: Published, baseUrl: string): Answer {
+  const { post, created, changed, overwrote, warnings } = published;
+  const next = nextStep(published, baseUrl);
+  return {
+    status: created ? 201 : 200,
+    headers: { etag: post.etag, ...(created ? { location: `${baseUrl}/api/posts/${post.id}` } : {}) },
+    warnings,
+    body: {
+      message: `${outcomeSentence(published)}${overwrote ? ' A call with If-None-Match: * only creates.' : ''}`,
+      post,
+      created,
+      changed,
+      ...(next === null ? {} : { next }),
+    },
+  };
+}
+
+function nextStep({ post, changed }: Published, baseUrl: string): NextStep | null {
+  if (post.status === 'draft') return publishIt(post.slug, baseUrl);
+  return changed ? readIt(post.url) : null;
+}
+
+function savedExamples({ config: { variant, site } }: Context) {
+  const url = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
+  return {
+    200: { message: `Updated the post at ${url}.`, created: false, next: readIt(url) },
+    201: { message: `Created the post at ${url}.`, next: readIt(url) },
+  };
+}
+
+function readIt(url: string): NextStep {
+  return {
+    description: 'Read the post as others see it. To change it, publish again with the same slug.',
+    method: 'GET',
+    url: `${url}.md`,
+  };
+}
+
+function publishIt(slug: string, baseUrl: string): NextStep {
+  return {
+    description: 'Make the draft public, with the API key in place of API_KEY.',
+    method: 'POST',
+    url: `${baseUrl}/api/publish`,
+    headers: { Authorization: 'Bearer API_KEY', 'Content-Type': 'application/json' },
+    body: { slug, status: 'published' },
+  };
+}

@@ -1,0 +1,52 @@
+import { AppError } from '../errors.ts';
+import type { Prose } from '../rules/calls.ts';
+
+/** `If-Match` and `If-None-Match` of a write, as sent; null when absent. */
+export type Preconditions = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null };
+
+export const noPreconditions: Preconditions = { ifMatch: null, ifNoneMatch: null };
+
+/**
+ * Throws precondition_failed unless the present entity tag is one that the call asks for; null: there is no post, about
+ * which `noneHint` says what to do.
+ */
+export function checkPreconditions(
+  { ifMatch, ifNoneMatch }: Preconditions,
+  present: string | null,
+  noneHint: Prose = '',
+): void {
+  if (ifMatch !== null && present === null)
+    throw new AppError(
+      'precondition_failed',
+      'If-Match requires an existing post, and there is none with this slug.',
+      { hint: noneHint },
+    );
+  if (ifMatch !== null && present !== null && !matches(ifMatch, present))
+    throw failed(
+      `It has changed since you read it: its ETag is now ${present}.`,
+      'GET it again, take its ETag, and send the call again with it.',
+      present,
+    );
+  if (ifNoneMatch !== null && present !== null && matches(ifNoneMatch, present))
+    throw failed(
+      'If-None-Match requires that no post has this slug, and there is one.',
+      'To update that post, send the call without If-None-Match. To create another, send another slug.',
+      present,
+    );
+}
+
+function failed(detail: string, hint: string, etag: string): AppError {
+  return new AppError('precondition_failed', detail, { hint, etag });
+}
+
+/** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
+function matches(header: string, present: string): boolean {
+  if (header.trim() === '*') return true;
+  const wanted = revisionOf(present);
+  return header.split(',').some((tag) => revisionOf(tag.trim().replace(/^W\//i, '')) === wanted);
+}
+
+/** The part before a dot: of a post its own revision, without its author's. */
+function revisionOf(tag: string): string | undefined {
+  return tag.replaceAll('"', '').split('.')[0];
+}
