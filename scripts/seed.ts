@@ -185,7 +185,7 @@ async function storePosts(): Promise<void> {
         .map((post) => ({ post, ...searchEntry(post, batch.texts.get(post.id) ?? ''), doc: ++doc }));
       const docs = entries.map((entry) => ({ doc: entry.doc, post_id: entry.post.id, digest: entry.digest }));
       await insertAll(database, 'search_docs', docs);
-      for (const entry of entries) await database.searchIndex.store(database.db, entry.doc, entry.fields);
+      for (const entry of entries) database.searchIndex.storeNumbered(database.db, entry.doc, entry.fields);
     });
     process.stderr.write(`${Math.min(postCount, first + postsPerCommit)} of ${postCount} posts\n`);
   }

@@ -25,6 +25,8 @@ export type WriteContext = ReadContext & {
   readonly searchIndex: SearchIndex;
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
+  /** What the transaction knows under locks that it holds, by their names. Writes that share it share this. */
+  readonly known: Map<string, unknown>;
   /**
    * For a call whose answer acknowledges what an earlier call stored: makes the answer wait until that is durable on
    * synchronous standbys too, as if this write had stored it.

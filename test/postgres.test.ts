@@ -241,6 +241,8 @@ describe('the PostgreSQL engine', () => {
     meeting = newMeeting(2);
     const both = defineWrite('test.both', async (tx, names: readonly [string, string]): Promise<null> => {
       await tx.lock(names[0]);
+      // Locks travel with the next statement that is waited for.
+      await sql`select 1`.execute(tx.db);
       await meeting.reached();
       await tx.lock(names[1]);
       return null;

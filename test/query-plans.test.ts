@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import type { Engine } from '../src/db/database.ts';
 import type { Write, Ticket } from '../src/db/write.ts';
 import { revive } from '../src/db/write.ts';
-import { Session } from '../src/db/postgres/postgres.ts';
+import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
@@ -92,6 +92,7 @@ function writeHere(engine: Engine, file: string, instance: Instance): () => Prom
 
 test('every query of the service finds its rows by an index (postgres)', { timeout: 100_000 }, async () => {
   const mocked = mock.method(Session.prototype, 'executeQuery');
+  const sent = mock.method(Session.prototype, 'send');
   const instance = await startInstance({ engine: 'postgres', env: manyCalls });
   mocked.mock.resetCalls();
   await instance.restart();
@@ -100,7 +101,10 @@ test('every query of the service finds its rows by an index (postgres)', { timeo
   const client = new Client({ connectionString: database.urls[0] });
   try {
     await live(instance, await twoAgents(instance));
-    const queries = new Map(mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters]));
+    const queries = new Map([
+      ...mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+      ...sent.mock.calls.map(({ arguments: [text, values = []] }) => [text, values] as const),
+    ]);
     mocked.mock.restore();
     await client.connect();
     // Tables are small here, so that reading all of one is the quickest: what is left of it with this is needed.

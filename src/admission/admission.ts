@@ -13,7 +13,13 @@ import {
 } from '../services/agents/callers.ts';
 import { bytesHeld } from '../services/limits/quota.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
-import { countOnly, rateStatus, readWindow, type RateLimiter } from '../services/limits/rate-limiter.ts';
+import {
+  countOnly,
+  rateStatus,
+  readWindow,
+  type RateLimiter,
+  type Window,
+} from '../services/limits/rate-limiter.ts';
 import type { Policy } from '../variant.ts';
 
 /** What an `Authorization` header amounts to. */
@@ -21,7 +27,12 @@ export type Credential =
   /** `unset`: there is a header, but it contains only a variable that was never filled in. */
   | { readonly kind: 'none'; readonly unset?: true }
   | { readonly kind: 'refused'; readonly error: AppError }
-  | { readonly kind: 'caller'; readonly caller: Caller };
+  | {
+      readonly kind: 'caller';
+      readonly caller: Caller;
+      /** Its calls under the policy that was asked for, where reading them cost nothing more. */
+      readonly calls: Window | null;
+    };
 
 declare module 'fastify' {
   /** What is known about a call of the API or a message of MCP before it is handled. */
@@ -41,10 +52,15 @@ export type CallerOf<A extends Auth> = A extends 'required'
     ? Caller | null
     : null;
 
-/** The function that reads the key of an `Authorization` header and finds its agent. It refuses nothing itself. */
-export function createCredentialReader(ctx: Context): (header: string | undefined) => Promise<Credential> {
-  const findCaller = createKeyCheck(ctx);
-  return async (header) => {
+/**
+ * The function that reads the key of an `Authorization` header and finds its agent. It refuses nothing itself. `own` is
+ * the policy that the call has of its own.
+ */
+export function createCredentialReader(
+  ctx: Context,
+): (header: string | undefined, own?: Policy | null) => Promise<Credential> {
+  const findCaller = createKeyCheck(ctx, (policy, agentId) => readWindow(ctx, policy, agentId));
+  return async (header, own = null) => {
     if (header === undefined) return { kind: 'none' };
     const key = /^bearer +([^\s]+) *$/i.exec(header)?.[1];
     if (/^bearer *$/i.test(header))
@@ -54,9 +70,9 @@ export function createCredentialReader(ctx: Context): (header: string | undefine
       return refused(
         'What follows Bearer is the name of a variable, not its value: in a shell, use double quotes.',
       );
-    const caller = await findCaller(key);
-    if (caller === null) return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey);
-    return { kind: 'caller', caller };
+    const found = await findCaller(key, own !== null && isByKey(own) ? own : null);
+    if (found === null) return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey);
+    return { kind: 'caller', caller: found.caller, calls: found.read };
   };
 }
 
@@ -130,6 +146,11 @@ export type Usage = {
 
 const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish', 'comment']);
 
+/** Whether the calls of an agent are counted under this policy, each in a transaction of its own. */
+function isByKey(policy: Policy): boolean {
+  return exactPolicies.has(policy) && policy !== 'register';
+}
+
 /** The policy and subject that a call counts against: its own policy, else the key's, else the address's. */
 export function countedAs(
   own: Policy | null,
@@ -141,19 +162,26 @@ export function countedAs(
     : ['anonymous', sent.clientAddress];
 }
 
-/** Begins to count a call against an agent id or client address. A call that is refused does not count. */
+/**
+ * Begins to count a call against an agent id or client address. A call that is refused does not count. `calls`: what
+ * was counted of an exact policy before, if it was just read.
+ */
 export async function beginUsage(
   ctx: Context,
   limiter: RateLimiter,
   policy: Policy,
   subject: string,
+  calls: Window | null = null,
 ): Promise<Usage> {
   const quota = ctx.config.limits[policy];
   if (!exactPolicies.has(policy)) {
     const rate = await limiter.count(policy, subject, quota);
     return { policy, subject, quota, ticket: undefined, rate };
   }
-  const rate = await currentRateStatus(ctx, limiter, policy, subject);
+  const rate =
+    calls !== null && quota > 0
+      ? rateStatus(ctx.now(), calls, quota)
+      : await currentRateStatus(ctx, limiter, policy, subject);
   const ticket = rate.allowed ? { policy, subject, quota, rate: null } : undefined;
   return { policy, subject, quota, ticket, rate };
 }

@@ -48,11 +48,13 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 
     app.addHook('onRequest', async (request, reply) => {
       request.clientAddress = addressOf(request.raw);
-      request.credential = await readCredential(request.headers.authorization);
+      const own = ownPolicy(request);
+      request.credential = await readCredential(request.headers.authorization, own);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
-      const counted = countedAs(ownPolicy(request), request);
+      const counted = countedAs(own, request);
       request.bodyOwner = counted[1];
-      request.usage = await beginUsage(ctx, limiter, ...counted);
+      const calls = request.credential.kind === 'caller' ? request.credential.calls : null;
+      request.usage = await beginUsage(ctx, limiter, ...counted, calls);
       requireWithinLimit(request.usage);
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.

@@ -61,10 +61,15 @@ export type Commit = { readonly changed: readonly string[] };
 /** A post that matches: its number among all that were ever published, and how well it fits. */
 export type Match = { readonly doc: number; readonly post_id: string; readonly score: number };
 
+/** What stands for a post in the search index. */
+export type SearchEntry = { readonly postId: string; readonly digest: string };
+
 /** The search index of an SQL engine: the table `post_search`, with a row for each row of `search_docs`. */
 export type SearchIndex = {
-  /** Makes a document findable by these terms and no others. */
-  store(db: Kysely<Tables>, doc: number, fields: SearchFields): Promise<void>;
+  /** Makes a post findable by these terms and no others, and numbers it, if it has no number yet. */
+  store(db: Kysely<Tables>, entry: SearchEntry, fields: SearchFields): Promise<void>;
+  /** The same for a document that has its number. */
+  storeNumbered(db: Kysely<Tables>, doc: number, fields: SearchFields): void;
   /** Records that a document was stored anew: its former terms are to be erased like those of a deleted one. */
   noteReplaced(db: Kysely<Tables>): Promise<void>;
   /**

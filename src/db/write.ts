@@ -15,14 +15,17 @@ import type { Tables } from './tables.ts';
 export type Write<I, O> = {
   readonly name: string;
   run(tx: WriteContext, input: I): Promise<O>;
+  /** The agent that it is about, where it changes nothing of others: what waits for the same one shares a commit. */
+  about?(input: I): string;
 };
 
 /** Declares a write. Its module is listed in `services/writes.ts`. */
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
+  options: Pick<Write<I, O>, 'about'> = {},
 ): Write<I, O> {
-  return { name, run };
+  return { name, run, ...options };
 }
 
 /** The clock as a stored time: ISO 8601 UTC with milliseconds. */
@@ -123,7 +126,7 @@ export async function perform(
     if (changed.size > 0) {
       const tags = changed.size > mostTags ? [everything] : changed;
       const rows = Array.from(tags, (tag) => ({ tag, at: request.now }));
-      await insertPrepared(tx.db, 'changes', rows);
+      insertPrepared(tx.db, 'changes', rows);
     }
     await savepoint.release();
     return { value, rate, changed: [...changed], mailQueued };
@@ -207,22 +210,45 @@ class Slot {
   }
 }
 
-/** Runs a statement synchronously, where the database can; others are asked through Kysely. */
-export const runAtOnce = new WeakMap<
-  Kysely<Tables>,
-  (text: string, parameters: readonly unknown[]) => unknown[]
->();
+/** How an engine runs built queries, without Kysely's layers. */
+export type Direct = {
+  rows(query: CompiledQuery): readonly unknown[] | Promise<readonly unknown[]>;
+  /** Runs a change whose outcome nobody waits for. If it fails, so does what is awaited next, or the transaction. */
+  change(query: CompiledQuery): void;
+};
+export const directly = new WeakMap<Kysely<Tables>, Direct>();
+
+type Build<Values extends object, Row> = (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>;
 
 /**
  * A query that is built once and run with other values, since building one takes longer than SQLite needs to run it.
  * `build` gets placeholders for the values and must always return the same query; all calls pass the same names.
  */
 export function prepared<Values extends object, Row>(
-  build: (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>,
+  build: Build<Values, Row>,
 ): (db: Kysely<Tables>, values: Values) => Promise<Row[]> {
+  const fill = fillable(build);
+  return async (db, values) => (await directOf(db).rows(fill(db, values))) as Row[];
+}
+
+/** The same for a change that nobody has to wait for: PostgreSQL gets it together with what comes after it. */
+export function preparedChange<Values extends object>(
+  build: Build<Values, unknown>,
+): (db: Kysely<Tables>, values: Values) => void {
+  const fill = fillable(build);
+  return (db, values) => directOf(db).change(fill(db, values));
+}
+
+function directOf(db: Kysely<Tables>): Direct {
+  const direct = directly.get(db);
+  if (!direct) throw new Error('This connection runs no prepared queries');
+  return direct;
+}
+
+function fillable<Values extends object, Row>(build: Build<Values, Row>) {
   /** By dialect. */
   const built = new Map<unknown, CompiledQuery<Row>>();
-  return async (db, values) => {
+  return (db: Kysely<Tables>, values: Values): CompiledQuery<Row> => {
     const dialect = db.getExecutor().adapter.constructor;
     let query = built.get(dialect);
     if (query === undefined) {
@@ -233,9 +259,7 @@ export function prepared<Values extends object, Row>(
     const parameters = query.parameters.map((value) =>
       value instanceof Slot ? values[value.name as keyof Values] : value,
     );
-    const run = runAtOnce.get(db);
-    if (run !== undefined) return run(query.sql, parameters) as Row[];
-    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+    return { ...query, parameters };
   };
 }
 
@@ -247,18 +271,18 @@ const columnsOf = {
 } as const;
 const insertions = new Map<string, ReturnType<typeof insertion>>();
 
-/** Inserts rows. A query is built once for each table and number of rows. */
-export async function insertPrepared<Table extends keyof typeof columnsOf>(
+/** Inserts rows, as {@link preparedChange}. A query is built once for each table and number of rows. */
+export function insertPrepared<Table extends keyof typeof columnsOf>(
   db: Kysely<Tables>,
   table: Table,
   rows: readonly Insertable<Tables[Table]>[],
-): Promise<void> {
+): void {
   for (let from = 0; from < rows.length; from += mostRows) {
     const some = rows.slice(from, from + mostRows);
     const kind = `${table} ${some.length}`;
     const insert = insertions.get(kind) ?? insertion(table, some.length);
     insertions.set(kind, insert);
-    await insert(
+    insert(
       db,
       some.flatMap((row) => columnsOf[table].map((name) => Reflect.get(row, name))),
     );
@@ -267,7 +291,7 @@ export async function insertPrepared<Table extends keyof typeof columnsOf>(
 
 function insertion(table: keyof typeof columnsOf, length: number) {
   const columns = columnsOf[table];
-  return prepared((db, values: readonly unknown[]) => {
+  return preparedChange((db, values: readonly unknown[]) => {
     const row = (n: number) => columns.map((name, i) => [name, values[n * columns.length + i]]);
     const rows = Array.from({ length }, (_, n) => Object.fromEntries(row(n)) as never);
     return db.insertInto(table).values(rows).compile();

@@ -4,18 +4,12 @@ import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Engine } from '../database.ts';
-import {
-  createWrites,
-  perform,
-  type CountCall,
-  type Outcome,
-  type Request,
-  type Savepoint,
-  type Write,
-} from '../write.ts';
-import { findNewestOnPostgres, postgresSearchIndex } from './postgres-full-text.ts';
-import { sqlState, Unreachable, type Session } from './postgres.ts';
-import { cancelBackend, readInSession } from './postgres-server.ts';
+import { createWrites, type CountCall, type Outcome, type Request, type Write } from '../write.ts';
+import { runBatch } from './postgres-batch.ts';
+import { findNewestOnPostgres } from './postgres-full-text.ts';
+import { createLanes } from './postgres-lanes.ts';
+import { sqlState, Unreachable } from './postgres.ts';
+import { cancelBackend, mostWriting, readInSession } from './postgres-server.ts';
 import type { Servers } from './postgres-servers.ts';
 
 /** Writes that may wait for a connection before callers are asked to come back. */
@@ -25,15 +19,6 @@ const mostTries = 6;
 const mostConnections = 3;
 /** A failure that took longer, ms, was not a broken connection but a server that does not answer. */
 const repeatWithin = 1_000;
-/** How long a caller waits for its commit, ms. A lost synchronous standby holds commits up indefinitely. */
-const commitPatience = 10_000;
-
-/**
- * Frees the locks of a process that freezes in a transaction, and the connections of those that wait for them. Set for
- * this transaction only, since poolers share connections.
- */
-const begin = `begin; set local idle_in_transaction_session_timeout = '15s'; set local lock_timeout = '15s'`;
-
 /** SQLSTATEs for which the transaction is run again: serialization failure, deadlock, and stale prepared statements. */
 const conflicts = ['40001', '40P01', '26000', '42P05', '0A000'];
 /** And a row that another transaction inserted or deleted in the meantime, which the second run will find. */
@@ -53,13 +38,16 @@ export type PostgresEngineOptions = {
 export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const { servers, config, log, now } = options;
   const underWay = new Set<Promise<unknown>>();
+  const lanes = createLanes((first, another) => runBatch(options, first, another), mostWriting, busy);
   let version = 0;
   /** Counts what this process learnt of visible changes. */
   let learnt = 0;
 
   async function run(write: Write<unknown, unknown>, request: Request): Promise<Outcome> {
-    if (servers.primary().pools().writing.waiting() >= mostWaiting) throw busy();
-    const running = runUntilDone(options, write, request);
+    // Nothing waits for a server that is known to be away.
+    servers.primary();
+    if (lanes.waiting() >= mostWaiting) throw busy();
+    const running = runUntilDone(lanes, servers, write, request);
     underWay.add(running);
     try {
       const outcome = await running;
@@ -141,7 +129,8 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
 
 /** Runs a write, again where it conflicts with another or its connection breaks before the commit. */
 async function runUntilDone(
-  options: PostgresEngineOptions,
+  lanes: ReturnType<typeof createLanes>,
+  servers: Servers,
   write: Write<unknown, unknown>,
   request: Request,
 ): Promise<Outcome> {
@@ -149,95 +138,20 @@ async function runUntilDone(
   let broken = 0;
   for (let tries = 1; ; tries++) {
     try {
-      return await runOnce(options, write, request);
+      const done = Promise.withResolvers<Outcome>();
+      // Alone from the second time on: its failure would have the others of its batch run again too.
+      const about = tries === 1 ? (write.about?.(request.input) ?? null) : null;
+      lanes.run({ write, request, about, done });
+      return await done.promise;
     } catch (error) {
       if (error instanceof Unreachable) {
-        options.servers.suspect();
+        servers.suspect();
         broken += 1;
         if (broken === mostConnections || performance.now() - begun > repeatWithin) throw error;
       } else if (!passing.has(sqlState(error) ?? '') || tries === mostTries) throw error;
       // Full jitter: conflicting writes must not meet again.
       await delay(Math.random() * 10 * 2 ** tries);
     }
-  }
-}
-
-async function runOnce(
-  { servers, config, secretKey, countCall }: PostgresEngineOptions,
-  write: Write<unknown, unknown>,
-  request: Request,
-): Promise<Outcome> {
-  const session = await servers.primary().pools().writing.take();
-  const { db } = session;
-  let ended: Promise<unknown> = Promise.resolve();
-  try {
-    await session.run(begin);
-    const base = {
-      config,
-      secretKey,
-      db,
-      searchIndex: postgresSearchIndex,
-      async lock(name: string) {
-        await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(db);
-      },
-      /** A commit waits for the standby only if it has something to send, such as an empty message. */
-      async confirmDurable() {
-        await sql`select pg_logical_emit_message(true, 'masthead', '')`.execute(db);
-      },
-    };
-    const outcome = await perform(write, request, base, savepoint(session), countCall);
-    const commit = session.commit();
-    ended = commit.catch(() => undefined);
-    if (!(await confirmed(commit, servers))) {
-      // It may be counted: counting it again would wait for the same commit.
-      if (request.ticket) request.ticket.rate = outcome.rate;
-      throw new Unconfirmed();
-    }
-    return outcome;
-  } catch (error) {
-    if (!(error instanceof Unconfirmed)) await session.run('rollback').catch(() => undefined);
-    throw error;
-  } finally {
-    // A commit that nobody waits for any more keeps its connection, so that such commits cannot use up the server's.
-    void ended.then(() => session.release());
-  }
-}
-
-/** Whether the commit succeeds in time. */
-async function confirmed(commit: Promise<boolean>, servers: Servers): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>();
-  const timer = setTimeout(late.resolve, commitPatience, false);
-  try {
-    return await Promise.race([commit, late.promise]);
-  } catch (error) {
-    if (!(error instanceof Unreachable)) throw error;
-    servers.suspect();
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function savepoint(session: Session): Savepoint {
-  return {
-    begin: () => session.run('savepoint write'),
-    release: () => session.run('release savepoint write'),
-    undo: () => session.run('rollback to savepoint write'),
-    explain: (error) => {
-      // The whole transaction failed; the caller decides whether to run it again.
-      if (sqlState(error) !== null) throw error;
-      return error;
-    },
-  };
-}
-
-/** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
-class Unconfirmed extends AppError {
-  constructor() {
-    super('unavailable', 'The database did not confirm that the change is stored safely: it may be or not.', {
-      retryAfter: 2,
-      hint: 'Publishing, votes and calls with an Idempotency-Key can be repeated and are not done twice; before others, look whether they were done.',
-    });
   }
 }
 

@@ -1,8 +1,11 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchFields, SearchQuery } from '../../rules/search-terms.ts';
-import { SearchCutOff, searchTime, type FindNewest, type Match, type SearchIndex } from '../database.ts';
+import { SearchCutOff, searchTime } from '../database.ts';
+import type { FindNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
 import { relevance } from '../relevance.ts';
-import { sqlState, type Session } from './postgres.ts';
+import { preparedChange } from '../write.ts';
+import { sqlState } from './postgres.ts';
+import type { Session } from './postgres-session.ts';
 
 export const postgresSearchTables: readonly RawBuilder<unknown>[] = [
   sql`create table post_search (
@@ -17,15 +20,37 @@ const blockLength = 2048;
 const wider = 4;
 
 export const postgresSearchIndex: SearchIndex = {
-  async store(db, doc, fields) {
-    const terms = vector(doc, fields);
-    await sql`insert into post_search (doc, terms) values (${doc}, cast(${terms} as tsvector))
-      on conflict (doc) do update set terms = excluded.terms`.execute(db);
+  async store(db, entry, fields) {
+    storeEntry(db, { ...entry, terms: vector(fields) });
+  },
+  storeNumbered(db, doc, fields) {
+    storeTerms(db, { doc, terms: vector(fields) });
   },
   // A deleted or former row goes like those of all tables: by vacuum.
   noteReplaced: async () => undefined,
   eraseDeleted: async () => true,
 };
+
+/** The number that a post gets, or has, decides about its block: one statement, so that nobody has to wait for it. */
+const storeEntry = preparedChange((db, { postId, digest, terms }: SearchEntry & { terms: string }) =>
+  sql`with entry as (
+      insert into search_docs (post_id, digest) values (${postId}, ${digest})
+      on conflict (post_id) do update set digest = excluded.digest returning doc
+    )
+    insert into post_search (doc, terms) select doc, ${inItsBlock(terms)} from entry
+    on conflict (doc) do update set terms = excluded.terms`.compile(db),
+);
+
+const storeTerms = preparedChange((db, { doc, terms }: { doc: number; terms: string }) =>
+  sql`insert into post_search (doc, terms)
+    select doc, ${inItsBlock(terms)} from (select cast(${doc} as bigint) as doc) as numbered
+    on conflict (doc) do update set terms = excluded.terms`.compile(db),
+);
+
+/** Terms as PostgreSQL writes them, and the {@link blockTerm} of the `doc` of the same row. */
+function inItsBlock(terms: string) {
+  return sql`cast('''#' || doc / ${sql.lit(blockLength)} || ''' ' || cast(${terms} as text) as tsvector)`;
+}
 
 /**
  * `FindNewest` on a connection of its own; `cancel` ends what a backend of its server is doing. A GIN index has no
@@ -41,13 +66,14 @@ export async function findNewestOnPostgres(
   let cancelled: Promise<unknown> = Promise.resolve();
   let leave = (): void => undefined;
   // Poolers share connections: what is set holds for this transaction only.
-  const limitTime = async (before = '') => {
+  const limitTime = () => {
     const left = Math.ceil(end - performance.now());
     if (left <= 0 || signal.aborted) throw new SearchCutOff();
-    await session.run(`${before} set local statement_timeout = ${left}`);
+    session.send(`select set_config('statement_timeout', $1, true)`, [String(left)]);
   };
   try {
-    await limitTime('begin;');
+    session.begin();
+    limitTime();
     const { rows } = await sql<{ newest: number | null; backend: number }>`
       select max(doc) as newest, pg_backend_pid() as backend from search_docs`.execute(session.db);
     const { newest, backend } = rows[0] ?? { newest: null, backend: 0 };
@@ -60,7 +86,7 @@ export async function findNewestOnPostgres(
     for (let length = 1; last >= 0 && found.length < most; length *= wider) {
       const first = Math.max(0, last - length + 1);
       const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
-      await limitTime();
+      limitTime();
       const within = await matchesWithin(blocks, query, most - found.length, upTo).execute(session.db);
       for (const { doc, post_id, digest } of within.rows)
         found.push({ doc, post_id, score: relevance(digest, query) });
@@ -73,7 +99,7 @@ export async function findNewestOnPostgres(
     signal.removeEventListener('abort', leave);
     // Before the connection is anybody else's, who would be cancelled.
     await cancelled;
-    await session.run('rollback').catch(() => undefined);
+    await session.rollback();
   }
 }
 
@@ -112,7 +138,7 @@ function blockTerm(block: number): string {
 const gap = 10;
 
 /** Terms with their positions, as PostgreSQL writes a tsvector. Terms have no quotation marks or backslashes. */
-function vector(doc: number, { title, tags, text }: SearchFields): string {
+function vector({ title, tags, text }: SearchFields): string {
   const positions = new Map<string, number[]>();
   let at = 0;
   for (const field of [title, tags, text]) {
@@ -127,7 +153,7 @@ function vector(doc: number, { title, tags, text }: SearchFields): string {
   const words = [...positions].map(
     ([term, places]) => `'${term}':${places.slice(0, mostPositions).join(',')}`,
   );
-  return [blockTerm(blockOf(doc)), ...words].join(' ');
+  return words.join(' ');
 }
 
 /** PostgreSQL keeps no more of one term: https://www.postgresql.org/docs/current/textsearch-limitations.html */

@@ -1,9 +1,11 @@
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { Pool, types, type PoolClient } from 'pg';
-import { Session, Unreachable, type Preparing, type SessionOptions } from './postgres.ts';
+import { Pool, type PoolClient } from 'pg';
+import { Unreachable } from './postgres.ts';
+import { createGathering } from './postgres-gather.ts';
+import { Session, type Preparing, type SessionOptions } from './postgres-session.ts';
 
 /** Most connections of one process to a server, besides one for health checks. */
-const mostWriting = 8;
+export const mostWriting = 8;
 const mostReading = 8;
 /** How long a caller waits for a connection, ms. */
 const connectPatience = 5_000;
@@ -28,6 +30,10 @@ export function createServer(url: string, preparing: Preparing) {
     writing: createPool(url, { max: mostWriting, patience: connectPatience, preparing }),
   });
   let pools = open();
+  const gathered = createGathering(
+    () => pools.reading.take(),
+    async (query) => (await using(pools.reading, (session) => session.executeQuery(query))).rows,
+  );
   const { host, pathname } = new URL(url);
   return {
     /** Host, port and database: no credentials. */
@@ -35,6 +41,8 @@ export function createServer(url: string, preparing: Preparing) {
     url,
     /** Connections by their use. */
     pools: () => pools,
+    /** Runs a short query together with others: see {@link createGathering}. Throws as {@link readOn}. */
+    gathered,
     /** Breaks all connections; the next callers get new ones. */
     cut(): void {
       for (const pool of Object.values(pools)) pool.cut();
@@ -135,7 +143,6 @@ function createPool(url: string, options: PoolOptions) {
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,
     keepAlive: true,
-    types: { getTypeParser },
   });
   const sessions = new Map<PoolClient, Session>();
   // The loss of an idle connection is harmless, but an error event without a listener ends the process.
@@ -155,8 +162,6 @@ function createPool(url: string, options: PoolOptions) {
       });
       return sessions.get(client) ?? new Session(client, options);
     },
-    /** How many callers wait for a connection. */
-    waiting: () => pool.waitingCount,
     /** Breaks every connection, whatever is under way. */
     cut(): void {
       void pool.end().catch(() => undefined);
@@ -168,13 +173,4 @@ function createPool(url: string, options: PoolOptions) {
       await pool.end().finally(() => clearTimeout(overdue));
     },
   };
-}
-
-/** Types that the driver leaves as text: `int8` and `numeric` of pg_type. */
-const numberTypes = new Set([20, 1700]);
-
-/** 64-bit integers and sums are numbers here: none of ours comes near 2^53. */
-function getTypeParser(oid: number, format?: 'text' | 'binary') {
-  if (numberTypes.has(oid)) return Number;
-  return format === 'binary' ? types.getTypeParser(oid, 'binary') : types.getTypeParser(oid, 'text');
 }

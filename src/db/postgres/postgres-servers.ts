@@ -1,9 +1,10 @@
 import type { CompiledQuery, QueryResult } from 'kysely';
 import type { Log } from '../../platform/log.ts';
-import { createDb, sqlState, Unreachable, type Preparing } from './postgres.ts';
+import { createDb, sqlState, Unreachable } from './postgres.ts';
 import { createElection } from './postgres-election.ts';
 import { watchReplicas } from './postgres-replicas.ts';
 import { createServer, readOn, type Server } from './postgres-server.ts';
+import type { Preparing } from './postgres-session.ts';
 
 /** The servers of the database and their roles, as seen by this process. */
 export type Servers = Awaited<ReturnType<typeof openServers>>;
@@ -66,9 +67,9 @@ export async function openServers(urls: readonly string[], replicaUrls: readonly
     /** Why servers did not answer the first check. */
     faults: election.faults(),
     /** Reads on the primary. */
-    reads: createDb(refusing((query) => onPrimary((server) => readOn(server, query)))),
+    reads: readingDb(onPrimary),
     /** Reads on a replica that is up to date with this process, else on the primary, else on any standby. */
-    publicReads: createDb(refusing((query) => onPublic((server) => readOn(server, query)))),
+    publicReads: readingDb(onPublic),
     /** Runs reads on a server that `publicReads` would use. */
     onPublic,
     /** Throws {@link Unreachable} while there is none. */
@@ -94,11 +95,27 @@ export async function openServers(urls: readonly string[], replicaUrls: readonly
   };
 }
 
-/** Refuses all but reads. */
-function refusing(execute: <R>(query: CompiledQuery) => Promise<QueryResult<R>>) {
-  return async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
-    if (query.query.kind !== 'SelectQueryNode' && query.query.kind !== 'RawNode')
-      throw new Error('This connection is for reading: changes go through Engine.write');
-    return execute<R>(query);
+/** Asks a server that it chooses. */
+type Reader = <T>(on: (server: Server) => Promise<T>) => Promise<T>;
+
+/** A query builder that refuses all but reads. */
+function readingDb(read: Reader) {
+  const refuse = (): never => {
+    throw new Error('This connection is for reading: changes go through Engine.write');
   };
+  const check = ({ query }: CompiledQuery) =>
+    query.kind === 'SelectQueryNode' || query.kind === 'RawNode' || refuse();
+  return createDb(
+    async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
+      check(query);
+      return read((server) => readOn<R>(server, query));
+    },
+    {
+      async rows(query) {
+        check(query);
+        return read((server) => server.gathered(query));
+      },
+      change: refuse,
+    },
+  );
 }

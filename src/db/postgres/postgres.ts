@@ -5,23 +5,14 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   sql,
-  type CompiledQuery,
   type DatabaseConnection,
-  type QueryResult,
 } from 'kysely';
-import { DatabaseError, type PoolClient } from 'pg';
+import { DatabaseError } from 'pg';
 import { AppError } from '../../errors.ts';
-import { sha256 } from '../../rules/secrets.ts';
 import type { DialectTypes } from '../migrations/types.ts';
+import { directly, type Direct } from '../write.ts';
 import { postgresSearchTables } from './postgres-full-text.ts';
 import type { Tables } from '../tables.ts';
-
-/** Most statements that one connection keeps prepared; generated texts are few. */
-const mostPrepared = 500;
-/** How long a statement may take, ms. A slower one was lost on its way or needs an index. */
-const statementPatience = 30_000;
-/** Node's longest timer, ms. */
-const never = 2 ** 31 - 1;
 
 export const postgresTypes: DialectTypes = {
   text: sql`text collate "C"`,
@@ -45,139 +36,13 @@ export class Unreachable extends AppError {
   }
 }
 
-/** SQLSTATEs that end a connection, besides 08: it was ended by an administrator or a limit. */
-const connectionStates = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '53300', '53400']);
-/**
- * A prepared statement is missing or stale: a pooler handed out another connection, or a process of a newer release
- * added a column (0A000, 'cached plan must not change result type').
- */
-const unpreparedStates = new Set(['26000', '42P05', '0A000']);
-
 /** The SQLSTATE of a failed statement, or null for any other failure. */
 export function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
-/** Whether statements are prepared by name; turned off for good when a pooler does not support it. */
-export type Preparing = { on: boolean; onEnd: () => void };
-
-export type SessionOptions = {
-  readonly preparing: Preparing;
-  /** How long a statement may take until the connection counts as lost, ms; 30 s by default. */
-  readonly statementPatience?: number;
-};
-
-/** One connection of a pool, taken until it is released. */
-export class Session {
-  /** Runs everything on this connection. */
-  readonly db: Kysely<Tables>;
-  readonly #client: PoolClient;
-  readonly #preparing: Preparing;
-  readonly #patience: number;
-  #lost = false;
-  #noticed = false;
-
-  constructor(
-    client: PoolClient,
-    { preparing, statementPatience: patience = statementPatience }: SessionOptions,
-  ) {
-    this.#client = client;
-    this.#preparing = preparing;
-    this.#patience = patience;
-    this.db = createDb((query) => this.executeQuery(query));
-    client.on('notice', () => {
-      this.#noticed = true;
-    });
-    client.on('error', () => {
-      this.#lost = true;
-    });
-  }
-
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { command, rowCount, rows } = await this.#send(query.sql, query.parameters);
-    const changes = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE';
-    return { rows, ...(changes ? { numAffectedRows: BigInt(rowCount ?? 0) } : {}) };
-  }
-
-  /** One statement without parameters. */
-  async run(text: string): Promise<void> {
-    await this.#send(text, []);
-  }
-
-  /** The column `answer` of the first row of a query without parameters. `patience`: ms. */
-  async ask(text: string, patience = this.#patience): Promise<unknown> {
-    const { rows } = await this.#send(text, [], patience);
-    return rows[0]?.answer;
-  }
-
-  /** Whether the server is in recovery, and so takes no writes. `patience`: ms. */
-  async isStandby(patience?: number): Promise<boolean> {
-    return (await this.ask('select pg_is_in_recovery() as answer', patience)) === true;
-  }
-
-  /** Whether the database has tables of ours. */
-  async hasTables(): Promise<boolean> {
-    return (await this.ask(`select to_regclass('migrations') is not null as answer`)) === true;
-  }
-
-  /**
-   * Commits. Resolves to false where the server rolled back or sent a warning: to PostgreSQL, a cancelled wait for
-   * the synchronous standby is a success with a warning.
-   */
-  async commit(): Promise<boolean> {
-    this.#noticed = false;
-    const { command } = await this.#send('commit', [], never);
-    return command === 'COMMIT' && !this.#noticed;
-  }
-
-  release(): void {
-    this.#client.release(this.#lost);
-  }
-
-  async #send(text: string, values: readonly unknown[], patience = this.#patience) {
-    if (this.#lost) throw new Unreachable(null);
-    const statement = { text, values: [...values], query_timeout: patience };
-    const name = this.#preparing.on && values.length > 0 ? nameOf(text) : null;
-    try {
-      return await this.#client.query(name === null ? statement : { ...statement, name });
-    } catch (error) {
-      const state = sqlState(error);
-      if (state !== null && unpreparedStates.has(state)) {
-        if (this.#preparing.on) this.#preparing.onEnd();
-        this.#preparing.on = false;
-        // A failed transaction accepts no more statements: the engine runs all of it again.
-        if (name !== null && this.#client.getTransactionStatus() === 'I')
-          return this.#client.query(statement);
-      }
-      if (state === null || state.startsWith('08') || connectionStates.has(state)) {
-        this.#lost = true;
-        throw new Unreachable(error);
-      }
-      // No stored text can equal one that cannot be stored.
-      if (state === '22021')
-        throw new AppError(
-          'invalid_input',
-          'The call contains a character that no text here can have, such as NUL.',
-        );
-      throw error;
-    }
-  }
-}
-
-const names = new Map<string, string>();
-
-/** The same name for the same text in every process, since poolers that track prepared statements share them. */
-function nameOf(text: string): string | null {
-  const known = names.get(text);
-  if (known !== undefined) return known;
-  if (names.size >= mostPrepared) return null;
-  const name = `masthead_${sha256(text).slice(0, 24)}`;
-  names.set(text, name);
-  return name;
-}
-
 /** A query builder that runs queries by `execute`. It has no transactions: those are the engine's own. */
-export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Tables> {
+export function createDb(execute: DatabaseConnection['executeQuery'], direct: Direct): Kysely<Tables> {
   const refuse = (why: string) => () => {
     throw new Error(why);
   };
@@ -189,12 +54,14 @@ export function createDb(execute: DatabaseConnection['executeQuery']): Kysely<Ta
     acquireConnection: async () => connection,
     beginTransaction: refuse('Changes go through Engine.write'),
   });
-  return new Kysely<Tables>({
+  const db = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
       createDriver: () => driver,
-      createIntrospector: (db) => new PostgresIntrospector(db),
+      createIntrospector: (introspected) => new PostgresIntrospector(introspected),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
   });
+  directly.set(db, direct);
+  return db;
 }

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
-import type { SearchIndex } from '../database.ts';
-import { prepared } from '../write.ts';
+import type { SearchEntry, SearchIndex } from '../database.ts';
+import { prepared, preparedChange } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
 /**
@@ -37,8 +37,11 @@ export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
 ];
 
 export const sqliteSearchIndex: SearchIndex = {
-  async store(db, doc, { title, tags, text }) {
-    await storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
+  async store(db, entry, fields) {
+    sqliteSearchIndex.storeNumbered(db, await numberEntry(db, entry), fields);
+  },
+  storeNumbered(db, doc, { title, tags, text }) {
+    storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
   },
   async noteReplaced(db) {
     await noteErasure(db, {});
@@ -71,7 +74,23 @@ const noteErasure = prepared((db) =>
 
 type Terms = { doc: number; title: string; tags: string; text: string };
 
-const storeTerms = prepared((db, { doc, title, tags, text }: Terms) =>
+/** Stores the entry of a post; returns its number. */
+export async function numberEntry(db: Kysely<Tables>, entry: SearchEntry): Promise<number> {
+  const [stored] = await storeEntry(db, entry);
+  if (!stored) throw new Error(`The search entry of post ${entry.postId} was not stored`);
+  return stored.doc;
+}
+
+const storeEntry = prepared((db, { postId, digest }: SearchEntry) =>
+  db
+    .insertInto('search_docs')
+    .values({ post_id: postId, digest })
+    .onConflict((conflict) => conflict.column('post_id').doUpdateSet({ digest }))
+    .returning('doc')
+    .compile(),
+);
+
+const storeTerms = preparedChange((db, { doc, title, tags, text }: Terms) =>
   // The document may have been deleted since, in the same transaction.
   sql`insert or replace into post_search (rowid, title, tags, text)
     select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),

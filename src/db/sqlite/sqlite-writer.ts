@@ -14,7 +14,7 @@ import {
 } from '../write.ts';
 import { createMarks } from './instance-marker.ts';
 import { openSqlite, sqliteCode, sqliteFailure } from './sqlite.ts';
-import { sqliteSearchIndex } from './sqlite-full-text.ts';
+import { numberEntry, sqliteSearchIndex } from './sqlite-full-text.ts';
 import type { Answers } from './sqlite-engine.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
@@ -111,6 +111,7 @@ export function createSqliteWriter(
     another: () => Envelope | undefined,
   ): Promise<Answers<Outcome>> {
     const answers: [number, Outcome][] = [];
+    const shared = { ...context, db, known: new Map<string, unknown>(), lock, confirmDurable };
     const terms: { readonly doc: number; readonly fields: SearchFields }[] = [];
     for (const { id, request } of batch) {
       const write = writes.get(request.name);
@@ -118,16 +119,15 @@ export function createSqliteWriter(
       const own: typeof terms = [];
       const searchIndex: SearchIndex = {
         ...sqliteSearchIndex,
-        store: async (_db, doc, fields) => void own.push({ doc, fields }),
+        store: async (to, entry, fields) => void own.push({ doc: await numberEntry(to, entry), fields }),
       };
-      const base = { ...context, db, searchIndex, lock, confirmDurable };
-      const outcome = await perform(write, request, base, savepoint, countCall);
+      const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
       if (!outcome.error) terms.push(...own);
       const joining = another();
       if (joining) batch.push(joining);
     }
-    for (const { doc, fields } of terms) await sqliteSearchIndex.store(db, doc, fields);
+    for (const { doc, fields } of terms) sqliteSearchIndex.storeNumbered(db, doc, fields);
     return answers;
   }
 

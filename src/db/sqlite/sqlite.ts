@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
-import { runAtOnce } from '../write.ts';
+import { directly } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
@@ -63,11 +63,9 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
   const attempt: Attempt = readOnly ? explained(onUnreadable) : (run) => run();
   const database = adapter(raw, attempt);
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
-  runAtOnce.set(db, (text, parameters) => {
-    const statement = database.prepare(text);
-    if (statement.reader) return statement.all(parameters);
-    statement.run(parameters);
-    return [];
+  directly.set(db, {
+    rows: ({ sql: text, parameters }) => database.prepare(text).all(parameters),
+    change: ({ sql: text, parameters }) => void database.prepare(text).run(parameters),
   });
   return { raw, db, attempt };
 }

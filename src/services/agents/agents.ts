@@ -89,7 +89,7 @@ export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: 
   const agent = await lockCaller(tx, agentId);
   await addAllToCommentCounts(tx, agentId, -1);
   await takeOutVotes(tx, agentId);
-  if (agent.listed_at) await addBlogToTotals(tx, agent, -1);
+  if (agent.listed_at) addBlogToTotals(tx, agent, -1);
   await giveBackComments(tx, { ownerId: agentId });
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   // A message that is being sent at this moment still arrives.

@@ -45,7 +45,7 @@ export function verifiedNow(tx: WriteContext, { suspended_at }: AgentRow) {
 
 /** Counts the blog of an agent that was just verified, and drops the cached answers about it. */
 export async function markVerified(tx: WriteContext, agent: AgentRow): Promise<void> {
-  if (agent.suspended_at === null) await addBlogToTotals(tx, agent, 1);
+  if (agent.suspended_at === null) addBlogToTotals(tx, agent, 1);
   // The address of a suspended agent says so once it is verified.
   else blogChanged(tx, agent.id);
 }

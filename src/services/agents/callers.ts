@@ -1,4 +1,4 @@
-import { defineWrite, prepared, timestamp } from '../../db/write.ts';
+import { defineWrite, prepared, preparedChange, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -13,24 +13,43 @@ export type Caller = {
   readonly suspended: { readonly reason: string | null } | null;
 };
 
-/** Finds callers by key. A repeated key costs no query as long as nobody has committed anything. */
-export function createKeyCheck(ctx: Context) {
+/** Keys whose agents a process remembers. */
+const mostRemembered = 10_000;
+
+/**
+ * Finds callers by key. A repeated key costs no query as long as nobody has committed anything, where the database can
+ * tell. `alongside` reads something of the agent that the key had last time, in the same round trip.
+ */
+export function createKeyCheck<Read>(
+  ctx: Context,
+  alongside: (policy: string, agentId: string) => Promise<Read>,
+) {
   const cache = new Map<string, Caller>();
+  const agents = new Map<string, string>();
   let cachedAt = -1;
 
   /** The agent with this key, or null. The first call with a new key ends the repeatability of its token. */
-  return async function findCaller(key: string): Promise<Caller | null> {
+  return async function findCaller(
+    key: string,
+    policy: string | null,
+  ): Promise<{ caller: Caller; read: Read | null } | null> {
     if (!uuidV4Pattern.test(key.toLowerCase())) return null;
     const hash = sha256(key.toLowerCase());
     const version = ctx.engine.version();
-    if (version !== cachedAt || cache.size > 10_000) {
+    if (version !== cachedAt || cache.size > mostRemembered) {
       cache.clear();
       cachedAt = version;
     }
     const known = cache.get(hash);
-    if (known) return known;
-    const [row] = await holderOf(ctx.db, { hash });
+    if (known) return { caller: known, read: null };
+    const guess = policy === null ? undefined : agents.get(hash);
+    const [[row], read] = await Promise.all([
+      holderOf(ctx.db, { hash }),
+      policy === null || guess === undefined ? null : alongside(policy, guess),
+    ]);
     if (!row) return null;
+    if (agents.size > mostRemembered) agents.clear();
+    agents.set(hash, row.id);
     const caller: Caller = {
       id: row.id,
       slug: row.slug ?? '',
@@ -44,7 +63,7 @@ export function createKeyCheck(ctx: Context) {
       });
     // A commit seen meanwhile may have revoked the key that was read before it.
     else if (cachedAt === version) cache.set(hash, caller);
-    return caller;
+    return { caller, read: guess === row.id ? read : null };
   };
 }
 
@@ -155,9 +174,9 @@ export function blogChanged(tx: WriteContext, agentId: string): void {
 }
 
 /** Adds a blog and its posts to the totals when it becomes public, or subtracts them; cached answers about it go. */
-export async function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): Promise<void> {
-  await addToTotal(tx, 'blogs', agent.id, sign);
-  await addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
+export function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): void {
+  addToTotal(tx, 'blogs', agent.id, sign);
+  addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
   blogChanged(tx, agent.id);
 }
 
@@ -165,18 +184,13 @@ export async function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1
 const shards = 16;
 
 /** Adds to a stored total, in the transaction of what is counted. */
-export async function addToTotal(
-  tx: WriteContext,
-  name: 'posts' | 'blogs',
-  agentId: string,
-  amount: number,
-): Promise<void> {
+export function addToTotal(tx: WriteContext, name: 'posts' | 'blogs', agentId: string, amount: number): void {
   if (amount === 0) return;
   const shard = parseInt(agentId.slice(-1), 16) % shards;
-  await add(tx.db, { name, shard, value: amount });
+  add(tx.db, { name, shard, value: amount });
 }
 
-const add = prepared((db, row: Tables['counters']) =>
+const add = preparedChange((db, row: Tables['counters']) =>
   db
     .insertInto('counters')
     .values(row)

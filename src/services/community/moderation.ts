@@ -33,7 +33,7 @@ export const suspendAgent = defineWrite(
     await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
     await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
     await addAllToCommentCounts(tx, agent.id, -1);
-    if (agent.listed_at !== null) await addBlogToTotals(tx, agent, -1);
+    if (agent.listed_at !== null) addBlogToTotals(tx, agent, -1);
   },
 );
 
@@ -55,7 +55,7 @@ export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug 
   await beginToSettle(tx, agent.id);
   await restoreTags(tx, agent.id);
   await addAllToCommentCounts(tx, agent.id, 1);
-  if (agent.verified_at !== null) await addBlogToTotals(tx, agent, 1);
+  if (agent.verified_at !== null) addBlogToTotals(tx, agent, 1);
   return { restored: true };
 });
 
@@ -170,5 +170,5 @@ async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
     .where('listed_at', 'is not', null)
     .where('tags', '<>', '[]')
     .execute();
-  await insertPrepared(tx.db, 'post_tags', posts.flatMap(tagRows));
+  insertPrepared(tx.db, 'post_tags', posts.flatMap(tagRows));
 }

@@ -1,7 +1,14 @@
 import { sql, type Insertable } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import { defineWrite, prepared, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
+import {
+  defineWrite,
+  prepared,
+  preparedChange,
+  type CountCall,
+  type Rate,
+  type Ticket,
+} from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 
 /** How old a cached count may be, ms, before it is read or settled again. */
@@ -173,7 +180,7 @@ export const rateWindow = 3_600_000;
 export const clocksMayDiffer = 60_000;
 
 /** Calls of one subject that are inside the window. */
-type Window = {
+export type Window = {
   readonly used: number;
   /** Epoch ms of the oldest counted call; null when there is none. */
   readonly oldest: number | null;
@@ -193,7 +200,7 @@ export const countCall: CountCall = async (tx, ticket) => {
   const rate = rateStatus(tx.now(), window, ticket.quota);
   if (!rate.allowed) return rate;
   const { policy, subject } = ticket;
-  await append(tx, { policy, subject, units: 1, at: tx.now() }, window);
+  append(tx, { policy, subject, units: 1, at: tx.now() }, window);
   return afterCall(rate);
 };
 
@@ -214,10 +221,8 @@ export const settleCalls = defineWrite('limits.settle', async (tx, batch: readon
   // The same order in all processes, so that two batches cannot deadlock.
   const inOrder = [...batch.entries()].toSorted(([, a], [, b]) => (a.subject < b.subject ? -1 : 1));
   for (const [index, entry] of inOrder) {
-    const window = await lockWindow(tx, entry);
-    await append(tx, { ...entry, at: Math.min(entry.at, tx.now()) }, window);
-    const { used, oldest } = window;
-    windows[index] = { ...window, used: used + entry.units, oldest: oldest ?? Math.min(entry.at, tx.now()) };
+    const calls = { ...entry, at: Math.min(entry.at, tx.now()) };
+    windows[index] = append(tx, calls, await lockWindow(tx, entry));
   }
   return windows;
 });
@@ -226,7 +231,11 @@ async function lockWindow(
   tx: WriteContext,
   { policy, subject }: Pick<Ticket, 'policy' | 'subject'>,
 ): Promise<Window> {
-  await tx.lock(`rate:${policy}:${subject}`);
+  const name = lockOf(policy, subject);
+  await tx.lock(name);
+  const known = tx.known.get(name) as Window | undefined;
+  // Nobody else counts meanwhile; only time changes it.
+  if (known && (known.oldest ?? 0) > tx.now() - rateWindow) return known;
   const window = await readWindow(tx, policy, subject);
   if (window.ahead) {
     await callsAhead(tx).where('policy', '=', policy).where('subject', '=', subject).execute();
@@ -237,6 +246,10 @@ async function lockWindow(
 /** Deletes calls that were counted while the clock was ahead. */
 export function callsAhead(tx: WriteContext) {
   return tx.db.deleteFrom('rate_calls').where('at', '>', tx.now() + clocksMayDiffer);
+}
+
+function lockOf(policy: string, subject: string): string {
+  return `rate:${policy}:${subject}`;
 }
 
 /** The rate status before a call: `remaining` still includes that call. */
@@ -279,11 +292,16 @@ const findEnds = prepared(
       and at > ${cutoff} and at <= ${latest} order by at, n limit 1) as first on true`.compile(db),
 );
 
-async function append(tx: WriteContext, calls: Calls, { newest }: Window): Promise<void> {
-  const { at, n } = newest ?? { at: 0, n: 0 };
-  await insertCalls(tx.db, { ...calls, at: Math.max(calls.at, at), n: n + calls.units });
+function append(tx: WriteContext, calls: Calls, { used, oldest, newest }: Window): Window {
+  const { policy, subject, units } = calls;
+  const at = Math.max(calls.at, newest?.at ?? 0);
+  const n = (newest?.n ?? 0) + units;
+  insertCalls(tx.db, { ...calls, at, n });
+  const window = { used: used + units, oldest: oldest ?? at, newest: { at, n } };
+  tx.known.set(lockOf(policy, subject), window);
+  return window;
 }
 
-const insertCalls = prepared((db, row: Insertable<Tables['rate_calls']>) =>
+const insertCalls = preparedChange((db, row: Insertable<Tables['rate_calls']>) =>
   db.insertInto('rate_calls').values(row).compile(),
 );

@@ -31,14 +31,27 @@ export type Plan = {
   readonly former: { readonly leadsTo: string | null } | null;
 };
 
-/** Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. */
+/**
+ * Decides what a call does, from what is stored. Reads only, so that a dry run can use it too. What it reads it asks for
+ * at once, behind `caller`, which locks the agent in a write.
+ */
 export async function planPost(
   ctx: ReadContext,
+  caller: Promise<AgentRow>,
+  input: SaveInput,
+): Promise<{ agent: AgentRow; plan: Plan }> {
+  const { agentId, postId, sent } = input;
+  const finding = postId === null ? findTarget(ctx, agentId, sent) : ownTarget(ctx, agentId, postId, sent);
+  const [agent, target] = await Promise.all([caller, finding]);
+  return { agent, plan: await planFor(ctx, agent, target, input) };
+}
+
+async function planFor(
+  ctx: ReadContext,
   agent: AgentRow,
-  { postId, sent, preconditions }: SaveInput,
+  { post: existing, slug, derivedFrom, former }: Target,
+  { sent, preconditions }: SaveInput,
 ): Promise<Plan> {
-  const target = postId === null ? findTarget(ctx, agent.id, sent) : ownTarget(ctx, agent.id, postId, sent);
-  const { post: existing, slug, derivedFrom } = await target;
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);
   const now = timestamp(ctx.now());
@@ -65,8 +78,7 @@ export async function planPost(
     next: { ...next, revision: next.revision + 1, updated_at: now },
     changed,
     contentChanged,
-    former:
-      existing?.slug === slug ? null : ((await formerAt(ctx.db, { agentId: agent.id, slug }))[0] ?? null),
+    former: existing?.slug === slug ? null : former,
   };
 }
 
@@ -118,20 +130,28 @@ export function hotRank(score: number, publishedAt: string): number {
 /** Seconds by which a post must be younger to outrank one with ten times its votes. */
 const decade = 45_000;
 
-const formerAt = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+type Slugs = { agentId: string; slug: string; other: string };
+
+const formerAt = prepared((db, { agentId, slug, other }: Slugs) =>
   db
     .selectFrom('former_slugs')
     .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
-    .select('posts.slug as leadsTo')
+    .select(['former_slugs.slug', 'posts.slug as leadsTo'])
     .where('former_slugs.agent_id', '=', agentId)
-    .where('former_slugs.slug', '=', slug)
+    .where('former_slugs.slug', 'in', [slug, other])
     .compile(),
 );
 
 /** Columns that an author decides: the post is changed when one of them is. */
 const authored = [...postFieldNames, 'excerpt_given'] as const;
 
-type Target = { readonly post: PostRow | null; readonly slug: string; readonly derivedFrom: string | null };
+type Target = {
+  readonly post: PostRow | null;
+  readonly slug: string;
+  readonly derivedFrom: string | null;
+  /** What the slug led to before, if the post does not have it yet. */
+  readonly former: Plan['former'];
+};
 
 /**
  * Which post a publish call means: the one with this slug; without a slug, the one with this title. A post of another
@@ -140,8 +160,8 @@ type Target = { readonly post: PostRow | null; readonly slug: string; readonly d
  */
 async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
   if (slug !== undefined) {
-    const post = await findBySlug(ctx, agentId, slug);
-    return { post, slug, derivedFrom: post?.derived_from ?? null };
+    const { post, former } = await findBySlug(ctx, agentId, slug);
+    return { post, slug, derivedFrom: post?.derived_from ?? null, former };
   }
   if (title === undefined) {
     const message = "is required, or the 'slug' of the post to change";
@@ -150,13 +170,17 @@ async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: Po
   const derived = postSlugFromTitle(title);
   const own = (post: PostRow) => post.derived_from === title || post.title === title;
   const hashed = disambiguatedPostSlug(title);
-  const found = await postsAt(ctx.db, { agentId, slug: derived, other: hashed });
+  const slugs = { agentId, slug: derived, other: hashed };
+  const [found, formers] = await Promise.all([postsAt(ctx.db, slugs), formerAt(ctx.db, slugs)]);
+  const at = (post: PostRow | null, slugOf: string, derivedFrom: string | null): Target => {
+    return { post, slug: slugOf, derivedFrom, former: formers.find((one) => one.slug === slugOf) ?? null };
+  };
   const byTitle = found.find((post) => post.slug === derived);
   const byHash = found.find((post) => post.slug === hashed);
-  if (byTitle && own(byTitle)) return { post: byTitle, slug: derived, derivedFrom: byTitle.derived_from };
-  if (byHash && own(byHash)) return { post: byHash, slug: hashed, derivedFrom: byHash.derived_from };
-  if (!byTitle) return { post: null, slug: derived, derivedFrom: title };
-  if (!byHash) return { post: null, slug: hashed, derivedFrom: title };
+  if (byTitle && own(byTitle)) return at(byTitle, derived, byTitle.derived_from);
+  if (byHash && own(byHash)) return at(byHash, hashed, byHash.derived_from);
+  if (!byTitle) return at(null, derived, title);
+  if (!byHash) return at(null, hashed, title);
   throw slugTaken(hashed);
 }
 
@@ -169,17 +193,24 @@ async function ownTarget(
 ): Promise<Target> {
   const post = await requireOwnPost(ctx, agentId, postId);
   if (slug === undefined || slug === post.slug)
-    return { post, slug: post.slug, derivedFrom: post.derived_from };
-  if (await findBySlug(ctx, agentId, slug)) throw slugTaken(slug);
-  return { post, slug, derivedFrom: null };
+    return { post, slug: post.slug, derivedFrom: post.derived_from, former: null };
+  const taken = await findBySlug(ctx, agentId, slug);
+  if (taken.post) throw slugTaken(slug);
+  return { post, slug, derivedFrom: null, former: taken.former };
 }
 
-async function findBySlug(ctx: ReadContext, agentId: string, slug: string): Promise<PostRow | null> {
-  const [post] = await postsAt(ctx.db, { agentId, slug, other: slug });
-  return post ?? null;
+/** The post at a slug, and what the slug led to before. */
+async function findBySlug(
+  ctx: ReadContext,
+  agentId: string,
+  slug: string,
+): Promise<Pick<Target, 'post' | 'former'>> {
+  const slugs = { agentId, slug, other: slug };
+  const [[post], [former]] = await Promise.all([postsAt(ctx.db, slugs), formerAt(ctx.db, slugs)]);
+  return { post: post ?? null, former: former ?? null };
 }
 
-const postsAt = prepared((db, { agentId, slug, other }: { agentId: string; slug: string; other: string }) =>
+const postsAt = prepared((db, { agentId, slug, other }: Slugs) =>
   db
     .selectFrom('posts')
     .selectAll()

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { defineWrite, insertPrepared, prepared, timestamp } from '../../db/write.ts';
+import { defineWrite, insertPrepared, preparedChange, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
@@ -27,9 +27,10 @@ export type Saved = {
 };
 
 /** Stores a post: the one transaction behind publishing and changing. */
-export const savePost = defineWrite('posts.save', async (tx, input: SaveInput): Promise<Saved> => {
-  const agent = await lockCaller(tx, input.agentId);
-  const plan = await planPost(tx, agent, input);
+export const savePost = defineWrite('posts.save', savePostOf, { about: ({ agentId }) => agentId });
+
+async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
+  const { agent, plan } = await planPost(tx, lockCaller(tx, input.agentId), input);
   if (!plan.changed) await tx.confirmDurable();
   else {
     const { existing, next } = plan;
@@ -41,7 +42,7 @@ export const savePost = defineWrite('posts.save', async (tx, input: SaveInput): 
     tx.changed(`post:${next.id}`);
   }
   return saved(tx, agent, plan, input);
-});
+}
 
 /** What a call answers, whether its plan was carried out or only made. */
 export function saved(
@@ -78,9 +79,9 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       }))
       .where('id', '=', next.id)
       .execute();
-  } else await insertPost(tx.db, next);
+  } else insertPost(tx.db, next);
   if (rendered && content !== null && (contentChanged || !existing)) {
-    await storeBody(tx.db, {
+    storeBody(tx.db, {
       post_id: next.id,
       content,
       html: rendered.html,
@@ -91,9 +92,9 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
   await moveAddress(tx, plan);
 }
 
-const insertPost = prepared((db, post: PostRow) => db.insertInto('posts').values(post).compile());
+const insertPost = preparedChange((db, post: PostRow) => db.insertInto('posts').values(post).compile());
 
-const storeBody = prepared((db, { post_id, ...body }: Tables['post_bodies']) =>
+const storeBody = preparedChange((db, { post_id, ...body }: Tables['post_bodies']) =>
   db
     .insertInto('post_bodies')
     .values({ post_id, ...body })
@@ -134,7 +135,7 @@ async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<vo
   const after = next.listed_at ? next.tags : '[]';
   if (before === after) return;
   if (before !== '[]') await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
-  if (after !== '[]') await insertPrepared(tx.db, 'post_tags', tagRows(next));
+  if (after !== '[]') insertPrepared(tx.db, 'post_tags', tagRows(next));
 }
 
 /** What lists by tag read of a published post. */
@@ -161,19 +162,8 @@ export async function indexPost(
   plainText: string,
 ): Promise<void> {
   const { fields, digest } = searchEntry(post, plainText);
-  const [entry] = await storeDigest(tx.db, { postId: post.id, digest });
-  if (!entry) throw new Error(`The search entry of post ${post.id} was not stored`);
-  await tx.searchIndex.store(tx.db, entry.doc, fields);
+  await tx.searchIndex.store(tx.db, { postId: post.id, digest }, fields);
 }
-
-const storeDigest = prepared((db, { postId, digest }: { postId: string; digest: string }) =>
-  db
-    .insertInto('search_docs')
-    .values({ post_id: postId, digest })
-    .onConflict((conflict) => conflict.column('post_id').doUpdateSet({ digest }))
-    .returning('doc')
-    .compile(),
-);
 
 /** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
 async function count(
@@ -191,14 +181,14 @@ async function count(
     let latest = agent.last_published_at;
     if (published < 0) latest = await lastPublished(tx.db, agent.id);
     else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
-    await addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
+    addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
   }
-  await addToTotal(tx, 'posts', agent.id, listed);
+  addToTotal(tx, 'posts', agent.id, listed);
 }
 
 type Added = { id: string; published: number; drafts: number; bytes: number; latest: string | null };
 
-const addToAgent = prepared((db, { id, published, drafts, bytes, latest }: Added) =>
+const addToAgent = preparedChange((db, { id, published, drafts, bytes, latest }: Added) =>
   db
     .updateTable('agents')
     .set((row) => ({

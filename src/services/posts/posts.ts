@@ -66,9 +66,8 @@ export async function dryRun(
   { postId, preconditions = noPreconditions, html = false, signal }: DryRunOptions = {},
 ) {
   const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
-  const agent = await requireCallerRow(ctx, caller.id);
   const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
-  const plan = await planPost(ctx, agent, input);
+  const { agent, plan } = await planPost(ctx, requireCallerRow(ctx, caller.id), input);
   const outcome = saved(ctx, agent, plan, input);
   const { post, created, changed, overwrote } = outcome;
   const change = overwrote ? 'replace the published text of' : changed ? 'update' : 'change nothing in';

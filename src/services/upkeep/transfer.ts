@@ -179,7 +179,7 @@ async function indexAll(
   for await (const docs of inBatches<SearchDoc>(fewRows, (after) => readDocs(source, after))) {
     await inTransaction(target, async () => {
       for (const { doc, title, tags, text } of docs)
-        await target.searchIndex.store(target.db, doc, searchEntry({ title, tags }, text).fields);
+        target.searchIndex.storeNumbered(target.db, doc, searchEntry({ title, tags }, text).fields);
     });
     done += docs.length;
     progress({ table: 'post_search', done, all, checked: false });

@@ -1,0 +1,224 @@
+import type { Config } from '../../config/config.ts';
+import { AppError } from '../../errors.ts';
+import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
+import { postgresSearchIndex } from './postgres-full-text.ts';
+import { sqlState, Unreachable } from './postgres.ts';
+import type { Servers } from './postgres-servers.ts';
+import type { Session } from './postgres-session.ts';
+
+/** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
+const batchSize = 64;
+const batchTime = 25;
+/** How long a caller waits for its commit, ms. A lost synchronous standby holds commits up indefinitely. */
+const commitPatience = 10_000;
+
+/**
+ * Frees the locks of a process that freezes in a transaction, and the connections of those that wait for them. For this
+ * transaction only, since poolers share connections; it travels with what comes next.
+ */
+const settings = `select set_config('idle_in_transaction_session_timeout', '15s', true), set_config('lock_timeout', '15s', true)`;
+
+/** A write that waits for its outcome. */
+export type Unit = {
+  readonly write: Write<unknown, unknown>;
+  readonly request: Request;
+  /** What it has in common with those that may share its transaction; null: it runs alone. */
+  readonly about: string | null;
+  readonly done: PromiseWithResolvers<Outcome>;
+};
+
+export type BatchOptions = {
+  readonly servers: Servers;
+  readonly config: Config;
+  readonly secretKey: Buffer;
+  readonly countCall: CountCall;
+};
+
+/** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
+class HalfDone extends Error {}
+
+/** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
+class Unconfirmed extends AppError {
+  constructor() {
+    super('unavailable', 'The database did not confirm that the change is stored safely: it may be or not.', {
+      retryAfter: 2,
+      hint: 'Publishing, votes and calls with an Idempotency-Key can be repeated and are not done twice; before others, look whether they were done.',
+    });
+  }
+}
+
+/**
+ * Runs writes in one transaction, with one commit for all (group commit), and settles each. `another` gives those that
+ * may join. They run without savepoints: when one fails that has changed something, all are run again with one for each,
+ * so that only the failed one is undone. Those that met another transaction are rejected with the database's error.
+ */
+export async function runBatch(
+  options: BatchOptions,
+  first: Unit,
+  another: () => Unit | undefined,
+): Promise<void> {
+  const batch = [first];
+  const session = await take(options.servers).catch((error: unknown) => {
+    // Those that wait behind it would each wait as long again, one after another.
+    for (let other = another(); other; other = another()) batch.push(other);
+    refuse(batch, error);
+  });
+  if (!session) return;
+  let ended: Promise<unknown> = Promise.resolve();
+  const attempt = async (guarded: boolean, joining: typeof another) => {
+    const outcomes = await runAll(options, session, batch, { guarded, another: joining });
+    // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
+    if (!session.hasAnswered()) await session.run('select 1');
+    const commit = session.commit();
+    ended = commit.catch(() => undefined);
+    const isStored = await confirmed(commit, options.servers);
+    for (const { request, done } of batch) {
+      const outcome = outcomes.get(request);
+      // It may be counted: counting it again would wait for the same commit.
+      if (!isStored && request.ticket) request.ticket.rate = outcome?.rate ?? null;
+      if (!isStored) done.reject(new Unconfirmed());
+      else if (outcome) done.resolve(outcome);
+    }
+  };
+  try {
+    const since = performance.now();
+    const isFull = () => batch.length >= batchSize || performance.now() - since >= batchTime;
+    await attempt(false, () => (isFull() ? undefined : another())).catch(async (error: unknown) => {
+      if (!mayBeUndone(error, batch.length)) throw error;
+      await session.rollback();
+      await attempt(true, () => undefined);
+    });
+  } catch (error) {
+    await session.rollback();
+    refuse(batch, error);
+  } finally {
+    // A commit that nobody waits for any more keeps its connection, so that such commits cannot use up the server's.
+    void ended.then(() => session.release());
+  }
+}
+
+/** Throws {@link Unreachable}. */
+async function take(servers: Servers): Promise<Session> {
+  return servers.primary().pools().writing.take();
+}
+
+/** Whether running the writes again, each with a savepoint, can undo the failed one alone. */
+function mayBeUndone(error: unknown, writes: number): boolean {
+  if (error instanceof HalfDone) return true;
+  if (error instanceof Unreachable) return false;
+  return error instanceof AppError || (writes > 1 && sqlState(error) !== null);
+}
+
+function refuse(batch: readonly Unit[], error: unknown): void {
+  for (const { done } of batch) done.reject(error);
+}
+
+async function runAll(
+  { config, secretKey, countCall }: BatchOptions,
+  session: Session,
+  batch: Unit[],
+  { guarded, another }: { readonly guarded: boolean; readonly another: () => Unit | undefined },
+): Promise<ReadonlyMap<Request, Outcome>> {
+  const outcomes = new Map<Request, Outcome>();
+  const locks = createLocks(session);
+  const context = {
+    config,
+    secretKey,
+    db: session.db,
+    searchIndex: postgresSearchIndex,
+    known: locks.known,
+    lock: locks.lock,
+    /** A commit waits for the standby only if it has something to send, such as an empty message. */
+    confirmDurable: async () => session.send(`select pg_logical_emit_message(true, 'masthead', '')`),
+  };
+  const savepoint = guarded ? createGuard(session, locks.forget) : createUndo(session, locks.forget);
+  session.begin();
+  session.send(settings, [], { changes: false });
+  for (const { write, request, done } of batch) {
+    if (guarded) session.send('savepoint unit');
+    const mark = session.mark();
+    try {
+      outcomes.set(request, await perform(write, request, context, savepoint, countCall));
+    } catch (error) {
+      if (!guarded || sqlState(error) === null) throw error;
+      await session.undoTo('unit', mark);
+      locks.forget();
+      done.reject(error);
+    }
+    const joining = another();
+    if (joining) batch.push(joining);
+  }
+  return outcomes;
+}
+
+/** Named locks of the transaction, each taken once, and what is known under them. */
+function createLocks(session: Session) {
+  const held = new Set<string>();
+  const known = new Map<string, unknown>();
+  return {
+    known,
+    lock: async (name: string) => {
+      if (held.has(name)) return;
+      held.add(name);
+      session.send('select pg_advisory_xact_lock(hashtextextended($1, 0))', [name], { changes: false });
+    },
+    /** Undoing a part of the transaction also frees the locks that were taken in it. */
+    forget: () => {
+      held.clear();
+      known.clear();
+    },
+  };
+}
+
+/** No savepoint: a write that fails before any of its changes was sent leaves nothing to undo. */
+function createUndo(session: Session, forget: () => void): Savepoint {
+  let mark = 0;
+  return {
+    async begin() {
+      mark = session.mark();
+    },
+    release: async () => undefined,
+    async undo() {
+      if (!session.takeBack(mark)) throw new HalfDone();
+      forget();
+    },
+    explain: rethrow,
+  };
+}
+
+function createGuard(session: Session, forget: () => void): Savepoint {
+  let mark = 0;
+  return {
+    async begin() {
+      session.send('savepoint write');
+      mark = session.mark();
+    },
+    release: () => session.run('release savepoint write'),
+    async undo() {
+      await session.undoTo('write', mark);
+      forget();
+    },
+    explain: rethrow,
+  };
+}
+
+/** What the database refuses ends the write's part of the transaction; its caller decides whether to run it again. */
+function rethrow(error: unknown): unknown {
+  if (sqlState(error) !== null) throw error;
+  return error;
+}
+
+/** Whether the commit succeeds in time. */
+async function confirmed(commit: Promise<boolean>, servers: Servers): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(late.resolve, commitPatience, false);
+  try {
+    return await Promise.race([commit, late.promise]);
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error;
+    servers.suspect();
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}

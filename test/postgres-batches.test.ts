@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { loadConfig } from '../src/config/config.ts';
+import { defineWrite, preparedChange, type Ticket } from '../src/db/write.ts';
+import { AppError } from '../src/errors.ts';
+import { createLog } from '../src/platform/log.ts';
+import { openContext, type OpenContext } from '../src/process/open-context.ts';
+import { startInstance } from './support/instance.ts';
+import { query } from './support/postgres.ts';
+import { scale } from './support/scale.ts';
+import { sharedPostgres } from './support/shared-postgres.ts';
+
+const about = () => 'one agent';
+
+describe('writes that share a transaction on PostgreSQL', () => {
+  let dataDir: string;
+  let url: string;
+  let ctx: OpenContext;
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'masthead-batches-'));
+    url = await (await sharedPostgres()).createDatabase();
+    ctx = await open(dataDir, url);
+  });
+  after(async () => {
+    await ctx.close();
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('are committed together when they wait for the same agent', async () => {
+    const gate = Promise.withResolvers<void>();
+    const put = defineWrite(
+      'test.put',
+      async (tx, key: string) => {
+        await tx.db.insertInto('meta').values({ key, value: '' }).execute();
+        if (key === 'first') await gate.promise;
+      },
+      { about },
+    );
+    const keys = ['first', ...Array.from({ length: 20 }, (_, i) => `later-${i}`)];
+    const writes = keys.map((key) => ctx.engine.write(put, key));
+    gate.resolve();
+    await Promise.all(writes);
+    const rows = await query(
+      url,
+      `select count(*)::int as rows, count(distinct xmin::text)::int as commits from meta where key ~ '^(first|later)'`,
+    );
+    // A batch takes no more after 25 ms.
+    assert.ok(rows[0]?.['rows'] === 21 && Number(rows[0]['commits']) <= 7, JSON.stringify(rows));
+  });
+
+  it(
+    'are each stored or undone alone, as a model says, however they fail',
+    { timeout: 9_999_999 },
+    async () => {
+      const batches = 400 * scale;
+      const model = new Map<string, number>();
+      let calls = 0;
+      const random = numbers(20_261_123);
+      for (let batch = 0; batch < batches; batch++) {
+        const steps = Array.from({ length: 1 + Math.floor(random() * 6) }, (): Step => {
+          const key = `key-${Math.floor(random() * 8)}`;
+          return {
+            key,
+            by: 1 + Math.floor(random() * 9),
+            ends: ends[Math.floor(random() * ends.length)] ?? 'well',
+          };
+        });
+        const outcomes = await Promise.allSettled(
+          steps.map((input) => ctx.engine.write(step, input, newTicket())),
+        );
+        for (const [i, { key, by, ends: how }] of steps.entries()) {
+          const outcome = outcomes[i];
+          // What the database refuses for good is no call that was answered: it is not counted.
+          if (how !== 'in SQL' && how !== 'in SQL, unseen') calls += 1;
+          if (how === 'well') {
+            model.set(key, (model.get(key) ?? 0) + by);
+            assert.deepEqual(outcome, { status: 'fulfilled', value: model.get(key) }, `${batch}: ${key}`);
+          } else {
+            assert.equal(outcome?.status, 'rejected');
+            assert.equal(
+              outcome.reason instanceof AppError ? outcome.reason.code : 'other',
+              how.startsWith('in SQL') ? 'other' : how === 'by a character' ? 'invalid_input' : 'forbidden',
+            );
+          }
+        }
+      }
+      const stored = await query(url, `select key, value from meta where key like 'key-%'`);
+      assert.deepEqual(
+        Object.fromEntries(stored.map(({ key, value }) => [key, Number(value)])),
+        Object.fromEntries(model),
+      );
+      const counted = await query(
+        url,
+        `select count(*)::int as n, max(n)::int as last from rate_calls where policy = 'test'`,
+      );
+      assert.deepEqual(counted, [{ n: calls, last: calls }]);
+    },
+  );
+
+  it('are all stored or all unsure when connections are cut, and none is stored twice', async () => {
+    await query(url, 'create table ledger (id text)');
+    const proxy = await startDatabaseProxy(url, numbers(7));
+    const own = await open(dataDir, proxy.url);
+    const known = { stored: new Set<string>(), not: new Set<string>() };
+    proxy.cut(0.08);
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, client) => {
+        for (let i = 0; i < 60 * scale; i++) {
+          const id = randomUUID();
+          await own.engine.write(note, { id, agent: `agent-${client % 2}` }).then(
+            () => known.stored.add(id),
+            (error: unknown) => {
+              assert.ok(error instanceof AppError && error.code === 'unavailable', String(error));
+              if (!/may be or not/.test(error.message)) known.not.add(id);
+            },
+          );
+        }
+      }),
+    );
+    proxy.cut(0);
+    await own.close();
+    proxy.close();
+    assert.ok(proxy.cuts() > 20 && known.stored.size > 100, `${proxy.cuts()} cuts`);
+    const rows = await query(url, 'select id, count(*)::int as times from ledger group by id');
+    const times = new Map(rows.map(({ id, times: n }) => [String(id), Number(n)]));
+    assert.deepEqual(
+      {
+        lost: [...known.stored].filter((id) => !times.has(id)),
+        doubled: [...times].filter(([, n]) => n > 1),
+        storedAllTheSame: [...known.not].filter((id) => times.has(id)),
+      },
+      { lost: [], doubled: [], storedAllTheSame: [] },
+    );
+  });
+});
+
+it('publishing takes four round trips to PostgreSQL at most', async () => {
+  const instance = await startInstance({ engine: 'postgres' });
+  const { database } = instance.ctx().config;
+  assert.ok(database.engine === 'postgres');
+  const proxy = await startDatabaseProxy(database.urls[0] ?? '', numbers(1));
+  await instance.restart({ DATABASE_URL: proxy.url });
+  const ada = await instance.agent('Ada');
+  const trips: number[] = [];
+  for (let i = 0; i < 12; i++) {
+    const earlier = proxy.trips();
+    await ada.client.publish({ title: `Post ${i}`, content: 'c', tags: ['t'], status: 'published' });
+    trips.push(proxy.trips() - earlier);
+  }
+  // Others are of what goes on beside: looks for changes and for the primary.
+  assert.ok(Math.min(...trips) <= 4, trips.join(' '));
+  await instance.close();
+  proxy.close();
+});
+
+const ends = [
+  'well',
+  'well',
+  'well',
+  'before',
+  'after',
+  'in SQL',
+  'in SQL, unseen',
+  'by a character',
+] as const;
+type Step = { readonly key: string; readonly by: number; readonly ends: (typeof ends)[number] };
+
+/** Adds to a number that it has read; fails at one place or another. */
+const step = defineWrite(
+  'test.step',
+  async (tx, { key, by, ends: how }: Step): Promise<number> => {
+    if (how === 'before') throw new AppError('forbidden', 'before anything was changed');
+    const row = await tx.db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst();
+    const value = Number(row?.value ?? 0) + by;
+    storeValue(tx.db, { key, value: String(value) });
+    if (how === 'by a character') storeValue(tx.db, { key: 'a\0b', value: '' });
+    if (how === 'in SQL, unseen') divide(tx.db, { by: 0 });
+    if (how === 'in SQL') await sql`select 1 / 0`.execute(tx.db);
+    if (how === 'after') {
+      await tx.db.selectFrom('meta').select('key').where('key', '=', key).execute();
+      throw new AppError('forbidden', 'after something was changed');
+    }
+    return value;
+  },
+  { about },
+);
+
+const storeValue = preparedChange((db, row: { key: string; value: string }) =>
+  db
+    .insertInto('meta')
+    .values(row)
+    .onConflict((conflict) => conflict.column('key').doUpdateSet({ value: row.value }))
+    .compile(),
+);
+
+const divide = preparedChange((db, { by }: { by: number }) =>
+  sql`select 1 / cast(${by} as integer)`.compile(db),
+);
+
+const note = defineWrite(
+  'test.note',
+  async (tx, { id, agent }: { id: string; agent: string }) => {
+    await tx.lock(`agent:${agent}`);
+    await sql`insert into ledger (id) values (${id})`.execute(tx.db);
+  },
+  { about: ({ agent }) => agent },
+);
+
+function newTicket(): Ticket {
+  return { policy: 'test', subject: 'somebody', quota: 1_000_000_000, rate: null };
+}
+
+function open(dataDir: string, url: string): Promise<OpenContext> {
+  const settings = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), DATABASE_URL: url };
+  return openContext(loadConfig(settings), { existing: false, log: createLog('error', () => undefined) });
+}
+
+/** Numbers from 0 to below 1, the same for the same seed: a linear congruential generator, Knuth's constants. */
+function numbers(seed: number): () => number {
+  let state = BigInt(seed);
+  return () => {
+    state = (state * 6_364_136_223_846_793_005n + 1_442_695_040_888_963_407n) & 0xffff_ffff_ffff_ffffn;
+    return Number(state >> 11n) / 2 ** 53;
+  };
+}
+
+/** A proxy before a database that counts round trips, and cuts connections at what the client sends. */
+async function startDatabaseProxy(url: string, random: () => number) {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  let trips = 0;
+  let cuts = 0;
+  let probability = 0;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    let isAsking = false;
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+    }
+    client.on('data', (data) => {
+      if (!isAsking) trips += 1;
+      isAsking = true;
+      const isCut = random() < probability;
+      if (isCut) cuts += 1;
+      // Before the server gets it, or before the client hears of it.
+      const isUnsent = isCut && random() < 0.5;
+      if (isUnsent) client.destroy();
+      else upstream.write(data);
+      if (isCut) upstream.once('data', () => client.destroy());
+    });
+    upstream.on('data', (data) => {
+      isAsking = false;
+      if (!client.destroyed) client.write(data);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  return {
+    url: Object.assign(new URL(url), { port: String(address.port) }).href,
+    trips: () => trips,
+    cuts: () => cuts,
+    /** From now on, cuts with this probability at each message. */
+    cut(to: number): void {
+      probability = to;
+    },
+    close(): void {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
