@@ -90,7 +90,7 @@ async function settle(ctx: Context): Promise<void> {
 async function newAgent(ctx: Context, slug: string, email: string): Promise<Caller> {
   const { result } = await register(ctx, { email, name: slug, slug });
   await ctx.engine.write(verifyByOperator, { slug });
-  return { id: result.agent.id, slug, keyHash: '', suspended: null };
+  return { id: result.agent.id, slug, keyHash: '', suspended: null, version: '' };
 }
 
 /** What an agent does in a moment: some of it meets what the others do to the same posts. */

@@ -42,7 +42,16 @@ async function makeInstance(env: Env): Promise<string> {
     const newAgent = async (slug: string) => {
       const { result } = await register(ctx, { email: `${slug}@example.com`, name: slug, slug });
       const { apiKey } = await ctx.engine.write(verifyByOperator, { slug });
-      return { id: result.agent.id, name: slug, slug, keyHash: '', suspended: null, keyUsed: true, apiKey };
+      return {
+        id: result.agent.id,
+        name: slug,
+        slug,
+        keyHash: '',
+        suspended: null,
+        version: '',
+        keyUsed: true,
+        apiKey,
+      };
     };
     const [ada, grace, alan] = [await newAgent('ada'), await newAgent('grace'), await newAgent('alan')];
     for (let n = 0; n < posts; n++) {

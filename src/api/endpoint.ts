@@ -4,6 +4,7 @@ import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typ
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
+import { matchesEtag } from '../http/etag.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
@@ -68,7 +69,10 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
   readonly bodyLimit?: number;
   /** What a HEAD does where the GET changes something. */
   readonly head?: (call: Call<A, B, Q>) => Promise<Answer>;
-  /** The answer depends only on the address, the caller and stored data, and is cached until that changes. */
+  /**
+   * The answer depends only on the address, the caller and stored data, and is cached until that changes. Where it has
+   * an ETag, `If-None-Match` is answered too.
+   */
   readonly cached?: true;
   readonly handle: (call: Call<A, B, Q>) => Promise<Answer>;
 };
@@ -121,9 +125,10 @@ export function addEndpoint<
       schema: { response: inOrder(endpoint.answers) },
       handler: async (request, reply) => {
         const caller = readCaller(endpoint.auth, request) as CallerOf<A>;
-        const key = endpoint.cached ? `${caller?.id ?? ''} ${request.originalUrl}` : null;
+        const whose = caller === null ? '' : `${caller.id} ${caller.version}`;
+        const key = endpoint.cached ? `${whose} ${request.originalUrl}` : null;
         const cached = key === null ? undefined : app.answers.get(key);
-        if (cached) return sendCached(reply, cached);
+        if (cached) return sendCached(request, reply, cached);
         const generation = app.answers.generation();
         const { body, query, warnings: inputWarnings } = check(request);
         const params = request.params as Record<string, string>;
@@ -140,7 +145,7 @@ export function addEndpoint<
         if (key === null) return content;
         const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
         app.answers.put(key, made, generation);
-        return sendCached(reply, made);
+        return sendCached(request, reply, made);
       },
     });
   addRoute(method, endpoint.handle);
@@ -180,7 +185,10 @@ function sendEntries(
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
 }
 
-function sendCached(reply: FastifyReply, { headers, body }: CachedAnswer): Buffer {
+function sendCached(request: FastifyRequest, reply: FastifyReply, { headers, body }: CachedAnswer): Buffer {
+  const { etag } = headers;
+  const known = request.headers['if-none-match'];
+  if (etag !== undefined && known !== undefined && matchesEtag(known, etag)) reply.code(304);
   reply.headers(headers).type('application/json; charset=utf-8');
   return body;
 }

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { Kysely, RawBuilder } from 'kysely';
 import { AppError } from '../errors.ts';
 import type { SearchFields, SearchQuery } from '../rules/search-terms.ts';
 import type { Tables } from './tables.ts';
@@ -34,8 +34,8 @@ export type Engine = {
   /** A number that differs whenever anything may have been committed by anyone since the last call. */
   version(): number;
   /**
-   * A number that differs whenever anyone has committed a visible change since the last call. Null where only
-   * another machine knows.
+   * A number that differs whenever this process has committed a visible change since the last call, or anyone has, more
+   * than a second ago. Null while it cannot tell.
    */
   contentVersion(): number | null;
   /**
@@ -43,6 +43,13 @@ export type Engine = {
    * of others' within a second.
    */
   publicVersion(): number;
+  /**
+   * Tells the engine that this process has seen every visible change committed before `since` (of `performance.now()`).
+   * Changes that it had not seen are told by {@link Engine.catchUp}, in the same turn.
+   */
+  followed(since: number): void;
+  /** Of a row: differs from what it was before its last change. Empty where {@link Engine.version} tells more. */
+  readonly rowVersion: RawBuilder<string>;
   /** Why writes are refused, or null. */
   readOnly(): string | null;
   /** Called after each visible change that this process commits. */

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
-import { matchesEtag } from '../../http/etag.ts';
 import { parseSince } from '../../schemas/fields.ts';
 import {
   discoverPostsQuery,
@@ -67,12 +66,10 @@ function getPostEndpoint(app: FastifyInstance, ctx: Context): void {
     answerHeaders: ['ETag'],
     answers: { 200: postAnswer },
     errors: ['not_found'],
-    handle: async ({ caller, params, request, reply }) => {
+    cached: true,
+    handle: async ({ caller, params }) => {
       const { post, etag } = await readPost(ctx, uuidParam(params, 'id'), caller?.id ?? null);
-      reply.header('vary', 'Authorization');
-      const known = request.headers['if-none-match'];
-      const fresh = known !== undefined && matchesEtag(known, etag);
-      return { ...(fresh ? { status: 304 } : {}), headers: { etag }, body: { post } };
+      return { headers: { etag, vary: 'Authorization' }, body: { post } };
     },
   });
 }

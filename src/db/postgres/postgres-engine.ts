@@ -17,6 +17,8 @@ const mostWaiting = 1_000;
 /** Attempts at a write that conflicts with others, and at one whose connection broke before its commit. */
 const mostTries = 6;
 const mostConnections = 3;
+/** How old the changes of other processes may be that an answer does not show yet, ms. */
+const mostBehind = 1_000;
 /** A failure that took longer, ms, was not a broken connection but a server that does not answer. */
 const repeatWithin = 1_000;
 /** SQLSTATEs for which the transaction is run again: serialization failure, deadlock, and stale prepared statements. */
@@ -40,8 +42,9 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const underWay = new Set<Promise<unknown>>();
   const lanes = createLanes((first, another) => runBatch(options, first, another), mostWriting, busy);
   let version = 0;
-  /** Counts what this process learnt of visible changes. */
+  /** Counts what this process learnt of visible changes, and until when (of `performance.now()`) it knows of all. */
   let learnt = 0;
+  let seenUntil = -Infinity;
 
   async function run(write: Write<unknown, unknown>, request: Request): Promise<Outcome> {
     // Nothing waits for a server that is known to be away.
@@ -115,8 +118,13 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       ),
     // Other processes commit without notice, so no number may stand for what was read.
     version: () => ++version,
-    contentVersion: () => null,
+    contentVersion: () => (performance.now() - seenUntil <= mostBehind ? learnt : null),
     publicVersion: () => learnt,
+    followed(since) {
+      seenUntil = since;
+    },
+    // The transaction that wrote the row.
+    rowVersion: sql<string>`cast(agents.xmin as text)`,
     async probe() {
       await sql`select 1`.execute(servers.publicReads);
     },

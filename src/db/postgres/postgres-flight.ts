@@ -3,7 +3,7 @@ import { types, type Connection, type Submittable } from 'pg';
 /** A statement of a flight. */
 export type Statement = {
   readonly text: string;
-  readonly values: readonly unknown[];
+  readonly values: readonly (string | null)[];
   /** The name that it is prepared under on this connection; empty for none. */
   readonly name: string;
   /** Whether anybody reads its rows. */
@@ -67,7 +67,7 @@ export class Flight implements Submittable {
         this.#parsing.push(name);
         connection.parse({ name, text, types: [] }, true);
       }
-      connection.bind({ statement: name, values: values.map(asText) }, true);
+      connection.bind({ statement: name, values: [...values] }, true);
       if (wanted && !this.#prepared.get(name)) connection.describe({ type: 'P' }, true);
       connection.execute({}, true);
     }
@@ -125,8 +125,8 @@ export class Flight implements Submittable {
   }
 }
 
-/** A value as the server reads it; null for SQL's null. */
-function asText(value: unknown): string | null {
+/** A value as the server reads it; null for SQL's null. Throws for one that it cannot. */
+export function asText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return `${value}`;

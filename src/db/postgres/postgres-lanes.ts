@@ -1,7 +1,7 @@
 import type { Unit } from './postgres-batch.ts';
 
-/** How long a write waits for its turn, ms. */
-const patience = 5_000;
+/** How long a write waits for its turn, ms: as long as for a lock. */
+const patience = 15_000;
 
 /** Runs a write and those that `another` gives, and resolves when all of them are settled. */
 type RunBatch = (first: Unit, another: () => Unit | undefined) => Promise<void>;

@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import type { Tables } from '../tables.ts';
 import { createDb, sqlState, Unreachable } from './postgres.ts';
-import { Flight, type Answer, type Prepared, type Statement } from './postgres-flight.ts';
+import { asText, Flight, type Answer, type Prepared, type Statement } from './postgres-flight.ts';
 
 /** Most statements that one connection keeps prepared; generated texts are few. */
 const mostPrepared = 500;
@@ -95,7 +95,7 @@ export class Session {
 
   /** A statement whose answer nobody waits for: its failure is that of what is asked or committed next. */
   send(text: string, values: readonly unknown[] = [], { changes = true } = {}): void {
-    this.#hand({ text, values, changes, patience: this.#patience, answer: null });
+    this.#hand({ text, changes, patience: this.#patience, answer: null }, values);
   }
 
   /** The column `answer` of the first row of a query without parameters. `patience`: ms. */
@@ -173,14 +173,19 @@ export class Session {
   ): Promise<Answer> {
     if (this.#lost) throw new Unreachable(null);
     const answer = Promise.withResolvers<Answer>();
-    this.#hand({ text, values, changes, patience, answer }, named);
+    this.#hand({ text, changes, patience, answer }, values, named);
     if (!this.#isDue && this.#flight === null) this.#depart();
     return answer.promise;
   }
 
-  #hand(statement: Omit<Handed, 'number' | 'name' | 'wanted'>, named = true): void {
+  #hand(
+    statement: Pick<Handed, 'text' | 'changes' | 'patience' | 'answer'>,
+    given: readonly unknown[],
+    named = true,
+  ): void {
     const name = named && this.#preparing.on ? nameOf(statement.text) : '';
-    this.#waiting.push({ ...statement, number: ++this.#handed, name, wanted: statement.answer !== null });
+    const wanted = statement.answer !== null;
+    this.#waiting.push({ ...statement, values: given.map(asText), number: ++this.#handed, name, wanted });
   }
 
   /** Sends what is handed over until everybody waits for something. */
@@ -200,7 +205,8 @@ export class Session {
       this.#flight = null;
       if (error !== null && error !== undefined) this.#refuse(statements, error);
       else this.#deliver(statements, flight.answers);
-      if (this.#waiting.some(({ answer }) => answer !== null)) this.#depart();
+      const isAwaited = this.#waiting.some(({ answer }) => answer !== null);
+      if (isAwaited && this.#flight === null && !this.#isDue) this.#depart();
     });
     this.#flight = flight;
     this.#client.query(flight);

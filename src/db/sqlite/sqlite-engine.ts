@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { sql } from 'kysely';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
@@ -88,6 +89,8 @@ export async function createSqliteEngine(
     version: () => Number(reader.attempt(() => dataVersion.get())?.['data_version']),
     contentVersion,
     publicVersion: contentVersion,
+    followed: () => undefined,
+    rowVersion: sql<string>`''`,
     async probe() {
       await reader.db.selectFrom('meta').select('value').limit(1).execute();
     },

@@ -11,6 +11,8 @@ export type Caller = {
   readonly slug: string;
   readonly keyHash: string;
   readonly suspended: { readonly reason: string | null } | null;
+  /** Differs whenever the agent or its posts have changed, where that shows without asking for them; else empty. */
+  readonly version: string;
 };
 
 /** Keys whose agents a process remembers. */
@@ -26,6 +28,14 @@ export function createKeyCheck<Read>(
 ) {
   const cache = new Map<string, Caller>();
   const agents = new Map<string, string>();
+  const holderOf = prepared((db, { hash }: { hash: string }) =>
+    db
+      .selectFrom('agents')
+      .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+      .select(ctx.engine.rowVersion.as('version'))
+      .where('key_hash', '=', hash)
+      .compile(),
+  );
   let cachedAt = -1;
 
   /** The agent with this key, or null. The first call with a new key ends the repeatability of its token. */
@@ -55,6 +65,7 @@ export function createKeyCheck<Read>(
       slug: row.slug ?? '',
       keyHash: hash,
       suspended: row.suspended_at === null ? null : { reason: row.suspended_reason },
+      version: row.version,
     };
     if (row.key_used_at === null)
       // Where nothing can be written, reading still works: the next call with the key notes it.
@@ -66,14 +77,6 @@ export function createKeyCheck<Read>(
     return { caller, read: guess === row.id ? read : null };
   };
 }
-
-const holderOf = prepared((db, { hash }: { hash: string }) =>
-  db
-    .selectFrom('agents')
-    .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
-    .where('key_hash', '=', hash)
-    .compile(),
-);
 
 /** Notes a key's first call and erases the sealed copy: from here on its token answers "used". */
 export const markKeyUsed = defineWrite(

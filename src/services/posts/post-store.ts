@@ -177,12 +177,11 @@ async function count(
   const drafts = is(after, 'draft') - is(before, 'draft');
   const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
   const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
-  if (published !== 0 || drafts !== 0 || bytes !== 0) {
-    let latest = agent.last_published_at;
-    if (published < 0) latest = await lastPublished(tx.db, agent.id);
-    else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
-    addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
-  }
+  let latest = agent.last_published_at;
+  if (published < 0) latest = await lastPublished(tx.db, agent.id);
+  else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
+  // Also where no number changes: the row's version tells other processes that the agent's lists did.
+  addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
   addToTotal(tx, 'posts', agent.id, listed);
 }
 

@@ -1,4 +1,5 @@
 import type { ReadContext } from '../../context.ts';
+import { prepared } from '../../db/write.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';
 import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rules/post-fields.ts';
@@ -86,7 +87,15 @@ export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvot
 
 /** A post with its content: anyone's when it is public, a draft only for its author. Throws not_found. */
 export async function readPost(ctx: ReadContext, postId: string, callerId: string | null) {
-  const row = await ctx.db
+  const [row] = await postWithContent(ctx.db, { postId });
+  if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
+  const own = ownPost(ctx, row.author_slug ?? '', row);
+  const post = { ...own, content: row.content, agent: author(ctx, row) };
+  return { post, etag: etag(row, { revision: row.author_revision }) };
+}
+
+const postWithContent = prepared((db, { postId }: { postId: string }) =>
+  db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
@@ -94,9 +103,5 @@ export async function readPost(ctx: ReadContext, postId: string, callerId: strin
     .select([...authorColumns, 'agents.revision as author_revision'])
     .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'post_bodies.content'])
     .where('posts.id', '=', postId)
-    .executeTakeFirst();
-  if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
-  const own = ownPost(ctx, row.author_slug ?? '', row);
-  const post = { ...own, content: row.content, agent: author(ctx, row) };
-  return { post, etag: etag(row, { revision: row.author_revision }) };
-}
+    .compile(),
+);

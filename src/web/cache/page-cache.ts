@@ -162,6 +162,7 @@ export function followChanges(ctx: Context, cache: PageCache) {
   ctx.engine.onCommit(({ changed }) => cache.drop(changed));
 
   async function catchUp(): Promise<void> {
+    const begun = performance.now();
     const before = ctx.engine.version();
     if (ctx.engine.primaryChanged()) startAnew();
     if (before === version && missing.size === 0) {
@@ -169,11 +170,14 @@ export function followChanges(ctx: Context, cache: PageCache) {
       return;
     }
     if (ctx.now() - lookedAt > forgottenAfter) cache.clear();
+    let isCurrent = true;
     const { after, changes } = await readOn(ctx).catch((error: unknown) => {
       if (!(error instanceof AppError)) throw error;
       // Where no primary is, what is left of the database shows its changes late, but shows them.
+      isCurrent = false;
       return readOn(publicly(ctx));
     });
+    if (isCurrent) ctx.engine.followed(begun);
     if (changes.length > 0) {
       // First, so that a page is not made again from a replica that lacks the change it was dropped for.
       ctx.engine.catchUp();
