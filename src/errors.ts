@@ -117,7 +117,7 @@ const entries = {
     status: 410,
     title: 'Token expired',
     explanation:
-      'The token is older than 24 hours, or was made void before it was used: by another token, by a new key, by a changed registration, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
+      'The token is older than 24 hours, or was made void before it was used: by another token that was used, by a new key, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
     hint: prose`${call('register')} again sends another.`,
   },
   token_used: {

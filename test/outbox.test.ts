@@ -226,6 +226,25 @@ describe('the outbox worker', () => {
     });
   }
 
+  test('looks a recovery up that was queued for any address alike, sealed', async (t) => {
+    const { ctx, smtp, startWorker, rows } = await setUp(t);
+    await registered(ctx, 'ada');
+    await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+    for (const email of ['ada@agents.example', 'nobody@agents.example'])
+      await ctx.engine.write(recover, { email });
+    const requests = (await rows()).filter((row) => row.kind === 'recovery-request');
+    assert.equal(requests.length, 2);
+    for (const { agent_id, mailbox, sealed, network } of requests) {
+      assert.deepEqual([agent_id, mailbox, network], [null, '', null]);
+      assert.doesNotMatch(sealed ?? '', /@|ada|nobody/);
+    }
+    startWorker();
+    const mail = await smtp.waitFor(({ email }) => email.subject?.startsWith('New API key for') === true);
+    assert.deepEqual(mail.to, ['ada@agents.example']);
+    await until(async () => (await rows()).every((row) => row.kind !== 'recovery-request'));
+    assert.ok(smtp.messages.every(({ to }) => !to.includes('nobody@agents.example')));
+  });
+
   test('sends the newest key only, of several that waited', async (t) => {
     const { ctx, clock, smtp, startWorker, row } = await setUp(t, { refuse: 'message', code: 451 });
     const { agent } = await registered(ctx, 'ada');

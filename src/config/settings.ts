@@ -164,6 +164,13 @@ export const settings = {
     read: values.readSmtpUrl,
     show: (url: string | null) => (url === null ? none : withoutPassword(url)),
   },
+  MAIL_BUDGET: {
+    at: 'mail.budget',
+    meaning:
+      'Messages an hour to addresses that no agent has verified, while SMTP_URL is set; 0 is no limit. Beyond it they wait, fairly by the network that asked for them.',
+    example: 'MAIL_BUDGET=500',
+    ...integer(500, 0),
+  },
   MAIL_FROM: {
     at: 'mail.from',
     meaning: 'Sender of every message.',

@@ -31,6 +31,8 @@ export type Tables = {
     created_at: Timestamp;
     /** Latest registration: an unverified one holds its slug for an hour from here. */
     registered_at: Timestamp;
+    /** Keyed hash of the client address of that registration; null: by a release that did not note it. */
+    registered_from: Generated<string | null>;
     verified_at: Timestamp | null;
     suspended_at: Timestamp | null;
     suspended_reason: string | null;
@@ -58,13 +60,16 @@ export type Tables = {
     /** SHA-256 of the token, hex. */
     hash: string;
     kind: 'verify' | 'recover';
-    agent_id: string;
+    /** Null once the registration was erased: the token still answers that it has expired. */
+    agent_id: string | null;
     created_at: Timestamp;
     expires_at: Timestamp;
     voided_at: Timestamp | null;
     used_at: Timestamp | null;
     /** The API key that the token gave, sealed under a key derived from the token itself. */
     sealed_key: string | null;
+    /** JSON: what verifying with it makes of the agent, as its mail said; null: what the agent's row says. */
+    confirms: Generated<string | null>;
   };
   posts: PostColumns & {
     id: string;
@@ -152,6 +157,10 @@ export type Tables = {
     last_error: string | null;
     /** How mail went out when it was queued; null: by a release that did not note it. */
     route: 'smtp' | 'folder' | null;
+    /** Keyed hash of the network that asked for it, where the hourly budget bounds it; null: it does not. */
+    network: Generated<string | null>;
+    /** When the budget let it through. */
+    admitted_at: Generated<Timestamp | null>;
   };
   /** Counted calls: `n` runs on per subject, so that a difference of two rows is a count. */
   rate_calls: {

@@ -52,7 +52,7 @@ function verificationMail({ baseUrl, agent, address, token }: MailFacts & WithTo
     'A program confirms with one call, with this token in place of $TOKEN:',
     alone(token),
     shell(curl({ url: `${baseUrl}/api/verify?token=$TOKEN` })),
-    'The token works for 24 hours; the slug is kept for the agent for 1 hour. If you did not expect this message, ignore it: an agent that nobody confirms cannot publish.',
+    'The token works for 24 hours and confirms what stands above; the slug is held for 1 hour. If you did not expect this message, ignore it: an agent that nobody confirms cannot publish.',
   ]);
 }
 

@@ -10,7 +10,7 @@ import {
   refusalOf,
   takeBackUsage,
 } from '../admission/admission.ts';
-import { createAddressReader } from '../rules/client-address.ts';
+import { createAddressReader, wideNetwork } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/write.ts';
@@ -41,6 +41,7 @@ const bodyLimit = 4 * 1024 * 1024;
 export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsync {
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);
+  const networkOf = createAddressReader(ctx, wideNetwork);
   const checkOrigin = createOriginCheck(ctx.config);
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
@@ -120,7 +121,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       if (refusal) reply.header('retry-after', String(usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
       const signal = clientSignal(reply.raw);
-      const call = { credential, usage, address, requestId: request.id, signal };
+      const network = networkOf(request.raw);
+      const call = { credential, usage, address, network, requestId: request.id, signal };
       const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)

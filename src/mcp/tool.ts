@@ -27,6 +27,8 @@ export type McpCall = {
   readonly usage: Usage;
   /** The address that limits count the client by. */
   readonly address: string;
+  /** The wider network around it. */
+  readonly network: string;
   readonly requestId: string;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;

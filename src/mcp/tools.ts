@@ -21,8 +21,8 @@ import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../sch
 import { pageSizes } from '../schemas/paging.ts';
 import { limitsAnswer } from '../schemas/service.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
-import { verifyAgent } from '../services/agents/api-keys.ts';
-import { noMailSentence, register } from '../services/agents/registration.ts';
+import { slugSentence, verifyAgent } from '../services/agents/api-keys.ts';
+import { mailDelayed, noMailSentence, register } from '../services/agents/registration.ts';
 import { addComment, deleteComment, listComments } from '../services/community/engagement.ts';
 import { vote } from '../services/community/votes.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
@@ -61,10 +61,12 @@ function registrationTools(ctx: Context): Tool[] {
       input: registerBody(variant),
       check: { ignored: ignoredAtRegistration(variant) },
       output: registerAnswer,
-      async run({ usage }, input) {
-        const { result, warnings } = await register(ctx, input, { ticket: usage.ticket });
+      async run({ usage, address, network }, input) {
+        const origin = { address, network };
+        const { result, warnings } = await register(ctx, input, { ticket: usage.ticket, origin });
+        const later = result.mailed === 'later' ? ` ${mailDelayed}` : '';
         const message = result.mailed
-          ? "Registered. Check your e-mail for the verification token, which is valid for 24 hours, and call 'verify' with it."
+          ? `Registered. Check your e-mail for the verification token, which is valid for 24 hours, and call 'verify' with it.${later}`
           : noMailSentence(result, input);
         return { warnings, body: { message, agent: result.agent } };
       },
@@ -79,9 +81,9 @@ function registrationTools(ctx: Context): Tool[] {
       input: verifyQuery,
       output: verifyAnswer,
       async run(_call, { token }) {
-        const { apiKey, blogUrl } = await ctx.engine.write(verifyAgent, { token });
+        const { apiKey, blogUrl, ...named } = await ctx.engine.write(verifyAgent, { token });
         const { baseUrl } = ctx.config.site;
-        const message = `Verified. Keep the API key secret; it was also sent by e-mail. It goes as a header into the configuration of your MCP client: ${mcpConfiguration(baseUrl)} If you cannot change that, ask whoever runs you to, and reconnect; until then the key works over HTTP: ${baseUrl}/skill.md shows the calls.`;
+        const message = `Verified.${slugSentence(named)} Keep the API key secret; it was also sent by e-mail. It goes as a header into the configuration of your MCP client: ${mcpConfiguration(baseUrl)} If you cannot change that, ask whoever runs you to, and reconnect; until then the key works over HTTP: ${baseUrl}/skill.md shows the calls.`;
         return { body: { message, apiKey, blogUrl } };
       },
     }),

@@ -22,6 +22,7 @@ const mostHashes = 10_000;
  */
 export function createClientAddress(
   trustProxy: readonly string[],
+  nameOf: (address: string) => string = subscriber,
 ): (peer: string, forwardedFor: string | undefined) => string {
   const trusted = blockList(trustProxy);
   return (peer, forwardedFor) => {
@@ -36,19 +37,30 @@ export function createClientAddress(
       address = next;
       rest = comma === -1 ? undefined : rest.slice(0, comma);
     }
-    return isIPv4(address) ? address : network64(address);
+    return nameOf(address);
   };
 }
 
-/** The same for a request, as a keyed hash: what is stored under it must not tell who called. */
-export function createAddressReader({
-  config,
-  secretKey,
-}: {
+function subscriber(address: string): string {
+  return isIPv4(address) ? address : network(address, 4);
+}
+
+/** What one organisation may have many of: the /24 of an IPv4 address, or the /48 of an IPv6 one. */
+export function wideNetwork(address: string): string {
+  return isIPv4(address) ? address.replace(/\d+$/, '0/24') : network(address, 3);
+}
+
+type ReaderOptions = {
   readonly config: { readonly trustProxy: readonly string[] };
   readonly secretKey: Buffer;
-}): (request: IncomingMessage) => string {
-  const clientAddress = createClientAddress(config.trustProxy);
+};
+
+/** The same for a request, as a keyed hash: what is stored under it must not tell who called. */
+export function createAddressReader(
+  { config, secretKey }: ReaderOptions,
+  nameOf?: (address: string) => string,
+): (request: IncomingMessage) => string {
+  const clientAddress = createClientAddress(config.trustProxy, nameOf);
   const hashes = new Map<string, string>();
   return ({ socket, headers }) => {
     const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',') || undefined;
@@ -100,11 +112,11 @@ function canonical(text: string): string | null {
   return address.replace(/^::ffff:(?=.*\.)/, '');
 }
 
-/** The first four groups of a canonical IPv6 address, with the zeros that `::` stands for. */
-function network64(address: string): string {
+/** The first groups of a canonical IPv6 address, of 16 bits each, with the zeros that `::` stands for. */
+function network(address: string, groups: 3 | 4): string {
   const [head = [], tail = []] = address.split('::').map((half) => half.split(':').filter(Boolean));
   const zeros = Array<string>(Math.max(0, 8 - head.length - tail.length)).fill('0');
-  return `${[...head, ...zeros, ...tail].slice(0, 4).join(':')}::/64`;
+  return `${[...head, ...zeros, ...tail].slice(0, groups).join(':')}::/${16 * groups}`;
 }
 
 /** Some proxies append the client's port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */

@@ -1,17 +1,17 @@
 import { domainToASCII } from 'node:url';
 
 /** An e-mail address in the forms that the service needs, or what is wrong with it, as a predicate. */
-type ParsedEmail =
-  | {
-      readonly ok: true;
-      /** As typed, trimmed, with a domain that is not ASCII in punycode: what mail is sent to. */
-      readonly address: string;
-      /** In lower case: what addresses are compared by. */
-      readonly key: string;
-      /** The same for all spellings of one mailbox: what the mails to it are counted by. Nothing is sent there. */
-      readonly mailboxKey: string;
-    }
-  | { readonly ok: false; readonly message: string };
+type ParsedEmail = ParsedAddress | { readonly ok: false; readonly message: string };
+
+export type ParsedAddress = {
+  readonly ok: true;
+  /** As typed, trimmed, with a domain that is not ASCII in punycode: what mail is sent to. */
+  readonly address: string;
+  /** In lower case: what addresses are compared by. */
+  readonly key: string;
+  /** The same for all spellings of one mailbox: what the mails to it are counted by. Nothing is sent there. */
+  readonly mailboxKey: string;
+};
 
 const longest = 254;
 

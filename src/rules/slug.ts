@@ -16,6 +16,16 @@ export function nthSlug(slug: string, n: number): string {
   return withSuffix(slug, `-${n}`, agentSlugLength);
 }
 
+/** The same with a text of its own at the end: `ada-x7k2`. */
+export function suffixedSlug(slug: string, suffix: string): string {
+  return withSuffix(slug, `-${suffix}`, agentSlugLength);
+}
+
+/** Whether no agent can choose this slug: the service has it, or it reads as if it did. */
+export function isReservedAgentSlug(slug: string): boolean {
+  return reservedAgentSlugs.has(slug) || slug.split('-').includes('masthead');
+}
+
 /** What is wrong with an agent's slug as sent, as a predicate that also says what is allowed; null if nothing. */
 export function agentSlugFault(slug: string): string | null {
   const encoded = slug.startsWith('xn--') ? "begins with 'xn--', which marks an encoded host name" : null;
@@ -27,7 +37,7 @@ export function agentSlugFault(slug: string): string | null {
 /** A valid, unreserved agent slug near to `text`, to offer beside a refusal. */
 export function mendSlug(text: string): string | null {
   const slug = agentSlugFromName(text);
-  return slug === null || reservedAgentSlugs.has(slug) ? null : slug;
+  return slug === null || isReservedAgentSlug(slug) ? null : slug;
 }
 
 /** Slug of a post sent without one: from the title, or `post-` and the title's hash where that gives none. */

@@ -5,13 +5,9 @@ import type { AgentRow, Tables } from '../db/tables.ts';
 import type { MailText } from '../mail/letter.ts';
 import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
-import { mailboxKeyOf } from '../rules/email.ts';
-import { keyedHash, seal, unseal, uuidv7 } from '../rules/secrets.ts';
+import { seal, unseal, uuidv7 } from '../rules/secrets.ts';
+import { admitMail, isAdmitted, mailboxHash, mailboxOf, type Mailbox } from './limits/mail-limits.ts';
 import { countRows } from './lists/paging.ts';
-
-/** Messages to one mailbox that register and recover may cause. */
-const mostPerHour = 5;
-const mostPerDay = 10;
 
 const hour = 3_600_000;
 
@@ -20,16 +16,16 @@ export const textKeptFor = 7 * 24 * hour;
 /** Rows are deleted after this long, ms: the caps count them. */
 const rowKeptFor = 30 * 24 * hour;
 
-/** The recipient of a message: where it goes, and what the caps count. */
-export type Mailbox = { readonly address: string; readonly mailboxKey: string };
-
-/** Puts a sealed message to an agent into the outbox, in the transaction that causes it. */
+/**
+ * Puts a sealed message to an agent into the outbox, in the transaction that causes it. `network` is that of the client
+ * that asked for it, as a keyed hash.
+ */
 export async function enqueueMail<Kind extends MailKind>(
   tx: WriteContext,
   kind: Kind,
   agent: AgentRow,
   details: MailDetails<Kind>,
-  to: Mailbox = mailboxOf(agent),
+  { to = mailboxOf(agent), network = '' }: { readonly to?: Mailbox; readonly network?: string } = {},
 ): Promise<void> {
   const { site, variant } = tx.config;
   const { name } = agent;
@@ -50,53 +46,63 @@ export async function enqueueMail<Kind extends MailKind>(
       agent_id: agent.id,
       mailbox: mailboxHash(tx, to.mailboxKey),
       kind,
-      sealed: seal(tx.secretKey, JSON.stringify(mail), `outbox:${id}`),
+      sealed: seal(tx.secretKey, JSON.stringify(mail), contextOf(kind, id)),
       created_at: createdAt,
       due_at: createdAt,
-      route: tx.config.mail.smtpUrl === null ? 'folder' : 'smtp',
+      route: routeOf(tx),
+      // Mail to a verified address needs no budget.
+      network: agent.verified_at === null && routeOf(tx) === 'smtp' ? network : null,
     })
     .execute();
   tx.mailQueued();
 }
 
-/** The address that an agent registered. */
-export function mailboxOf({ email }: Pick<AgentRow, 'email'>): Mailbox {
-  return { address: email, mailboxKey: mailboxKeyOf(email) };
-}
+/** The kind of the row of a request for recovery, which the worker looks up: the caller must not see how long that takes. */
+export const recoveryRequest = 'recovery-request';
 
-/** Identifies a mailbox for the caps: no address may be readable, or guessable, from a row that outlives its mail. */
-export function mailboxHash({ secretKey }: WriteContext, mailboxKey: string): string {
-  return keyedHash(secretKey, 'mailbox', mailboxKey);
-}
+/** An address that somebody wants to recover, and the network that they asked from. */
+export type RecoveryRequest = { readonly email: string; readonly network?: string };
 
-const cappedKinds = Object.entries(messages).flatMap(([kind, { capped }]) => (capped ? kind : []));
-
-/** Whether the mailbox has received as many messages that anybody can cause as are allowed in an hour or a day. */
-export async function mailboxIsFull(tx: WriteContext, to: Mailbox): Promise<boolean> {
-  await tx.lock(`mailbox:${to.mailboxKey}`);
-  const recent = await recentMail(tx, to, 24 * hour)
-    .where('kind', 'in', cappedKinds)
-    .orderBy('created_at', 'desc')
-    .limit(mostPerDay)
+/** Queues a request for recovery, sealed, whether or not an agent has the address. */
+export async function enqueueRecovery(tx: WriteContext, request: RecoveryRequest): Promise<void> {
+  const id = uuidv7(tx.now());
+  const now = timestamp(tx.now());
+  await tx.db
+    .insertInto('outbox')
+    .values({
+      id,
+      mailbox: '',
+      kind: recoveryRequest,
+      sealed: seal(tx.secretKey, JSON.stringify(request), contextOf(recoveryRequest, id)),
+      created_at: now,
+      due_at: now,
+      route: routeOf(tx),
+    })
     .execute();
-  const hourAgo = timestamp(tx.now() - hour);
-  return (
-    recent.length >= mostPerDay || recent.filter((row) => row.created_at > hourAgo).length >= mostPerHour
-  );
+  tx.mailQueued();
 }
 
-/** Whether the mailbox has received a message of this kind within the last hour. */
-export async function wasMailedWithinHour(tx: WriteContext, to: Mailbox, kind: MailKind): Promise<boolean> {
-  const recent = await recentMail(tx, to, hour).where('kind', '=', kind).executeTakeFirst();
-  return recent !== undefined;
+/** Takes a request that this owner has claimed out of the outbox. Null if another has. */
+export async function takeRecovery(
+  tx: WriteContext,
+  { id, owner, sealed }: { readonly id: string; readonly owner: string; readonly sealed: string },
+): Promise<RecoveryRequest | null> {
+  const text = unseal(tx.secretKey, sealed, contextOf(recoveryRequest, id));
+  const { numDeletedRows } = await tx.db
+    .deleteFrom('outbox')
+    .where('id', '=', id)
+    .where('lease_owner', '=', owner)
+    .executeTakeFirstOrThrow();
+  return text === null || numDeletedRows === 0n ? null : (JSON.parse(text) as RecoveryRequest);
 }
 
-function recentMail(tx: WriteContext, { mailboxKey }: Mailbox, age: number) {
-  return tx.db
-    .selectFrom('outbox')
-    .select('created_at')
-    .where('mailbox', '=', mailboxHash(tx, mailboxKey))
-    .where('created_at', '>', timestamp(tx.now() - age));
+/** A release that knows no requests must not take one for a message. */
+function contextOf(kind: string, id: string): string {
+  return `${kind === recoveryRequest ? 'recovery' : 'outbox'}:${id}`;
+}
+
+function routeOf({ config: { mail } }: WriteContext): 'smtp' | 'folder' {
+  return mail.smtpUrl === null ? 'folder' : 'smtp';
 }
 
 /** Cancels undelivered messages of these kinds to an agent: what they say is no longer true. */
@@ -114,6 +120,14 @@ export async function cancelMail(
     .execute();
 }
 
+/** Cancels what waits for an agent that is erased, and no longer tells whom the rest was sent to. */
+export async function forgetMailOf(tx: WriteContext, agentId: string): Promise<void> {
+  const erased = { cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null };
+  const mail = tx.db.updateTable('outbox').where('agent_id', '=', agentId);
+  await mail.set(erased).where('due_at', 'is not', null).execute();
+  await mail.set({ agent_id: null }).execute();
+}
+
 /** How many messages are still to be delivered, including those being sent. */
 export async function countWaitingMail({ db }: ReadContext): Promise<number> {
   return countRows(waitingMail(db));
@@ -129,10 +143,10 @@ export async function countMailForSmtp({ db }: ReadContext): Promise<number> {
 /** How many of them another secret has sealed. */
 export async function countUnreadableMail({ db, secretKey }: Context): Promise<number> {
   const waiting = await sealedMail(db).execute();
-  return waiting.filter((mail) => openMail(secretKey, mail) === null).length;
+  return waiting.filter((mail) => !isReadable(secretKey, mail)).length;
 }
 
-type SealedMail = { readonly id: string; readonly sealed: string };
+type SealedMail = { readonly id: string; readonly kind: string; readonly sealed: string };
 
 /** The waiting message that was queued last, or null. */
 export async function newestSealedMail(db: ReadContext['db']): Promise<SealedMail | null> {
@@ -142,7 +156,7 @@ export async function newestSealedMail(db: ReadContext['db']): Promise<SealedMai
 
 function sealedMail(db: ReadContext['db']) {
   return waitingMail(db)
-    .select(['id', 'sealed'])
+    .select(['id', 'kind', 'sealed'])
     .where('sealed', 'is not', null)
     .$narrowType<{ sealed: string }>();
 }
@@ -152,9 +166,18 @@ function waitingMail(db: ReadContext['db']) {
 }
 
 /** The text of a message, or null where another secret sealed it. */
-export function openMail(secretKey: Buffer, { id, sealed }: SealedMail): OutgoingMail | null {
-  const text = unseal(secretKey, sealed, `outbox:${id}`);
+export function openMail(secretKey: Buffer, mail: SealedMail): OutgoingMail | null {
+  const text = unsealed(secretKey, mail);
   return text === null ? null : (JSON.parse(text) as OutgoingMail);
+}
+
+/** Whether this secret has sealed what waits. */
+export function isReadable(secretKey: Buffer, mail: SealedMail): boolean {
+  return unsealed(secretKey, mail) !== null;
+}
+
+function unsealed(secretKey: Buffer, { id, kind, sealed }: SealedMail): string | null {
+  return unseal(secretKey, sealed, contextOf(kind, id));
 }
 
 export type Lease = {
@@ -167,7 +190,7 @@ export type Lease = {
 };
 
 /** A message that the caller may send until its lease ends. */
-export type Claimed = SealedMail & Pick<Selectable<Tables['outbox']>, 'agent_id' | 'kind' | 'attempts'>;
+export type Claimed = SealedMail & Pick<Selectable<Tables['outbox']>, 'agent_id' | 'attempts'>;
 
 /** Claims messages that are due. When a lease expires they are due again: a crash delays mail but never loses it. */
 export const claimMail = defineWrite(
@@ -179,13 +202,15 @@ export const claimMail = defineWrite(
       .selectFrom('outbox')
       .select('id')
       .where('due_at', '<=', now)
+      .where(isAdmitted)
       .$if(folderOnly, (query) => query.where('route', '=', 'folder'))
       .orderBy('due_at')
       .orderBy('id')
       .limit(limit)
       .execute();
-    if (due.length === 0) return [];
-    const ids = due.map((row) => row.id);
+    const free = folderOnly ? 0 : limit - due.length;
+    const ids = [...due.map((row) => row.id), ...(await admitMail(tx, free))];
+    if (ids.length === 0) return [];
     // The condition is repeated: a message that is cancelled at this moment must not come back.
     const claimed = await tx.db
       .updateTable('outbox')

@@ -45,7 +45,7 @@ export async function startHousekeeping(ctx: Context) {
   }, beatDelay());
 
   const sweeps = createLoop(async () => {
-    await sweepOnce(ctx);
+    if (await sweepOnce(ctx)) return erasePause;
     // Jitter, so that processes that started together do not sweep together.
     return sweepEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstSweepWithin);
@@ -118,13 +118,16 @@ async function settleVotesAndComments(ctx: Context, mustStop: () => boolean): Pr
   }
 }
 
-async function sweepOnce(ctx: Context): Promise<void> {
+/** Whether there may be more to sweep at once. */
+async function sweepOnce(ctx: Context): Promise<boolean> {
   try {
-    const { mailGivenUp } = await ctx.engine.write(sweep, null);
+    const { mailGivenUp, more = false } = await ctx.engine.write(sweep, null);
     if (mailGivenUp > 0) {
       ctx.log.error({ messages: mailGivenUp }, 'mail was given up: it could not be delivered within 7 days');
     }
+    return more;
   } catch (error) {
     ctx.log.debug({ err: error }, 'nothing was swept; the next sweep tries again');
+    return false;
   }
 }

@@ -4,13 +4,16 @@ import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { MailError, type Mailer } from '../mail/mailer.ts';
 import { createLoop } from '../platform/loop.ts';
+import { answerRecovery } from '../services/agents/api-keys.ts';
 import {
   claimMail,
   countMailForSmtp,
   countUnreadableMail,
   countWaitingMail,
+  isReadable,
   openMail,
   recordAttempt,
+  recoveryRequest,
   releaseMail,
   type Claimed,
   textKeptFor,
@@ -110,8 +113,10 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
   const warnedAt = { unsent: -Infinity, unreadable: -Infinity };
 
   async function deliver(message: Claimed): Promise<void> {
-    const mail = openMail(ctx.secretKey, message);
     const retryAt = () => ctx.now() + retryDelay(message.attempts, random());
+    const isRequest = message.kind === recoveryRequest && isReadable(ctx.secretKey, message);
+    if (isRequest) return answer(message, retryAt());
+    const mail = message.kind === recoveryRequest ? null : openMail(ctx.secretKey, message);
     if (mail === null) {
       // The former secret may return; until then the message expires like all others, after 7 days.
       await warn('unreadable', otherSecret);
@@ -134,6 +139,17 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
     warnedAt.unsent = -Infinity;
   }
 
+  async function answer(message: Claimed, retryAt: number): Promise<void> {
+    try {
+      await ctx.engine.write(answerRecovery, { ...message, owner });
+    } catch (error) {
+      if (sender.phase === 'closed') return;
+      if (!(error instanceof AppError))
+        ctx.log.error({ err: error }, 'a recovery could not be looked up yet');
+      await store(message, 'it could not be looked up yet', retryAt);
+    }
+  }
+
   async function giveUp(message: Claimed, reason: string): Promise<void> {
     await store(message, reason);
     ctx.log.error(
@@ -143,7 +159,7 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
   }
 
   async function warn(kind: keyof typeof warnedAt, reason: string): Promise<void> {
-    if (ctx.now() - warnedAt[kind] < warnEvery) return;
+    if (Math.abs(ctx.now() - warnedAt[kind]) < warnEvery) return;
     warnedAt[kind] = ctx.now();
     const count = kind === 'unsent' ? countWaitingMail : countUnreadableMail;
     const waiting = await count(ctx).catch(() => null);

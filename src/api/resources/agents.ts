@@ -1,9 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { ignoredAtRegistration, recoverBody, registerAnswer, registerBody } from '../../schemas/agents.ts';
+import { createAddressReader, wideNetwork } from '../../rules/client-address.ts';
+import {
+  ignoredAtRegistration,
+  recoverBody,
+  registerAnswer,
+  registerBody,
+  type RegisterBody,
+} from '../../schemas/agents.ts';
 import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import { recover } from '../../services/agents/api-keys.ts';
-import { noMailSentence, register } from '../../services/agents/registration.ts';
+import {
+  mailDelayed,
+  noMailSentence,
+  register,
+  type RegisterResult,
+} from '../../services/agents/registration.ts';
 import { withReplay } from '../call.ts';
 import { addEndpoint } from '../endpoint.ts';
 
@@ -12,13 +24,14 @@ const mailSent = 'Registered. Check your e-mail for the verification token, whic
 /** Registration and the way back to a lost key. */
 export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   const { variant, site } = ctx.config;
-  const recoveryMailed = `If an agent has this address, a message with a token is on its way to it, unless it has received as many as are allowed in an hour or a day: then use the latest one. With the token: POST ${site.baseUrl}/api/recover/confirm with {"token": "…"}.`;
+  const networkOf = createAddressReader(ctx, wideNetwork);
+  const recoveryMailed = `If this address belongs to an agent, a message is on its way; at most 5 an hour are sent. With its token: POST ${site.baseUrl}/api/recover/confirm with {"token": "…"}.`;
 
   addEndpoint(app, {
     operationId: 'register',
     summary: 'Register an agent',
     description:
-      'Sends a token to the address. Registering an address that is not verified yet sends another. Honours Idempotency-Key.',
+      'Sends a token to the address. Registering an address that is not verified yet sends another; each token confirms what its message names, and the first one used ends the others. The slug is held for an hour. Honours Idempotency-Key.',
     tag: 'Agents',
     auth: 'none',
     policy: 'register',
@@ -39,19 +52,15 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
       withReplay(request, reply, `${request.clientAddress} register`, async (replay) => {
         const { result, replayed, warnings } = await register(ctx, body, {
           ticket: request.usage?.ticket,
+          origin: { address: request.clientAddress, network: networkOf(request.raw) },
           replay,
         });
-        const { agent, mailed, renewed } = result;
         return {
           replayed,
           warnings,
           body: {
-            message: mailed
-              ? renewed === undefined
-                ? mailSent
-                : `A new token was sent; it is valid for 24 hours. Earlier ones ${renewed === 'same' ? 'still work' : 'are void, since the registration changed'}.`
-              : noMailSentence(result, body),
-            agent,
+            message: sentenceOf(result, body),
+            agent: result.agent,
             next: verifyIt(site.baseUrl),
           },
         };
@@ -62,17 +71,26 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'recover',
     summary: 'Ask for a token that replaces a lost API key',
     description:
-      'Answers the same whether or not the address is known. The old key works until the token is used.',
+      'Answers the same, in the same time, whether or not the address is known. The old key works until the token is used.',
     tag: 'Agents',
     auth: 'none',
     body: recoverBody,
     answers: { 200: doneAnswer },
     examples: { 200: { message: recoveryMailed } },
-    handle: async ({ body }) => {
-      await ctx.engine.write(recover, { email: body.email });
+    handle: async ({ body, request }) => {
+      await ctx.engine.write(recover, { email: body.email, network: networkOf(request.raw) });
       return { body: { message: recoveryMailed } };
     },
   });
+}
+
+function sentenceOf(result: RegisterResult, asked: RegisterBody): string {
+  const { mailed, renewed } = result;
+  if (mailed === false) return noMailSentence(result, asked);
+  const sent = renewed
+    ? 'A new token was sent; it is valid for 24 hours. Earlier ones still work, each for what its message names, until one is used.'
+    : mailSent;
+  return mailed === 'later' ? `${sent} ${mailDelayed}` : sent;
 }
 
 function verifyIt(baseUrl: string): NextStep {

@@ -6,6 +6,7 @@ import {
   confirmRecovery,
   describeToken,
   regenerateKey,
+  slugSentence,
   verifyAgent,
 } from '../../services/agents/api-keys.ts';
 import { addEndpoint } from '../endpoint.ts';
@@ -29,9 +30,11 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken', 'read_only', 'storage_full'],
     handle: async ({ query, reply }) => {
-      const { apiKey, blogUrl } = await ctx.engine.write(verifyAgent, { token: query.token });
+      const { apiKey, blogUrl, ...named } = await ctx.engine.write(verifyAgent, { token: query.token });
       secret(reply);
-      return { body: { message: verified, apiKey, blogUrl, next: firstPublish(site.baseUrl) } };
+      return {
+        body: { message: verified + slugSentence(named), apiKey, blogUrl, next: firstPublish(site.baseUrl) },
+      };
     },
     // A HEAD must not change anything: mail scanners send them.
     head: async ({ query, reply }) => {

@@ -2,8 +2,16 @@ import { initial } from './0001-initial.ts';
 import { search } from './0002-search.ts';
 import { mailRoute } from './0003-mail-route.ts';
 import { erasure } from './0004-erasure.ts';
+import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
-export const migrations: readonly Migration[] = [initial, search, mailRoute, erasure, community];
+export const migrations: readonly Migration[] = [
+  initial,
+  search,
+  mailRoute,
+  erasure,
+  registration,
+  community,
+];

@@ -5,9 +5,12 @@ import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
-import { cancelMail, enqueueMail, mailboxIsFull } from '../outbox.ts';
+import { mailboxIsFull } from '../limits/mail-limits.ts';
+import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
+import { findConfirmedSlug, release } from './agent-slugs.ts';
 import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
 import {
+  confirmedBy,
   findToken,
   lockToken,
   mailToken,
@@ -17,7 +20,13 @@ import {
   type FoundToken,
 } from './tokens.ts';
 
-export type IssuedKey = { readonly apiKey: string; readonly blogUrl: string; readonly slug: string };
+export type IssuedKey = {
+  readonly apiKey: string;
+  readonly blogUrl: string;
+  readonly slug: string;
+  /** The slug that the token's mail named, where another agent has it now. */
+  readonly slugWas: string | null;
+};
 
 /**
  * Verifies an e-mail address and issues the agent's API key. The same token gives the same key until that
@@ -29,11 +38,16 @@ export const verifyAgent = defineWrite(
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'verify');
     if (row.used_at !== null) return repeatKey(tx, { row, agent }, token);
-    requireUnverified(agent);
-    const apiKey = await issueKey(tx, row, agent, token, verifiedNow(tx, agent));
-    await markVerified(tx, agent);
-    await enqueueMail(tx, 'key-issued', agent, { apiKey });
-    return issuedKey(tx, agent, apiKey);
+    if (agent.verified_at !== null) throw tokenVoid('verify', agent);
+    const { name, bio, avatarUrl, email, ...confirmed } = confirmedBy({ row, agent });
+    const free = await findConfirmedSlug(tx, { name, slug: confirmed.slug }, agent.id);
+    if (free === null || !(await release(tx, free))) throw slugLost();
+    const verified = { name, slug: free.slug, bio, avatar_url: avatarUrl, email, ...verifiedNow(tx, agent) };
+    const apiKey = await issueKey(tx, row, agent, token, verified);
+    const present = { ...agent, ...verified };
+    await markVerified(tx, present);
+    await enqueueMail(tx, 'key-issued', present, { apiKey });
+    return issuedKey(tx, { row, agent: present }, apiKey);
   },
 );
 
@@ -59,25 +73,40 @@ export async function describeToken(
   // Token and agent are two reads: where the token was used between them, they are read again.
   if (row.used_at === null && agent.verified_at !== null)
     ({ row, agent } = await findToken(ctx, token, 'verify'));
-  if (row.used_at !== null) repeatableKey(ctx, { row, agent }, token);
-  else requireUnverified(agent);
-  return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
-}
-
-function requireUnverified(agent: AgentRow): void {
+  const { name, slug, email } = confirmedBy({ row, agent });
+  if (row.used_at !== null) {
+    repeatableKey(ctx, { row, agent }, token);
+    return { name: agent.name, slug: agent.slug ?? '', email };
+  }
   if (agent.verified_at !== null) throw tokenVoid('verify', agent);
-  if (agent.slug === null) throw slugLost();
+  const free = await findConfirmedSlug(ctx, { name, slug }, agent.id);
+  if (free === null) throw slugLost();
+  return { name, slug: free.slug, email };
 }
 
-/** Queues a message with a token for a key. The caller does not learn whether the address is known. */
-export const recover = defineWrite('keys.recover', async (tx, { email: typed }: { email: string }) => {
-  const email = parseEmail(typed);
+/** Queues a request for a token for a key. The caller does not learn whether the address is known, nor by the time it takes. */
+export const recover = defineWrite('keys.recover', async (tx, request: RecoveryRequest) => {
+  const email = parseEmail(request.email);
   if (!email.ok) throw invalidField('email', email.message);
-  await tx.lock(`email:${email.key}`);
-  const agent = await findByEmail(tx, email.key);
-  if (!agent?.slug || (await mailboxIsFull(tx, email))) return;
-  await mailToken(tx, agent);
+  await enqueueRecovery(tx, { ...request, email: email.address });
 });
+
+/** Answers a request that was claimed from the outbox: mails a token if an agent has the address. */
+export const answerRecovery = defineWrite(
+  'keys.answer-recovery',
+  async (tx, claimed: { id: string; owner: string; sealed: string }) => {
+    const request = await takeRecovery(tx, claimed);
+    const email = parseEmail(request?.email ?? '');
+    if (request === null || !email.ok) return;
+    await tx.lock(`email:${email.key}`);
+    const found = await findByEmail(tx, email.key);
+    const agent = found && (await lockAgent(tx, found.id));
+    if (!agent?.slug) return;
+    const recovering = agent.verified_at === null ? null : agent.id;
+    if (await mailboxIsFull(tx, email, recovering)) return;
+    await mailToken(tx, agent, request.network);
+  },
+);
 
 /** Replaces the key by a token from {@link recover}; the old key works until then. Repeatable like verifying. */
 export const confirmRecovery = defineWrite(
@@ -87,7 +116,7 @@ export const confirmRecovery = defineWrite(
     if (row.used_at !== null) return repeatKey(tx, { row, agent }, token);
     const apiKey = await issueKey(tx, row, agent, token, {});
     await mailReplacedKey(tx, agent, apiKey);
-    return issuedKey(tx, agent, apiKey);
+    return issuedKey(tx, { row, agent }, apiKey);
   },
 );
 
@@ -120,12 +149,23 @@ async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string
 
 async function repeatKey(tx: WriteContext, { row, agent }: FoundToken, token: string): Promise<IssuedKey> {
   await tx.confirmDurable();
-  return issuedKey(tx, agent, repeatableKey(tx, { row, agent }, token));
+  return issuedKey(tx, { row, agent }, repeatableKey(tx, { row, agent }, token));
 }
 
-function issuedKey({ config: { variant, site } }: WriteContext, agent: AgentRow, apiKey: string): IssuedKey {
+function issuedKey(
+  { config: { variant, site } }: WriteContext,
+  { row, agent }: FoundToken,
+  apiKey: string,
+): IssuedKey {
   const slug = agent.slug ?? '';
-  return { apiKey, blogUrl: variant.blogUrl(site, slug), slug };
+  const meant = confirmedBy({ row, agent }).slug;
+  return { apiKey, blogUrl: variant.blogUrl(site, slug), slug, slugWas: meant === slug ? null : meant };
+}
+
+/** What an answer adds where a slug is not what the mail said; empty where it is. */
+export function slugSentence({ slug, slugWas }: Pick<IssuedKey, 'slug' | 'slugWas'>): string {
+  if (slugWas === null) return '';
+  return ` The slug '${slugWas}' went to another agent, since it is held for an hour only; this one is '${slug}'.`;
 }
 
 /** The key that this token gave earlier. Throws token_used if it was used or replaced since. */
@@ -150,22 +190,20 @@ function slugLost(): AppError {
   );
 }
 
-/** Gives the agent a new key, and ends its other tokens. Throws slug_taken if a registration takes its slug at this moment. */
+/** Gives the agent a new key, and ends its other tokens. `also`: what else becomes of it. */
 async function issueKey(
   tx: WriteContext,
   row: TokenRow,
   agent: AgentRow,
   token: string,
-  also: { verified_at?: string; listed_at?: string | null },
+  also: Partial<AgentRow>,
 ): Promise<string> {
   const apiKey = newApiKey();
-  const { numUpdatedRows } = await tx.db
+  await tx.db
     .updateTable('agents')
     .set({ key_hash: sha256(apiKey), key_used_at: null, ...also })
     .where('id', '=', agent.id)
-    .where('slug', '=', agent.slug)
-    .executeTakeFirstOrThrow();
-  if (numUpdatedRows === 0n) throw slugLost();
+    .execute();
   await voidTokens(tx, agent.id, row.hash);
   await tx.db
     .updateTable('tokens')

@@ -7,7 +7,8 @@ import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { keysToBeSeen } from '../../rules/text.ts';
 import type { AgentRow } from '../../db/tables.ts';
-import { enqueueMail, mailboxIsFull, mailboxOf, wasMailedWithinHour } from '../outbox.ts';
+import { mailboxIsFull, mailboxOf, wasMailedWithinHour } from '../limits/mail-limits.ts';
+import { enqueueMail } from '../outbox.ts';
 import { lockAgent } from './callers.ts';
 import { voidLeakedTokens } from './tokens.ts';
 
@@ -59,6 +60,8 @@ async function findWorking(ctx: Context, hashes: readonly string[]): Promise<Omi
         .selectFrom('tokens')
         .select(['agent_id as agentId', 'hash as token'])
         .where('hash', 'in', hashes)
+        .where('agent_id', 'is not', null)
+        .$narrowType<{ agentId: string }>()
         .where('voided_at', 'is', null)
         .where('expires_at', '>', timestamp(ctx.now()))
         .where((row) => row.or([row('used_at', 'is', null), row('sealed_key', 'is not', null)])),

@@ -1,41 +1,53 @@
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
-import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { prose, recoverAt } from '../../rules/calls.ts';
-import { parseEmail } from '../../rules/email.ts';
+import { parseEmail, type ParsedAddress } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
-import { shortRandom, uuidOf, uuidv7 } from '../../rules/secrets.ts';
-import { agentSlugFromName, mendSlug, nthSlug, reservedAgentSlugs } from '../../rules/slug.ts';
+import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
+import { agentSlugFromName } from '../../rules/slug.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { enqueueMail, mailboxIsFull, type Mailbox } from '../outbox.ts';
-import { findAgentBySlug, findByEmail, isRetired, lockAgent } from './callers.ts';
+import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
+import { enqueueMail, forgetMailOf } from '../outbox.ts';
+import { claimDerivedSlug, claimGivenSlug } from './agent-slugs.ts';
+import { findByEmail, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
-import { mailToken, voidTokens } from './tokens.ts';
+import { detachTokens, mailToken } from './tokens.ts';
 
 export type RegisterResult = {
   readonly agent: Readonly<{ id: string; name: string; slug: string; email: string }>;
-  /** False if the mailbox has received enough messages. */
-  readonly mailed: boolean;
+  /** False if the mailbox has received enough messages. `later`: the hour's budget of mail is spent. */
+  readonly mailed: boolean | 'later';
   /** Present if nothing was mailed to an address that was registered before: all stays as the latest message says. */
   readonly kept?: true;
-  /** Present if the address was registered before: its earlier tokens still work, or are void after a change. */
-  readonly renewed?: 'same' | 'changed';
+  /** Present if the address was registered before: its earlier tokens still work. */
+  readonly renewed?: true;
 };
+
+/** Whom a call came from, as keyed hashes: its client address, and the /24 or /48 around it. */
+export type Origin = { readonly address: string; readonly network: string };
+
+type Registration = RegisterBody & { readonly origin: Origin | null; readonly replay: Replayable | null };
 
 /**
  * Registers an agent, or renews an unverified registration, and queues the message with the token.
- * Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, and what idempotency does.
+ * Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, unavailable where too much mail waits, and
+ * what idempotency does.
  */
 export async function register(
   ctx: Context,
   input: RegisterBody,
-  { ticket, replay = null }: { ticket?: Ticket | undefined; replay?: Replayable | null } = {},
+  {
+    ticket,
+    origin = null,
+    replay = null,
+  }: { ticket?: Ticket | undefined; origin?: Origin | null; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: Warning[] }> {
   const { name } = input;
   await refuseLeakedKeys(ctx, { ...input, name: [name, agentSlugFromName(name) ?? ''] });
-  const stored = await ctx.engine.write(registerAgent, { ...input, replay }, ticket);
+  const stored = await ctx.engine.write(registerAgent, { ...input, origin, replay }, ticket);
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
 
@@ -50,6 +62,9 @@ function slugWarnings(ctx: Context, { name, slug }: RegisterResult['agent']): Wa
     ),
   ];
 }
+
+/** What an answer adds while the hour's budget of mail is spent. */
+export const mailDelayed = 'Much mail is waiting: it may take up to an hour to arrive.';
 
 /** The message of the answer to a registration that sent no mail. */
 export function noMailSentence({ agent, kept }: RegisterResult, asked: RegisterBody): string {
@@ -68,11 +83,11 @@ export const unverifiable = 'unverifiable:';
 
 export const registerAgent = defineWrite(
   'agents.register',
-  async (tx, input: RegisterBody & { replay: Replayable | null }): Promise<Remembered<RegisterResult>> =>
+  async (tx, input: Registration): Promise<Remembered<RegisterResult>> =>
     remember(tx, input.replay, () => registerOnce(tx, input)),
 );
 
-async function registerOnce(tx: WriteContext, input: RegisterBody): Promise<Effect<RegisterResult>> {
+async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
   const { privateRegistration } = tx.config;
@@ -84,18 +99,17 @@ async function registerOnce(tx: WriteContext, input: RegisterBody): Promise<Effe
   // can never be verified.
   const emailKey = owner ? unverifiable + email.key : email.key;
   const existing = owner ? await lockByEmail(tx, emailKey) : known;
-  const { agent, mailed, kept, renewed } = await storeRegistration(tx, input, email, emailKey, existing);
-  if (mailed && owner) await enqueueMail(tx, 'already-registered', owner, {}, email);
-  else if (mailed) await mailToken(tx, agent);
+  const { agent, named, ...outcome } = await storeRegistration(tx, input, email, emailKey, existing);
+  if (outcome.mailed && owner) await enqueueMail(tx, 'already-registered', owner, {}, { to: email });
+  else if (outcome.mailed) await mailToken(tx, agent, input.origin?.network);
+  const { renewed, ...told } = outcome;
   const result = {
     agent: {
       id: privateRegistration ? uuidOf(tx.secretKey, `agent:${email.key}`) : agent.id,
-      name: agent.name,
-      slug: agent.slug ?? '',
+      ...named,
       email: agent.email,
     },
-    mailed,
-    ...(kept ? { kept } : {}),
+    ...told,
     ...(renewed && !privateRegistration ? { renewed } : {}),
   };
   return { agentId: agent.id, result };
@@ -112,39 +126,46 @@ function emailTaken({ config: { site } }: WriteContext): AppError {
   );
 }
 
-type Stored = Omit<RegisterResult, 'agent'> & { readonly agent: AgentRow };
+type Stored = Omit<RegisterResult, 'agent'> & {
+  readonly agent: AgentRow;
+  /** What the answer calls the agent. */
+  readonly named: Pick<RegisterResult['agent'], 'name' | 'slug'>;
+};
 
 /** Creates or renews the registration. `mailed`: whether a message about it can be sent. */
 async function storeRegistration(
   tx: WriteContext,
-  input: RegisterBody,
-  email: Mailbox,
+  input: Registration,
+  email: ParsedAddress,
   emailKey: string,
   existing: AgentRow | undefined,
 ): Promise<Stored> {
+  const { name } = input;
   const slug = await claimSlug(tx, input, existing);
-  const mailed = !(await mailboxIsFull(tx, email));
-  // The latest message names what it confirms, so that must not change while no other can be sent.
-  if (!mailed && existing?.slug) return { agent: existing, mailed, kept: true };
   const fields = {
-    name: input.name,
+    name,
     slug,
     bio: input.bio || null,
     avatar_url: input.avatarUrl ?? null,
     email: email.address,
+    registered_from: input.origin?.address ?? null,
   };
-  if (!existing) return { agent: await create(tx, { ...fields, email_key: emailKey }), mailed };
-  // A picture is not part of what a token confirms.
-  const isSame = existing.name === fields.name && existing.slug === slug && existing.bio === fields.bio;
-  // Earlier tokens would confirm other values.
-  if (!isSame) await voidTokens(tx, existing.id);
+  if (await mailboxIsFull(tx, email)) {
+    // What the latest message confirms must not change while no other can be sent, and without one no slug is held.
+    const kept = existing?.slug ? { name: existing.name, slug: existing.slug } : null;
+    const agent = existing ?? (await create(tx, { ...fields, slug: null, email_key: emailKey }));
+    return { agent, named: kept ?? { name, slug }, mailed: false, ...(kept ? { kept: true } : {}) };
+  }
+  const named = { name, slug };
+  const mailed = (await requireMailBudget(tx)) === 'spent' ? 'later' : true;
+  if (!existing) return { agent: await create(tx, { ...fields, email_key: emailKey }), named, mailed };
   const agent = await tx.db
     .updateTable('agents')
     .set({ ...fields, registered_at: timestamp(tx.now()) })
     .where('id', '=', existing.id)
     .returningAll()
     .executeTakeFirstOrThrow();
-  return { agent, mailed, ...(mailed ? { renewed: isSame ? 'same' : 'changed' } : {}) };
+  return { agent, named, mailed, renewed: true };
 }
 
 /** The agent with this address, locked so that nobody can verify it during this transaction. */
@@ -155,7 +176,7 @@ async function lockByEmail(tx: WriteContext, emailKey: string): Promise<AgentRow
 
 async function create(
   tx: WriteContext,
-  fields: Pick<AgentRow, 'name' | 'slug' | 'bio' | 'avatar_url' | 'email' | 'email_key'>,
+  fields: Pick<AgentRow, 'name' | 'slug' | 'bio' | 'avatar_url' | 'email' | 'email_key' | 'registered_from'>,
 ): Promise<AgentRow> {
   const now = timestamp(tx.now());
   return tx.db
@@ -170,73 +191,41 @@ async function create(
     .executeTakeFirstOrThrow();
 }
 
-/** How long an unverified registration holds its slug, ms. */
-const slugHeldFor = 3_600_000;
-
 /** The slug of a registration: the one sent, or the first free one derived from the name. */
-async function claimSlug(tx: WriteContext, input: RegisterBody, own: AgentRow | undefined): Promise<string> {
-  if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, input, own);
-  if (own?.slug && own.name === input.name) return own.slug;
-  const derived = agentSlugFromName(input.name);
-  const first = derived === null || (await isReserved(tx, derived)) ? `agent-${shortRandom(8)}` : derived;
-  await tx.lock(`slug:${first}`);
-  for (let n = 1; ; n++) {
-    const slug = n === 1 ? first : nthSlug(first, n);
-    if ((await takeSlug(tx, slug, own)) && !(await isReserved(tx, slug))) return slug;
-  }
-}
-
-async function claimGivenSlug(
+async function claimSlug(
   tx: WriteContext,
   { name, slug = '' }: RegisterBody,
   own: AgentRow | undefined,
 ): Promise<string> {
-  await tx.lock(`slug:${slug}`);
-  const free = await takeSlug(tx, slug, own);
-  if (await isReserved(tx, slug)) {
-    throw new AppError('slug_reserved', `The slug '${slug}' is reserved. Choose another.`, {
-      errors: [{ field: 'slug', message: 'is reserved' }],
-      hint: `A free one: '${await freeSlug(tx, agentSlugFromName(name) ?? 'agent', 1)}'.`,
-    });
-  }
-  if (free) return slug;
-  const detail = (await findAgentBySlug(tx, slug))?.verified_at
-    ? `The slug '${slug}' belongs to another agent. Choose another.`
-    : `The slug '${slug}' is held for another registration, which has an hour to be verified. Choose another, or try again then.`;
-  throw new AppError('slug_taken', detail, {
-    errors: [{ field: 'slug', message: 'is taken' }],
-    hint: `A free one: '${await freeSlug(tx, mendSlug(slug) ?? 'agent', 2)}'.`,
-  });
+  if (tx.config.variant.slugSource === 'client') return claimGivenSlug(tx, { name, slug }, own?.id ?? null);
+  return own?.slug && own.name === name ? own.slug : claimDerivedSlug(tx, name, own?.id ?? null);
 }
+
+/** Registrations that one sweep erases at most. */
+const mostErased = 1_000;
+/** How long the data of a registration that nobody verified are kept, ms. */
+const unverifiedKeptFor = 48 * 3_600_000;
 
 /**
- * Whether the caller may have the slug; takes it from a registration that was not verified in time. Called
- * before {@link isReserved}, so that an agent deleted between the two is still noticed by its retired slug.
+ * Erases registrations that nobody verified in time. Their tokens stay, as hashes that say nothing of whom they were sent
+ * to. Returns whether there may be more.
  */
-async function takeSlug(tx: WriteContext, slug: string, own: AgentRow | undefined): Promise<boolean> {
-  const holder = await findAgentBySlug(tx, slug);
-  if (!holder || holder.id === own?.id) return true;
-  const heldSince = timestamp(tx.now() - slugHeldFor);
-  if (holder.verified_at || holder.registered_at > heldSince) return false;
-  // The conditions are repeated, since the holder may verify or register again at this moment.
-  const { numUpdatedRows } = await tx.db
-    .updateTable('agents')
-    .set({ slug: null })
-    .where('id', '=', holder.id)
+export async function eraseUnverified(tx: WriteContext): Promise<boolean> {
+  const before = timestamp(tx.now() - unverifiedKeptFor);
+  const stale = await tx.db
+    .selectFrom('agents')
+    .select('id')
     .where('verified_at', 'is', null)
-    .where('registered_at', '<=', heldSince)
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows > 0n;
-}
-
-async function freeSlug(tx: ReadContext, stem: string, from: 1 | 2): Promise<string> {
-  for (let n: number = from; n < 50; n++) {
-    const candidate = n === 1 ? stem : nthSlug(stem, n);
-    if (!(await findAgentBySlug(tx, candidate)) && !(await isReserved(tx, candidate))) return candidate;
+    .where('registered_at', '<', before)
+    .orderBy('registered_at')
+    .limit(mostErased)
+    .execute();
+  for (const { id } of stale) {
+    const agent = await lockAgent(tx, id);
+    if (!agent || agent.verified_at !== null || agent.registered_at >= before) continue;
+    await detachTokens(tx, id);
+    await forgetMailOf(tx, id);
+    await tx.db.deleteFrom('agents').where('id', '=', id).execute();
   }
-  return `${nthSlug(stem, 2)}-${shortRandom(4)}`.slice(-63);
-}
-
-async function isReserved(tx: ReadContext, slug: string): Promise<boolean> {
-  return reservedAgentSlugs.has(slug) || isRetired(tx, slug);
+  return stale.length === mostErased;
 }

@@ -10,8 +10,20 @@ import { findAgent, lockAgent } from './callers.ts';
 /** Lifetime of tokens, ms. */
 const tokenLifetime = 24 * 3_600_000;
 
-/** Mails a new token, of which only the hash is stored: for the first key of an agent, or for another once it is verified. */
-export async function mailToken(tx: WriteContext, agent: AgentRow): Promise<void> {
+/** What verifying makes of an agent: what the mail of the token says. */
+export type Confirmed = {
+  readonly name: string;
+  readonly slug: string | null;
+  readonly bio: string | null;
+  readonly avatarUrl: string | null;
+  readonly email: string;
+};
+
+/**
+ * Mails a new token, of which only the hash is stored: for the first key of an agent, or for another once it is verified.
+ * `network` is that of the client that asked for it.
+ */
+export async function mailToken(tx: WriteContext, agent: AgentRow, network = ''): Promise<void> {
   const isVerified = agent.verified_at !== null;
   const token = newToken();
   await tx.db
@@ -22,9 +34,26 @@ export async function mailToken(tx: WriteContext, agent: AgentRow): Promise<void
       agent_id: agent.id,
       created_at: timestamp(tx.now()),
       expires_at: timestamp(tx.now() + tokenLifetime),
+      confirms: isVerified ? null : JSON.stringify(asRegistered(agent)),
     })
     .execute();
-  await enqueueMail(tx, isVerified ? 'recovery' : 'verification', agent, { token });
+  await enqueueMail(tx, isVerified ? 'recovery' : 'verification', agent, { token }, { network });
+}
+
+function asRegistered({ name, slug, bio, avatar_url, email }: AgentRow): Confirmed {
+  return { name, slug, bio, avatarUrl: avatar_url, email };
+}
+
+/** What verifying with this token makes of its agent. */
+export function confirmedBy({ row, agent }: FoundToken): Confirmed {
+  // A release that voided the tokens of earlier registrations did not note it.
+  return row.confirms === null ? asRegistered(agent) : (JSON.parse(row.confirms) as Confirmed);
+}
+
+/** Keeps the tokens of a registration that is erased, as hashes alone. */
+export async function detachTokens(tx: WriteContext, agentId: string): Promise<void> {
+  const erased = { agent_id: null, confirms: null, sealed_key: null };
+  await tx.db.updateTable('tokens').set(erased).where('agent_id', '=', agentId).execute();
 }
 
 /** Voids the tokens of an agent except the one in use, and cancels undelivered messages that carry one. */
@@ -39,7 +68,7 @@ export async function voidLeakedTokens(tx: WriteContext, hashes: readonly string
 }
 
 function voiding(tx: WriteContext) {
-  const voided = { voided_at: timestamp(tx.now()), sealed_key: null };
+  const voided = { voided_at: timestamp(tx.now()), sealed_key: null, confirms: null };
   return tx.db.updateTable('tokens').set(voided).where('voided_at', 'is', null);
 }
 
@@ -64,7 +93,8 @@ export async function findToken(
 ): Promise<FoundToken> {
   const row = await readToken(ctx, token);
   if (row && row.kind !== kind) throw otherToken(row.kind);
-  const agent = row && (await findAgent(ctx, row.agent_id));
+  const agent = row?.agent_id && (await findAgent(ctx, row.agent_id));
+  if (row?.agent_id === null) throw tokenTooOld(kind);
   if (!row || !agent) {
     const detail =
       'This token is not one that this service sent. Copy the whole token from the newest message.';
@@ -73,11 +103,14 @@ export async function findToken(
   const expired = row.expires_at <= timestamp(ctx.now());
   if (row.used_at !== null && (expired || row.voided_at !== null)) throw tokenUsed(ctx);
   if (row.voided_at !== null) throw tokenVoid(kind, agent);
-  if (expired) {
-    const hint = sendsAnother(agent.verified_at === null ? kind : 'recover');
-    throw tokenError('token_expired', 'This token is older than 24 hours.', 'is older than 24 hours', hint);
-  }
+  if (expired) throw tokenTooOld(agent.verified_at === null ? kind : 'recover');
   return { row, agent };
+}
+
+/** `next`: what sends another. */
+function tokenTooOld(next: TokenRow['kind']): AppError {
+  const message = 'is older than 24 hours';
+  return tokenError('token_expired', `This token ${message}.`, message, sendsAnother(next));
 }
 
 /** The error for a token that was voided before it was used. */

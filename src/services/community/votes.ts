@@ -2,7 +2,7 @@ import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { lockAgent, lockCaller } from '../agents/callers.ts';
-import { mailboxHash, mailboxOf } from '../outbox.ts';
+import { mailboxHash, mailboxOf } from '../limits/mail-limits.ts';
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { hotRank } from '../posts/post-plan.ts';
 import { tally } from '../posts/post-views.ts';

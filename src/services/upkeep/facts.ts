@@ -1,7 +1,7 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
-import { newestSealedMail, openMail } from '../outbox.ts';
+import { isReadable, newestSealedMail } from '../outbox.ts';
 
 /** A fact about the instance, of the table `meta`; null where it was never recorded. */
 export async function readFact(db: ReadContext['db'], key: string): Promise<string | null> {
@@ -19,7 +19,7 @@ export async function secretState({
   const recorded = await readFact(db, secretFact);
   if (recorded !== null) return recorded === fingerprintOf(secretKey) ? 'own' : 'other';
   const sealed = await newestSealedMail(db);
-  return sealed === null || openMail(secretKey, sealed) !== null ? 'unrecorded' : 'other';
+  return sealed === null || isReadable(secretKey, sealed) ? 'unrecorded' : 'other';
 }
 
 /** Whether the database shows that a secret was in use with it. */

@@ -1,5 +1,6 @@
 import type { ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
+import { eraseUnverified } from '../agents/registration.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail } from '../outbox.ts';
 import { callsAhead, rateWindow } from '../limits/rate-limiter.ts';
@@ -10,7 +11,7 @@ const day = 24 * 3_600_000;
 
 /** How long a deleted post's address answers "gone", ms. */
 const goneFor = 365 * day;
-/** Expired tokens and registrations that were never verified are deleted after this long, ms. */
+/** Expired tokens are deleted after this long, ms. */
 const rememberTokensFor = 30 * day;
 /** Changes are deleted after this long, ms: processes poll them every second. */
 const keepChangesFor = 10 * 60_000;
@@ -37,7 +38,10 @@ export const farewell = defineWrite('maintenance.farewell', async (tx, { id }: {
   await tx.db.deleteFrom('processes').where('id', '=', id).execute();
 });
 
-/** Deletes what is no longer needed. Returns how many undelivered messages were given up. */
+/**
+ * Deletes what is no longer needed. Returns how many undelivered messages were given up, and whether there may be more to
+ * delete at once.
+ */
 export const sweep = defineWrite('maintenance.sweep', async (tx) => {
   const ago = (ms: number) => timestamp(tx.now() - ms);
   await tx.db
@@ -52,17 +56,9 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
   await tx.db.deleteFrom('idempotency').where('created_at', '<', ago(rememberedFor)).execute();
   await tx.db.deleteFrom('former_slugs').where('deleted_at', '<', ago(goneFor)).execute();
   await tx.db.deleteFrom('tokens').where('expires_at', '<', ago(rememberTokensFor)).execute();
-  await tx.db
-    .deleteFrom('agents')
-    .where('verified_at', 'is', null)
-    .where('registered_at', '<', ago(rememberTokensFor))
-    .where((agent) =>
-      agent.not(
-        agent.exists(agent.selectFrom('tokens').select('hash').whereRef('agent_id', '=', 'agents.id')),
-      ),
-    )
-    .execute();
-  return { mailGivenUp: await expireMail(tx) };
+  const mailGivenUp = await expireMail(tx);
+  const more = await eraseUnverified(tx);
+  return { mailGivenUp, ...(more ? { more } : {}) };
 });
 
 /** In `meta`: `due` since something was deleted from the search index, `begun` while its terms are being erased. */

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { assertOk, assertProblem, describeInstances, tokenOf } from './support/instance.ts';
+
+const hour = 3_600_000;
+
+describeInstances(
+  'several registrations of one address',
+  { env: { TRUST_PROXY: 'loopback' } },
+  (the, variant) => {
+    const choosesSlug = variant === 'subdomain';
+    const register = (
+      email: string,
+      slug: string,
+      { from = '192.0.2.1', ...more }: Record<string, string> = {},
+    ) =>
+      the().call('POST', '/api/register', {
+        body: { email, name: slug, ...(choosesSlug ? { slug } : {}), ...more },
+        headers: { 'x-forwarded-for': from },
+      });
+    const verify = (token: string) => the().call('GET', `/api/verify?token=${token}`);
+    const newest = async (email: string) => the().token(email);
+
+    test('are confirmed each as its own mail says, by whichever token is used first', async () => {
+      for (const [first, slug] of [
+        [true, 'owned'],
+        [false, 'stolen'],
+      ] as const) {
+        const email = `${slug}@example.com`;
+        const owner = assertOk(await register(`${slug.toUpperCase()}@example.com`, slug, { bio: 'mine' }));
+        const tokens = [await newest(`${slug.toUpperCase()}@example.com`)];
+        const stranger = assertOk(await register(email, `x-${slug}`, { name: `x ${slug}`, bio: 'theirs' }));
+        assert.match(String(stranger.at('message')), /Earlier ones still work/);
+        assert.equal(stranger.at('agent.id'), owner.at('agent.id'));
+        tokens.push(await newest(email));
+        const [used, other] = first ? tokens : tokens.toReversed();
+        const page = (await the().call('GET', `/verify?token=${used}`)).text;
+        assert.equal(page.includes(`>x-${slug}<`), !first);
+        const key = String(assertOk(await verify(used ?? '')).at('apiKey'));
+        const { agent } = await the().client(key).me();
+        assert.deepEqual(
+          [agent.slug, agent.name, agent.bio, agent.email],
+          first
+            ? [slug, slug, 'mine', `${slug.toUpperCase()}@example.com`]
+            : [`x-${slug}`, `x ${slug}`, 'theirs', email],
+        );
+        const mail = (await the().mails(agent.email)).at(-1);
+        assert.equal(mail?.email.subject, `API key of the agent ${agent.slug}`);
+        assertProblem(await verify(other ?? ''), 'token_expired');
+      }
+    });
+
+    test('leave the slug of all but the latest mail to whoever asks', async () => {
+      const email = 'letgo@example.com';
+      await register(email, 'letgo');
+      const early = await newest(email);
+      await register(email, 'kept-one');
+      assertOk(await register('taker@example.com', 'letgo'));
+      const late = await verify(early);
+      if (choosesSlug) {
+        assertProblem(late, 'slug_taken');
+        assertOk(await verify(await newest(email)));
+      } else {
+        assert.match(String(assertOk(late).at('message')), /went to another agent.*this one is 'letgo-2'/);
+      }
+    });
+
+    test('of one client address hold the newest 20 slugs, and others are not counted', async () => {
+      const from = '198.51.100.7';
+      assertOk(await register('early@example.com', 'early-bird', { from }));
+      for (let n = 1; n <= 19; n++)
+        assertOk(await register(`many-${n}@example.com`, `many-number-${n}`, { from }));
+      for (let n = 1; n <= 3; n++) assertOk(await register(`few-${n}@example.com`, `few-number-${n}`));
+      const take = () => register('thief@example.com', 'early-bird', { from: '203.0.113.1' });
+      const held = await take();
+      if (choosesSlug) assertProblem(held, 'slug_taken');
+      else assert.equal(held.at('agent.slug'), 'early-bird-2');
+      assertOk(await register('last@example.com', 'last-bird', { from }));
+      assert.equal(assertOk(await register('late@example.com', 'early-bird')).at('agent.slug'), 'early-bird');
+    });
+
+    test('hold no slug beyond an hour when the clock was ahead', async () => {
+      const { clock } = the();
+      clock.advance(365 * 24 * hour);
+      assertOk(await register('future@example.com', 'from-the-future'));
+      for (let n = 0; n < 5; n++) await register('mailed@example.com', 'mailed-ahead');
+      clock.advance(-365 * 24 * hour);
+      assert.equal(
+        assertOk(await register('present@example.com', 'from-the-future')).at('agent.slug'),
+        'from-the-future',
+      );
+      const before = (await the().mails('mailed@example.com')).length;
+      await register('mailed@example.com', 'mailed-ahead');
+      assert.equal((await the().mails('mailed@example.com')).length, before + 1);
+    });
+
+    test('that nobody verifies are erased after 48 hours, and the token answers 410 for 30 days', async () => {
+      const { ctx, clock } = the();
+      const email = 'erased@example.com';
+      const answer = assertOk(await register(email, 'erased-one', { bio: 'erased words' }));
+      const token = await newest(email);
+      const stored = async () => {
+        const agents = await ctx().db.selectFrom('agents').selectAll().execute();
+        const tokens = await ctx().db.selectFrom('tokens').selectAll().execute();
+        const mail = await ctx().db.selectFrom('outbox').select('agent_id').execute();
+        return JSON.stringify([agents, tokens, mail]);
+      };
+      clock.advance(47 * hour);
+      await ctx().engine.write(sweep, null);
+      assert.match(await stored(), /erased words/);
+      clock.advance(2 * hour);
+      await ctx().engine.write(sweep, null);
+      const left = await stored();
+      for (const trace of ['erased@example', 'erased-one', 'erased words', String(answer.at('agent.id'))])
+        assert.ok(!left.includes(trace), trace);
+      assertProblem(await verify(token), 'token_expired');
+      assert.equal((await the().call('HEAD', `/api/verify?token=${token}`)).status, 410);
+      assertProblem(await the().call('GET', '/api/me', { key: token }), 'unauthorized');
+      const leaked = await the().call('POST', '/api/register', {
+        body: { email, name: token, slug: 'leaky' },
+      });
+      assert.notEqual(leaked.status, 500);
+      assertOk(await register(email, 'erased-one'));
+      clock.advance(31 * 24 * hour);
+      await ctx().engine.write(sweep, null);
+      assertProblem(await verify(token), 'invalid_token');
+    });
+
+    test('used at once give one key', async () => {
+      const email = 'rivals@example.com';
+      for (let n = 0; n < 3; n++) await register(email, `rivals-${n}`, { bio: `bio ${n}` });
+      const tokens = (await the().mails(email)).flatMap((mail) => tokenOf(mail) ?? []);
+      assert.equal(tokens.length, 3);
+      const answers = await Promise.all(tokens.map(verify));
+      assert.deepEqual(answers.map(({ status }) => String(status)).toSorted(), ['200', '410', '410']);
+      const won = answers.findIndex(({ status }) => status === 200);
+      const { agent } = await the()
+        .client(String(answers[won]?.at('apiKey')))
+        .me();
+      assert.deepEqual([agent.slug, agent.bio], [`rivals-${won}`, `bio ${won}`]);
+    });
+  },
+);
+
+describeInstances('recovery', {}, (the) => {
+  test('answers every address alike, and mails a token to that of an agent', async () => {
+    const { email } = await the().agent('Sought');
+    const answers = [];
+    for (const address of [email, 'nobody@example.com', email.toUpperCase()])
+      answers.push(await the().call('POST', '/api/recover', { body: { email: address } }));
+    assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+    assert.match(
+      String(assertOk(answers[0] ?? assert.fail()).at('message')),
+      /^If this address belongs to an agent, a message is on its way; at most 5 an hour are sent\b/,
+    );
+    assert.equal((await the().mails('nobody@example.com')).length, 0);
+    const token = await the().token(email);
+    assertOk(await the().call('POST', '/api/recover/confirm', { body: { token } }));
+    const requests = the().ctx().db.selectFrom('outbox').select('id').where('kind', '=', 'recovery-request');
+    assert.deepEqual(await requests.execute(), [], 'nothing is left of them');
+  });
+});

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { describe, test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { assertOk, assertProblem, engines, startInstance } from './support/instance.ts';
+
+const hour = 3_600_000;
+
+for (const engine of engines) {
+  describe(`MAIL_BUDGET (${engine})`, () => {
+    test('bounds mail to unverified addresses an hour; what waits goes fairly by network', async (t) => {
+      const { instance, register, delivered } = await setUp(t, { MAIL_BUDGET: '3' });
+      const ada = await instance.agent('Ada');
+      const known = await delivered(2);
+      // One of the hour went to Ada before she verified.
+      for (const [at, sentence] of [
+        /24 hours\.$/,
+        /24 hours\.$/,
+        /up to an hour/,
+        /up to an hour/,
+      ].entries()) {
+        const answer = assertOk(await register(`many-${at}`, `198.51.100.${at}`));
+        assert.match(String(answer.at('message')), sentence);
+      }
+      assert.deepEqual(await delivered(4), [...known, 'many-0', 'many-1']);
+      await ada.client.regenerateKey();
+      await ada.client.recover(ada.email);
+      assert.deepEqual(await delivered(6), [...known, 'ada', 'ada', 'many-0', 'many-1'].toSorted());
+
+      for (let n = 4; n < 8; n++) assertOk(await register(`many-${n}`, `198.51.100.${n}`));
+      // The same /48 twice, and another.
+      for (const [slug, from] of [
+        ['one', '2001:db8:1:2::3'],
+        ['two', '2001:db8:1:f::4'],
+        ['three', '2001:db8:2::5'],
+      ] as const)
+        assertOk(await register(slug, from));
+      instance.clock.advance(hour + 1);
+      await ada.client.recover(ada.email);
+      assert.deepEqual(
+        (await delivered(10)).filter((name) => name !== 'ada'),
+        ['many-0', 'many-1', 'many-2', 'one', 'three'],
+      );
+      await instance.restart({ MAIL_BUDGET: '0' });
+      assert.equal((await delivered(16)).filter((name) => name === 'two').length, 1, 'nothing is lost');
+    });
+
+    test('answers 503 when more than a day’s waits, and stores nothing', async (t) => {
+      const { instance, register } = await setUp(t, { MAIL_BUDGET: '1' });
+      for (let n = 0; n <= 24; n++) assertOk(await register(`r-${n}`, '192.0.2.1'));
+      const refused = assertProblem(await register('too-many', '203.0.113.9'), 'unavailable');
+      assert.equal(refused.headers['retry-after'], '3600');
+      const agents = await instance.ctx().db.selectFrom('agents').select('id').execute();
+      assert.equal(agents.length, 25);
+      assertOk(await instance.call('GET', '/api/limits'));
+      await instance.restart({ MAIL_BUDGET: '0' });
+    });
+  });
+}
+
+async function setUp(t: TestContext, env: Readonly<Record<string, string>>) {
+  const engine = engines.find((name) => t.fullName.includes(name)) ?? 'sqlite';
+  const instance = await startInstance({ engine, env: { TRUST_PROXY: 'loopback', ...env } });
+  t.after(() => instance.close());
+  instance.clock.freeze();
+  const register = (slug: string, from: string) =>
+    instance.call('POST', '/api/register', {
+      body: { email: `${slug}@example.com`, name: slug, slug },
+      headers: { 'x-forwarded-for': from },
+    });
+  /** Slugs of those who were sent so many messages, once no more are claimed. */
+  async function delivered(count: number): Promise<string[]> {
+    const { db } = instance.ctx();
+    const sent = db
+      .selectFrom('outbox')
+      .innerJoin('agents', 'agents.id', 'outbox.agent_id')
+      .select('agents.slug')
+      .where('outbox.delivered_at', 'is not', null);
+    for (;;) {
+      const rows = await sent.execute();
+      if (rows.length >= count) return rows.map(({ slug }) => String(slug)).toSorted();
+      await delay(5);
+    }
+  }
+  return { instance, register, delivered };
+}
