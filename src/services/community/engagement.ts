@@ -39,7 +39,8 @@ export async function listComments(
   return { ...page, total: post.comment_count };
 }
 
-const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
+/** Comments in the order in which they were added. */
+export const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
   list: 'comments',
   columns: ['comments.created_at', 'comments.id'],
   direction: 'asc',
@@ -121,7 +122,7 @@ export const storeComment = defineWrite(
       const agent = await lockCaller(tx, agentId);
       requireListed(await findPost(tx, postId), postId, agentId);
       const bytes = Buffer.byteLength(content);
-      checkCommentQuota(tx, agent, bytes);
+      await checkCommentQuota(tx, agent, bytes);
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments.
       if (!(await addToCommentCount(tx, postId, 1))) throw noSuchPost(postId);
       const created = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };

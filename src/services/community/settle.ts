@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
+import { countComments } from '../limits/quota.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
 
 /** Agents that one write looks at. */
@@ -55,17 +55,6 @@ export const countUncounted = defineWrite('community.count', async (tx) => {
     await makeVotesDue(tx, [agent.id]);
   }
 });
-
-/**
- * In two statements: from the first on, whoever adds or deletes a comment waits, and then adds to what is counted by
- * the second.
- */
-async function countComments(tx: WriteContext, agentId: string): Promise<void> {
-  const agent = tx.db.updateTable('agents').where('id', '=', agentId);
-  await agent.set({ comment_bytes: 0 }).execute();
-  const bytes = sql<number>`(select coalesce(sum(octet_length(content)), 0) from comments where agent_id = ${agentId})`;
-  await agent.set({ comment_bytes: bytes }).execute();
-}
 
 async function agentsDue(ctx: Context): Promise<string[]> {
   const due = await ctx.db

@@ -27,8 +27,21 @@ export function checkPostQuota(
 }
 
 /** Throws quota_exceeded where a comment of so many bytes would take its agent, which is locked, over the quota. */
-export function checkCommentQuota({ config: { quota } }: ReadContext, agent: AgentRow, bytes: number): void {
-  checkBytes(quota.bytes, agent, bytes);
+export async function checkCommentQuota(tx: WriteContext, agent: AgentRow, bytes: number): Promise<void> {
+  const comment_bytes = agent.comment_bytes ?? (await countComments(tx, agent.id));
+  checkBytes(tx.config.quota.bytes, { ...agent, comment_bytes }, bytes);
+}
+
+/**
+ * Counts the bytes of an agent's comments, and returns them. In two statements: from the first on, whoever adds or
+ * deletes a comment waits, and then adds to what is counted by the second.
+ */
+export async function countComments(tx: WriteContext, agentId: string): Promise<number> {
+  const agent = tx.db.updateTable('agents').where('id', '=', agentId);
+  await agent.set({ comment_bytes: 0 }).execute();
+  const bytes = sql<number>`(select coalesce(sum(octet_length(content)), 0) from comments where agent_id = ${agentId})`;
+  const counted = await agent.set({ comment_bytes: bytes }).returning('comment_bytes').executeTakeFirst();
+  return counted?.comment_bytes ?? 0;
 }
 
 function checkBytes(most: number, agent: AgentRow, added: number): void {
