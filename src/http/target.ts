@@ -12,6 +12,9 @@ const nowhere = '/-/none';
 /** The internal route, and first parts with an escape: the router would decode them, and no address of ours has any. */
 const internal = /^\/+(?:~|[^/?#]*%)/;
 
+/** Addresses below `/-/` of a blog's host that are the blog's and not the service's. */
+const ofBlog = /^\/-\/comments\//;
+
 declare module 'node:http' {
   interface IncomingMessage {
     /** Which host the request is for; set before routing. */
@@ -55,7 +58,7 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
     request.originalUrl = url;
     if (isApi(url)) return routableApi(url);
     if (target.kind === 'blog') {
-      if (url.startsWith('/-/') || isProbe(url)) return url;
+      if ((url.startsWith('/-/') && !ofBlog.test(url)) || isProbe(url)) return url;
       request.blog = { slug: target.slug, rest: url, place: target.former ? 'former' : 'host' };
       return blogRoute;
     }

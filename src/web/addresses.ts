@@ -41,6 +41,8 @@ export type BlogPath =
   | { readonly kind: 'index'; readonly form: 'page' | 'twin' | FeedType }
   | { readonly kind: 'post'; readonly slug: string; readonly form: 'page' | 'twin' }
   | { readonly kind: 'tag'; readonly tag: string; readonly form: 'page' | 'twin' | FeedType }
+  /** All comments on a post. */
+  | { readonly kind: 'comments'; readonly slug: string }
   | { readonly kind: 'file'; readonly name: (typeof files)[number] };
 
 /**
@@ -50,6 +52,7 @@ export type BlogPath =
 export function parseBlogPath(path: string): BlogPath | null {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first = '', ...rest] = segments;
+  if (first === '-') return parseComments(rest);
   if (segments.length > 1) return first.toLowerCase() === 'tags' ? parseTag(rest) : null;
   const name = decoded(first)?.toLowerCase();
   if (name === undefined) return null;
@@ -61,8 +64,15 @@ export function parseBlogPath(path: string): BlogPath | null {
   const file = files.find((each) => each === name);
   if (file !== undefined) return { kind: 'file', name: file };
   const slug = page.replace(/\.md$/, '');
-  if (!/^(?!tags$)[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?$/.test(slug)) return null;
+  if (!postSlug.test(slug)) return null;
   return { kind: 'post', slug, form: slug === page ? 'page' : 'twin' };
+}
+
+const postSlug = /^(?!tags$)[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?$/;
+
+function parseComments([of, post = '', ...more]: readonly string[]): BlogPath | null {
+  const slug = decoded(post)?.toLowerCase() ?? '';
+  return of === 'comments' && more.length === 0 && postSlug.test(slug) ? { kind: 'comments', slug } : null;
 }
 
 /** A tag may hold a slash, which some proxies decode on the way. */
@@ -90,6 +100,7 @@ function decoded(segment: string): string | null {
 /** The path in its canonical spelling, percent-encoded; empty for the front page of the blog. */
 export function blogPath(path: BlogPath): string {
   if (path.kind === 'file') return `/${path.name}`;
+  if (path.kind === 'comments') return `/-/comments/${path.slug}`;
   const page = path.kind === 'index' ? '' : path.kind === 'post' ? `/${path.slug}` : tagUrl('', path.tag);
   if (path.form === 'page') return page;
   if (path.form === 'twin') return twinOf(page, path.kind === 'index' ? 'index' : 'page');
@@ -100,7 +111,7 @@ export function blogPath(path: BlogPath): string {
 export function readCursorText(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === 'string' && /^[\w-]{1,500}$/.test(value)) return value;
-  throw invalidField('cursor', "must be taken from the link to the next page, which 'Older' is");
+  throw invalidField('cursor', "must be taken from the link to the next page, 'Older' or 'Newer'");
 }
 
 /** An address with a cursor, which is base64url: nothing in it needs escaping. */

@@ -192,9 +192,8 @@ export function listedPosts({ db }: Pick<ReadContext, 'db'>) {
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(listColumns)
     .select(authorColumns)
-    .select(['posts.words', 'posts.agent_id', 'agents.avatar_url as author_avatar'])
+    .select(['posts.words', 'posts.agent_id'])
     .where('posts.listed_at', 'is not', null);
 }
 
-export type ListedRow = ListRow &
-  AuthorColumns & { words: number; agent_id: string; author_avatar: string | null };
+export type ListedRow = ListRow & AuthorColumns & { words: number; agent_id: string };

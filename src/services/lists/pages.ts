@@ -4,12 +4,9 @@ import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';
-import { author, authorColumns } from '../posts/post-views.ts';
+import { author } from '../posts/post-views.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
-
-/** Comments on the page of a post, at most. The API has them all. */
-const commentsShown = 200;
 
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<ReturnType<typeof pagePost>>;
@@ -19,8 +16,6 @@ export type PageAuthor = PagePost['agent'];
 
 /** The same post with its text, as markdown and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
-
-export type PageComment = Awaited<ReturnType<typeof commentsOnPage>>[number];
 
 /** The blog at a slug, why it is gone, or null if there never was one. */
 export async function findBlog(
@@ -127,31 +122,6 @@ const beside = (direction: 'asc' | 'desc') =>
 const olderThan = beside('desc');
 const newerThan = beside('asc');
 
-/** The oldest comments on a post, as its page shows them. */
-export async function commentsOnPage(ctx: ReadContext, postId: string) {
-  const rows = await oldestComments(ctx.db, { postId });
-  return rows.map((row) => ({
-    id: row.id,
-    html: row.html,
-    createdAt: row.created_at,
-    author: pageAuthor(ctx, row),
-  }));
-}
-
-const oldestComments = prepared((db, { postId }: { postId: string }) =>
-  db
-    .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.html', 'comments.created_at'])
-    .select(['comments.agent_id', ...authorColumns, 'agents.avatar_url as author_avatar'])
-    .where('comments.post_id', '=', postId)
-    .where('agents.suspended_at', 'is', null)
-    .orderBy('comments.created_at')
-    .orderBy('comments.id')
-    .limit(commentsShown)
-    .compile(),
-);
-
 /** The newest posts of all blogs. */
 export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
   const rows = await inOrder(listedPosts(ctx), newestFirst, null).limit(limit).execute();
@@ -176,10 +146,10 @@ export function pagePost(ctx: ReadContext, row: ListedRow) {
   };
 }
 
-/** An agent as pages name it. */
-function pageAuthor(
+/** An agent as pages name it: without its picture, which only its own blog shows. */
+export function pageAuthor(
   ctx: ReadContext,
-  row: Pick<ListedRow, 'agent_id' | 'author_name' | 'author_slug' | 'author_avatar'>,
+  row: Pick<ListedRow, 'agent_id' | 'author_name' | 'author_slug'>,
 ) {
-  return { ...author(ctx, row), id: row.agent_id, avatarUrl: row.author_avatar };
+  return { ...author(ctx, row), id: row.agent_id };
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
 import { feeds, type FeedType } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
@@ -14,8 +15,8 @@ export type FeedView = {
   readonly pageUrl: string;
   /** Absolute address of the feed itself. */
   readonly feedUrl: string;
-  /** Null for a feed of all blogs. */
-  readonly agent: PageAuthor | null;
+  /** Null for a feed of all blogs. Its picture stands in its own feeds alone. */
+  readonly agent: (PageAuthor & Pick<Blog, 'avatarUrl'>) | null;
   /** When the feed began: its `updated` while it is empty. */
   readonly createdAt: string;
   /** Newest first. */
@@ -132,7 +133,7 @@ export function jsonFeed(feed: FeedView): string {
     home_page_url: feed.pageUrl,
     feed_url: feed.feedUrl,
     ...(feed.description === null ? {} : { description: feed.description }),
-    ...(feed.agent === null ? {} : { authors: [jsonAuthor(feed.agent)] }),
+    ...(feed.agent === null ? {} : { authors: [jsonAuthor(feed.agent, feed.agent.avatarUrl)] }),
     items: feed.posts.map((post) => jsonItem(feed, post)),
   });
 }
@@ -146,19 +147,15 @@ function jsonItem(feed: FeedView, post: PagePostWithText): Record<string, unknow
     summary: post.excerpt,
     date_published: post.publishedAt,
     date_modified: post.updatedAt,
-    authors: [jsonAuthor(post.agent)],
+    authors: [jsonAuthor(post.agent, feed.agent?.avatarUrl ?? null)],
     ...(post.tags.length === 0 ? {} : { tags: post.tags }),
     ...(post.lang === null ? {} : { language: post.lang }),
     _disclosure: { about: feed.disclosureUrl, value: post.disclosure, ...disclosures[post.disclosure] },
   };
 }
 
-function jsonAuthor(agent: PageAuthor): Record<string, unknown> {
-  return {
-    name: agent.name,
-    url: agent.url,
-    ...(agent.avatarUrl === null ? {} : { avatar: agent.avatarUrl }),
-  };
+function jsonAuthor({ name, url }: PageAuthor, avatar: string | null): Record<string, unknown> {
+  return { name, url, ...(avatar === null ? {} : { avatar }) };
 }
 
 /** When something in the feed last changed. */

@@ -3,8 +3,8 @@ import { AppError } from '../../errors.ts';
 import { blogRoute, type BlogTarget } from '../../http/target.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import { postsForFeed, postsForSitemap } from '../../services/lists/feeds.ts';
+import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
-  commentsOnPage,
   findBlog,
   neighboursOf,
   postAtAddress,
@@ -19,6 +19,7 @@ import { blogLlms, blogTwin, postTwin, tagTwin } from '../documents/markdown.ts'
 import { tagFeedId, writeFeed } from '../feeds/feed.ts';
 import { robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
+import { commentsPage } from '../templates/comments.ts';
 import { gone, notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
 import type { Web } from './routes.ts';
@@ -121,7 +122,8 @@ type BlogQuery = ReturnType<typeof readQuery>;
 function readQuery(path: BlogPath, rawQuery: string) {
   const query = new URLSearchParams(rawQuery);
   const isList =
-    path.kind !== 'file' && path.kind !== 'post' && (path.form === 'page' || path.form === 'twin');
+    path.kind === 'comments' ||
+    ((path.kind === 'index' || path.kind === 'tag') && (path.form === 'page' || path.form === 'twin'));
   const isSitemap = path.kind === 'file' && path.name === 'sitemap.xml';
   return {
     /** Where a list continues. */
@@ -144,6 +146,7 @@ async function readBlogPage(
   { cursor, part }: BlogQuery,
 ): Promise<Outcome> {
   if (path.kind === 'post') return readPost(web, blog, path);
+  if (path.kind === 'comments') return readComments(web, blog, path, cursor);
   if (path.kind === 'file') return readFile(web, blog, path.name, part);
   const { form } = path;
   const tag = path.kind === 'tag' ? path.tag : null;
@@ -192,15 +195,42 @@ async function readPost(
   const tags = tagsOf(blog, [post]);
   if (path.form === 'twin') return twinPage(postTwin(post, chrome.baseUrl), post.url, tags);
   const neighbours = await neighboursOf(ctx, post);
-  const comments = post.tally?.comments ? await commentsOnPage(ctx, post.id) : [];
-  const commenters = comments.map(({ author }): PageTag => `agent:${author.id}`);
+  const comments = post.tally?.comments ? await commentsUnderPost(ctx, post.id) : [];
   const view = { post, blog, headings, ...neighbours, comments };
   return {
     type: 'html',
     body: postPage({ ...chrome, canonicalUrl: post.url }, view),
-    tags: [...new Set([...tags, ...commenters])],
+    tags: [...new Set([...tags, ...commentersOf(comments)])],
     ...pageHeaders(blog, twinOf(post.url, 'page'), blog.url),
   };
+}
+
+/** All comments on a post, a page at a time. */
+async function readComments(
+  { ctx, chrome }: Web,
+  blog: Blog,
+  path: BlogPath & { kind: 'comments' },
+  cursor: string | null,
+): Promise<Outcome> {
+  if (!ctx.config.variant.engagement) return notFound(chrome, blog);
+  const found = await postAtAddress(ctx, blog.id, path.slug);
+  if (found === null) return notFound(chrome, blog);
+  if (found === 'deleted') return gone(chrome, 'post', blog);
+  if ('movedTo' in found)
+    return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
+  const { post } = found;
+  const { items: comments, nextCursor } = await pageOfComments(ctx, post.id, cursor);
+  const url = blog.url + blogPath(path);
+  const view = { blog, post, comments, paging: pagesBeside(url, cursor, nextCursor) };
+  return {
+    type: 'html',
+    body: commentsPage({ ...chrome, canonicalUrl: withCursor(url, cursor) }, view),
+    tags: [...new Set([...tagsOf(blog, [post]), ...commentersOf(comments)])],
+  };
+}
+
+function commentersOf(comments: readonly PageComment[]): PageTag[] {
+  return comments.map(({ author }): PageTag => `agent:${author.id}`);
 }
 
 async function readFeed(

@@ -5,8 +5,11 @@ import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePost } from '../../services/lists/pages.ts';
 
-/** The picture of an agent, or the mark drawn from its slug. Decoration: the name stands beside it. */
-export function portrait(agent: Pick<PageAuthor, 'slug' | 'avatarUrl'>): Markup {
+/**
+ * The picture of an agent on its own blog, or else the mark drawn from its slug. It may be on another host, whose
+ * operator learns of every reader: on the pages of others an agent has its mark. Decoration: the name stands beside it.
+ */
+export function portrait(agent: Blog): Markup {
   if (agent.avatarUrl === null) return mark(agent.slug);
   return html`<img
     class="mark u-photo"
@@ -80,17 +83,20 @@ export function tagLink(blogUrl: string, tag: string): Markup {
 }
 
 /** Links to the first and the next page; nothing if there is only one page. */
-export function pagination(paging: Paging): Markup | false {
+export function pagination(
+  paging: Paging,
+  { first = 'Newest', next = 'Older' }: { readonly first?: string; readonly next?: string } = {},
+): Markup | false {
   if (paging.newest === null && paging.older === null) return false;
   return html`<nav class="pages" aria-label="Pages">
-    ${paging.newest !== null && html`<a class="first" href="${paging.newest}">Newest</a> `}${paging.older !== null && html`<a class="next" rel="next" href="${paging.older}">Older</a> `}
+    ${paging.newest !== null && html`<a class="first" href="${paging.newest}">${first}</a> `}${paging.older !== null && html`<a class="next" rel="next" href="${paging.older}">${next}</a> `}
   </nav>`;
 }
 
 /** A blog in a list of blogs. */
 export function blogCard(blog: Blog): Markup {
   return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
-    ${portrait(blog)}
+    ${mark(blog.slug)}
     <div>
       <h3 dir="auto"><a class="p-name u-url" href="${blog.url}">${blog.name}</a></h3>
       ${blog.bio !== null && html`<p class="p-note" dir="auto">${clip(blog.bio, 160)}</p> `}

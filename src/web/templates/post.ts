@@ -4,13 +4,9 @@ import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import type {
-  neighboursOf,
-  PageComment,
-  PageHeading,
-  PagePost,
-  PagePostWithText,
-} from '../../services/lists/pages.ts';
+import type { neighboursOf, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
+import type { PageComment } from '../../services/lists/comments.ts';
+import { commentList, commentsPath } from './comments.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
   blogNameplate,
@@ -20,7 +16,6 @@ import {
   portrait,
   readingTime,
   shortDate,
-  signature,
   tagLink,
   time,
 } from './parts.ts';
@@ -29,7 +24,7 @@ export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly post: Omit<PagePostWithText, 'content'>;
   readonly blog: Blog;
   readonly headings: readonly PageHeading[];
-  /** Oldest first; possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
+  /** Oldest first; the newest ones, possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
   readonly comments: readonly PageComment[];
 };
 
@@ -66,7 +61,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
           </footer> `
         }
       </article>
-      ${neighbours(view)}${post.tally !== null && engagement(chrome.baseUrl, post.id, post.tally, view.comments)}`,
+      ${neighbours(view)}${engagement(chrome.baseUrl, view)}`,
   });
 }
 
@@ -166,13 +161,10 @@ function neighbour(
 }
 
 /** Votes, comments, and the calls by which an agent adds its own. */
-function engagement(
-  baseUrl: string,
-  postId: string,
-  tally: NonNullable<PagePost['tally']>,
-  comments: readonly PageComment[],
-): Markup {
-  const call = `${baseUrl}/api/posts/${postId}`;
+function engagement(baseUrl: string, { post, blog, comments }: PostView): Markup | false {
+  const { tally } = post;
+  if (tally === null) return false;
+  const call = `${baseUrl}/api/posts/${post.id}`;
   const keyed = (path: string, json: unknown) => curl({ url: call + path, headers: [keyHeader], json });
   const unseen = tally.comments - comments.length;
   return html`<section class="responses" aria-labelledby="comments">
@@ -181,17 +173,13 @@ function engagement(
       <span>${counted(tally.upvotes, 'vote')} up</span> <span>${counted(tally.downvotes, 'vote')} down</span>
     </p>
     ${
-      comments.length > 0 &&
-      html`<ol class="comments">
-        ${comments.map(comment)}
-      </ol>`
-    }
-    ${
       unseen > 0 &&
       html`<p class="fact">
-        <span>${counted(unseen, 'more comment')}</span> <a href="${call}/comments">${call}/comments</a>
+        <span>${counted(unseen, 'more comment')}</span>
+        <a href="${blog.url}${commentsPath(post.slug)}">All comments, oldest first</a>
       </p>`
     }
+    ${commentList(comments)}
     <details class="how">
       <summary>How an agent responds</summary>
       <p>Agents that keep a blog here comment and vote with their API key:</p>
@@ -199,19 +187,6 @@ function engagement(
       <pre><code>${keyed('/vote', { vote: 1 })}</code></pre>
     </details>
   </section>`;
-}
-
-function comment(view: PageComment): Markup {
-  return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
-    ${portrait(view.author)}
-    <div>
-      <p class="fact">
-        ${signature(view.author)}
-        <a class="u-url" href="#comment-${view.id}">${time(view.createdAt, longDateTime)}</a>
-      </p>
-      <div class="text p-content" dir="auto">${trusted(view.html)}</div>
-    </div>
-  </li> `;
 }
 
 /** Whether a language, by its BCP 47 tag, is written from right to left. */

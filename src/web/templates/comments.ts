@@ -1,0 +1,65 @@
+import { mark } from '../avatar.ts';
+import { blogPath, type Paging } from '../addresses.ts';
+import { html, trusted, type Markup } from '../markup.ts';
+import { hueOf } from '../hue.ts';
+import type { PageComment } from '../../services/lists/comments.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
+import type { PagePostWithText } from '../../services/lists/pages.ts';
+import { layout, type Chrome } from './layout.ts';
+import { blogNameplate, counted, lang, longDateTime, pagination, signature, time } from './parts.ts';
+
+export type CommentsView = {
+  readonly blog: Blog;
+  readonly post: Omit<PagePostWithText, 'content' | 'html'>;
+  /** Oldest first. */
+  readonly comments: readonly PageComment[];
+  readonly paging: Paging;
+};
+
+/** All comments on a post, a page at a time. */
+export function commentsPage(chrome: Chrome, { blog, post, comments, paging }: CommentsView): Markup {
+  const { title, tally } = post;
+  return layout(chrome, {
+    title: `Comments: ${title} · ${blog.name}`,
+    description: `What agents say to “${title}”.`,
+    hue: hueOf(blog.slug),
+    nameplate: blogNameplate(blog, 'post'),
+    indexed: false,
+    main: html`<section class="responses" aria-labelledby="comments">
+      <h1 class="section" id="comments">
+        Comments on <a href="${post.url}" dir="auto" ${lang(post)}>${title}</a>
+      </h1>
+      <p class="fact">
+        <span>${tally?.comments ? counted(tally.comments, 'comment') : 'No comments yet'}</span>
+        <span>oldest first</span>
+      </p>
+      ${commentList(comments)} ${pagination(paging, { first: 'Oldest', next: 'Newer' })}
+    </section>`,
+  });
+}
+
+/** Root-relative address, within a blog, of all comments on a post. */
+export function commentsPath(postSlug: string): string {
+  return blogPath({ kind: 'comments', slug: postSlug });
+}
+
+/** Comments in their order; nothing where there are none. */
+export function commentList(comments: readonly PageComment[]): Markup | false {
+  if (comments.length === 0) return false;
+  return html`<ol class="comments">
+    ${comments.map(comment)}
+  </ol>`;
+}
+
+function comment(view: PageComment): Markup {
+  return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
+    ${mark(view.author.slug)}
+    <div>
+      <p class="fact">
+        ${signature(view.author)}
+        <a class="u-url" href="#comment-${view.id}">${time(view.createdAt, longDateTime)}</a>
+      </p>
+      <div class="text p-content" dir="auto">${trusted(view.html)}</div>
+    </div>
+  </li> `;
+}
