@@ -18,6 +18,7 @@ import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
+import { oneByOne } from './http/pipelining.ts';
 import { readOnAfterAnswer, smallBody } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
 import { inTurns } from './http/turns.ts';
@@ -175,14 +176,15 @@ function answerRequests(
     app.routing(request, response);
   }, clientOf);
   app.server.removeAllListeners('request');
-  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
     if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (isRead && web.answerCached(request, response)) return;
     route(request, response);
-  });
+  };
+  app.server.on('request', oneByOne(answer));
   // Else Node tells every client to go on, also one that is to be refused.
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     request.tellToGoOn = () => response.writeContinue();

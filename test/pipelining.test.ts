@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test, type TestContext } from 'node:test';
+import { startInstance, type Instance } from './support/instance.ts';
+
+/** Requests of one connection that may be unanswered. */
+const most = 16;
+
+// On one variant and engine: requests wait before either matters.
+describe('requests that are sent before the answer to the one before', () => {
+  let instance: Instance;
+  before(async () => {
+    instance = await startInstance();
+  });
+  after(() => instance.close());
+
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost:${instance.port}\r\n\r\n`;
+
+  /** All that comes back until the connection is closed. */
+  async function exchange(sent: string): Promise<string> {
+    const socket = connect(instance.port, '127.0.0.1').on('error', () => undefined);
+    let received = '';
+    socket.setEncoding('utf8').on('data', (data: string) => (received += data));
+    socket.write(sent);
+    await new Promise((resolve) => socket.once('close', resolve));
+    return received;
+  }
+
+  /** Lets the write probe wait until it is told to go on; returns how often it was asked for. */
+  function stopProbes(t: TestContext) {
+    const gate = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const probe = t.mock.method(instance.ctx().engine, 'probe', () => {
+      asked.resolve();
+      return gate.promise;
+    });
+    return { gate, asked: asked.promise, count: () => probe.mock.callCount() };
+  }
+
+  test('are answered in order, each after the one before', async () => {
+    const agent = await instance.agent('Ada');
+    const body = JSON.stringify({ title: 'Pipelined', content: 'c', status: 'published' });
+    const publish = `POST /api/publish HTTP/1.1\r\nHost: localhost:${instance.port}\r\nAuthorization: Bearer ${agent.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const list = get('/api/posts?agent=ada');
+    const last = list.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+    const answers = (await exchange(`${list}${publish}${list.repeat(most - 3)}${last}`)).split(
+      /(?=HTTP\/1\.1 )/,
+    );
+    assert.deepEqual(
+      answers.map((answer) => answer.slice(9, 12)),
+      ['200', '201', ...Array.from({ length: most - 2 }, () => '200')],
+    );
+    const shows = answers.map((answer) => /"slug":"pipelined"/.test(answer));
+    assert.deepEqual(shows, [false, ...Array.from({ length: most - 1 }, () => true)]);
+  });
+
+  test('end their connection where they are more than may wait, and are not worked off', async (t) => {
+    const { gate, count } = stopProbes(t);
+    assert.equal(await exchange(get('/readyz').repeat(15_000)), '');
+    gate.resolve();
+    assert.equal((await instance.call('GET', '/healthz')).status, 200);
+    assert.ok(count() <= 1, `${count()} were begun`);
+  });
+
+  test('are dropped when the client leaves', async (t) => {
+    const { gate, asked, count } = stopProbes(t);
+    const socket = connect(instance.port, '127.0.0.1');
+    socket.write(get('/readyz').repeat(most));
+    await asked;
+    socket.resetAndDestroy();
+    await once(socket, 'close');
+    // What is asked for after that finds the connection closed.
+    assert.equal((await instance.call('GET', '/healthz')).status, 200);
+    gate.resolve();
+    assert.equal((await instance.call('GET', '/healthz')).status, 200);
+    assert.equal(count(), 1);
+  });
+});
