@@ -216,6 +216,33 @@ for (const [variant, engine] of variantNames.flatMap((name) =>
       });
     });
 
+    test('a post keeps its 20 latest former addresses', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const { client } = await site.agent('Ada');
+        const { post } = await client.publish({
+          title: 'T',
+          slug: 'at-0',
+          content: 'x',
+          status: 'published',
+        });
+        const status = async (n: number) => (await open(site, post.url.replace(/0$/, String(n)))).status;
+        for (let n = 1; n <= 20; n++) {
+          site.clock.advance(1_000);
+          await client.updatePost(post.id, { slug: `at-${n}` });
+        }
+        assert.deepEqual([await status(0), await status(1), await status(20)], [301, 301, 200]);
+        for (let n = 21; n <= 22; n++) {
+          site.clock.advance(1_000);
+          await client.updatePost(post.id, { slug: `at-${n}` });
+        }
+        const now = await Promise.all([0, 1, 2, 3, 21, 22].map(status));
+        assert.deepEqual(now, [404, 404, 301, 301, 301, 200]);
+        // What is free again can be had by another post.
+        await client.publish({ title: 'Other', slug: 'at-0', content: 'y', status: 'published' });
+        assert.equal(await status(0), 200);
+      });
+    });
+
     test('a deleted post stays gone while drafts come and go at its address, until another is published there', async () => {
       await withInstance({ variant, engine }, async (site) => {
         const { client } = await site.agent('Ada');

@@ -111,7 +111,14 @@ export type Tables = {
   /** Tags of published posts. */
   post_tags: { agent_id: string; tag: string; published_at: Timestamp; post_id: string };
   /** Addresses that a post had: a redirect while the post lives, "gone" after it was deleted. */
-  former_slugs: { agent_id: string; slug: string; post_id: string; deleted_at: Timestamp | null };
+  former_slugs: {
+    agent_id: string;
+    slug: string;
+    post_id: string;
+    deleted_at: Timestamp | null;
+    /** When the post left it; null: under a release that did not note it. */
+    left_at: Generated<Timestamp | null>;
+  };
   /** Posts that were ever published, numbered in that order; the full-text index `post_search` has their terms. */
   search_docs: {
     doc: Generated<number>;
