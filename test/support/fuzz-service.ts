@@ -35,6 +35,7 @@ export async function fuzzService({
   );
   const server = await spawnServer({
     env: { VARIANT: variant, DATA_DIR: dataDir, LOG_LEVEL: 'error', QUOTA_POSTS: '1000000000', ...limits },
+    readyWithin: 120_000,
   });
   const connections = new Agent({ keepAlive: true });
   try {

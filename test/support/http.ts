@@ -52,6 +52,8 @@ export function request(baseUrl: string, options: RequestOptions = {}): Promise<
     headers,
     agent: options.agent ?? false,
     timeout: options.timeout ?? 15_000,
+    // A redirect repeats what was asked for, of up to 32 KiB.
+    maxHeaderSize: 80 * 1024,
   });
   sent.on('timeout', () => sent.destroy(new Error(`no answer to ${sent.method} ${sent.path}`)));
   sent.on('error', reject);
