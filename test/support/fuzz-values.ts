@@ -89,10 +89,6 @@ function textFor({
 
 /** A value as it stands in an address. */
 export function encoded(value: unknown): string {
-  const plain = Array.isArray(value)
-    ? value.join(',')
-    : typeof value === 'string'
-      ? value
-      : JSON.stringify(value);
-  return encodeURIComponent(plain.toWellFormed());
+  const plain = [value].flat().map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
+  return encodeURIComponent(plain.join(',').toWellFormed());
 }
