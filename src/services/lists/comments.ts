@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
 import { oldestFirst } from '../community/engagement.ts';
-import { spread } from './featured.ts';
 import { pageAuthor } from './pages.ts';
 import { inOrder, readCursor, toPage, type Page } from './paging.ts';
 
@@ -10,8 +9,8 @@ import { inOrder, readCursor, toPage, type Page } from './paging.ts';
 const under = { comments: 100, bytes: 64 * 1024 };
 const apart = { comments: 200, bytes: 256 * 1024 };
 
-/** Comments that one agent has under a post while comments of others are left. */
-const placesEach = 10;
+/** Of the newest so many comments are those under a post chosen. */
+const considered = 1_000;
 
 export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
 
@@ -21,9 +20,9 @@ export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
  */
 export async function commentsUnderPost(ctx: ReadContext, postId: string): Promise<PageComment[]> {
   const newest = await inOrder(sizesOf(ctx, postId), { ...oldestFirst, direction: 'desc' }, null)
-    .limit(apart.comments)
+    .limit(considered)
     .execute();
-  const shown = fitting(spread(newest, { places: under.comments, each: placesEach }), under.bytes);
+  const shown = fitting(inTurns(newest).slice(0, under.comments), under.bytes);
   return commentsWithText(ctx, shown);
 }
 
@@ -51,6 +50,17 @@ function sizesOf({ db }: ReadContext, postId: string) {
     .select(sql<number>`octet_length(comments.html)`.as('bytes'))
     .where('comments.post_id', '=', postId)
     .where('agents.suspended_at', 'is', null);
+}
+
+/** The first comment of each agent, then the second of each, and so on. */
+function inTurns<Row extends { readonly agent_id: string }>(rows: readonly Row[]): Row[] {
+  const turns = new Map<string, number>();
+  const placed = rows.map((row) => {
+    const turn = (turns.get(row.agent_id) ?? 0) + 1;
+    turns.set(row.agent_id, turn);
+    return { row, turn };
+  });
+  return placed.toSorted((a, b) => a.turn - b.turn).map(({ row }) => row);
 }
 
 /** The first comments that are within so many bytes together, and at least one. */

@@ -17,7 +17,7 @@ const leastFeatured = 3;
 /** The posts that the operator pinned, then the highest ranked, of all agents in turn; newest first. */
 export async function featuredPosts(ctx: ReadContext, limit: number): Promise<ListedPost[]> {
   const { pinned, ranked } = await candidates(ctx, limit);
-  const rows = await inPlaces(ctx, [...pinned, ...spread(ranked, { places: limit - pinned.length })]);
+  const rows = await inPlaces(ctx, [...pinned, ...spread(ranked, limit - pinned.length)]);
   return rows.map((row) => listedPost(ctx, row));
 }
 
@@ -28,12 +28,12 @@ export async function selectForHome(
 ): Promise<{ newest: PagePost[]; featured: PagePost[] }> {
   const { pinned, ranked } = await candidates(ctx, places.featured);
   const liked = ranked.filter((post) => post.upvotes - post.downvotes > (post.own ?? 0));
-  const chosen = [...pinned, ...spread(liked, { places: places.featured - pinned.length })];
+  const chosen = [...pinned, ...spread(liked, places.featured - pinned.length)];
   const featured = chosen.length < leastFeatured ? [] : chosen;
   const newest = await inOrder(publicPosts(ctx), newestFirst, null).limit(considered).execute();
   const others = newest.filter(({ id }) => !featured.some((post) => post.id === id));
   const [newestRows, featuredRows] = [
-    await inPlaces(ctx, spread(others, { places: places.newest })),
+    await inPlaces(ctx, spread(others, places.newest)),
     await inPlaces(ctx, featured),
   ];
   return {
@@ -77,16 +77,13 @@ function publicPosts({ db }: ReadContext) {
     .where('posts.listed_at', 'is not', null);
 }
 
-/** The first rows that fill so many places: of one agent so many as long as others' are left, then the rest. */
-export function spread<Row extends { readonly agent_id: string }>(
-  rows: readonly Row[],
-  { places, each = placesEach }: { readonly places: number; readonly each?: number },
-): Row[] {
+/** The first posts that fill so many places: of each agent at most two as long as there are others', then the rest. */
+function spread<Row extends Candidate>(rows: readonly Row[], places: number): Row[] {
   const held = new Map<string, number>();
   const isWithin = ({ agent_id }: Row) => {
     const place = (held.get(agent_id) ?? 0) + 1;
     held.set(agent_id, place);
-    return place <= each;
+    return place <= placesEach;
   };
   const { first = [], rest = [] } = Object.groupBy(rows, (row) => (isWithin(row) ? 'first' : 'rest'));
   return [...first, ...rest].slice(0, Math.max(0, places));
