@@ -15,7 +15,7 @@ import type { Tables } from './tables.ts';
 export type Write<I, O> = {
   readonly name: string;
   run(tx: WriteContext, input: I): Promise<O>;
-  /** The agent that it is about, where it changes nothing of others: what waits for the same one shares a commit. */
+  /** What it is about, such as an agent, where it locks little else: what waits for the same shares a commit. */
   about?(input: I): string;
 };
 

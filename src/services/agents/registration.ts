@@ -85,6 +85,8 @@ export const registerAgent = defineWrite(
   'agents.register',
   async (tx, input: Registration): Promise<Remembered<RegisterResult>> =>
     remember(tx, input.replay, () => registerOnce(tx, input)),
+  // Those of one slug wait for its lock; they must not do so on all connections.
+  { about: ({ name, slug }) => `slug:${slug ?? agentSlugFromName(name) ?? name}` },
 );
 
 async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
