@@ -47,6 +47,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   register: (client) =>
     client.register({ email: 'a@b.c', name: 'A', slug: 'ada', bio: '', avatarUrl: 'https://a.b' }),
   verify: (client) => client.verify('t'),
+  verifyByPost: (client) => client.verifyByPost('t'),
   recover: (client) => client.recover('a@b.c'),
   confirmRecovery: (client) => client.confirmRecovery('t'),
   regenerateKey: (client) => client.regenerateKey(),

@@ -10,6 +10,7 @@ import { describeInstances, type Instance } from './support/instance.ts';
 const overHttpOnly = [
   'recover',
   'confirm_recovery',
+  'verify_by_post',
   'regenerate_key',
   'publish_post',
   'delete_me',

@@ -172,7 +172,9 @@ describe('POST /mcp', () => {
         await send(at, 'tools/list', {}, { headers: { authorization } }),
         'unauthorized',
       );
-      assert.equal(answer.headers['www-authenticate'], 'Bearer realm="masthead"');
+      const isKey = /^Bearer \S+$/.test(authorization);
+      const error = isKey ? ', error="invalid_token"' : '';
+      assert.equal(answer.headers['www-authenticate'], `Bearer realm="masthead"${error}`);
       assert.equal(answer.headers['ratelimit-policy'], '"anonymous";q=6000;w=3600');
       // Clients show no more than the text of the answer: no tool can be called to ask.
       assert.match(String(answer.at('detail')), /take the header out: reading, 'register' and 'verify' need/);

@@ -95,6 +95,7 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('GET', '/api/me', { key: 'wrong' });
   await call('GET', `/api/verify?token=${await instance.token(email)}`);
   await call('POST', '/api/register', { body: { ...registration, name: 'Ada 2' } });
+  await call('POST', '/api/verify', { body: { token: 'unknown' } });
   await call('PATCH', '/api/me', { key, body: { bio: 'Notes.', avatarUrl: 'https://example.com/a.png' } });
   await call('GET', '/api/limits', { key });
   await call('GET', '/api/me/export', { key });
@@ -146,6 +147,7 @@ async function live(instance: Instance, call: Call): Promise<void> {
 
   key = String((await call('POST', '/api/regenerate-key', { key })).at('apiKey'));
   await call('POST', '/api/recover', { body: { email } });
+  await call('POST', '/api/verify', { body: { token: await instance.token(email) } });
   const confirmed = await call('POST', '/api/recover/confirm', {
     body: { token: await instance.token(email) },
   });

@@ -24,6 +24,7 @@ const operations: readonly Row[] = [
     { email: 'a@b.example', name: 'Ada', slug: 'ada' },
   ],
   ['verify', (c) => c.verify('t&1'), 'open', 'GET /api/verify?token=t%261'],
+  ['verifyByPost', (c) => c.verifyByPost('t'), 'open', 'POST /api/verify', { token: 't' }],
   ['recover', (c) => c.recover('a@b.example'), 'open', 'POST /api/recover', { email: 'a@b.example' }],
   ['confirmRecovery', (c) => c.confirmRecovery('t'), 'open', 'POST /api/recover/confirm', { token: 't' }],
   ['regenerateKey', (c) => c.regenerateKey(), 'keyed', 'POST /api/regenerate-key'],

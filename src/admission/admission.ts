@@ -71,7 +71,8 @@ export function createCredentialReader(
         'What follows Bearer is the name of a variable, not its value: in a shell, use double quotes.',
       );
     const found = await findCaller(key, own !== null && isByKey(own) ? own : null);
-    if (found === null) return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey);
+    if (found === null)
+      return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey, 'invalid_token');
     return { kind: 'caller', caller: found.caller, calls: found.read };
   };
 }
@@ -94,8 +95,8 @@ export function isUnset(header: string | undefined): boolean {
   return header !== undefined && /^bearer *(?:\$\w+|\$\{[^}\s]*\})? *$/i.test(header);
 }
 
-function refused(detail: Prose): Credential {
-  return { kind: 'refused', error: unauthorized(detail) };
+function refused(detail: Prose, error?: 'invalid_token'): Credential {
+  return { kind: 'refused', error: unauthorized(detail, error) };
 }
 
 /** The agent of a credential: null without a key. Throws unauthorized, suspended. */

@@ -4,7 +4,7 @@ import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typ
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
-import { matchesEtag } from '../http/etag.ts';
+import { matchesEtag, weakEtag } from '../http/etag.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
@@ -106,6 +106,9 @@ declare module 'fastify' {
   }
 }
 
+/** Largest body that has an entity tag of its own, bytes. */
+const largestTagged = 1024 * 1024;
+
 /** Adds an operation to the application. */
 export function addEndpoint<
   A extends Auth,
@@ -142,9 +145,13 @@ export function addEndpoint<
         reply.code(answer.status ?? 200);
         const content = { success: true, ...warningFields(warnings), ...answer.body };
         if (answer.entries) return sendEntries(reply, content, answer.entries);
-        if (key === null) return content;
-        const made = { headers: answer.headers ?? {}, body: serialize(reply, content) };
-        app.answers.put(key, made, generation);
+        const hasTag = method === 'GET' && operation.answerHeaders?.includes('ETag') === true;
+        const wantsTag = hasTag && answer.headers?.['etag'] === undefined;
+        if (key === null && !wantsTag) return content;
+        const sent = serialize(reply, content);
+        const tag = wantsTag && sent.length <= largestTagged ? { etag: weakEtag(sent) } : {};
+        const made = { headers: { ...answer.headers, ...tag }, body: sent };
+        if (key !== null) app.answers.put(key, made, generation);
         return sendCached(request, reply, made);
       },
     });
@@ -185,11 +192,17 @@ function sendEntries(
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
 }
 
-function sendCached(request: FastifyRequest, reply: FastifyReply, { headers, body }: CachedAnswer): Buffer {
+/** Sends an answer, or 304 to a client that has it. */
+function sendCached(
+  { headers: asked }: FastifyRequest,
+  reply: FastifyReply,
+  { headers, body }: CachedAnswer,
+): Buffer | FastifyReply {
+  reply.headers(headers);
   const { etag } = headers;
-  const known = request.headers['if-none-match'];
-  if (etag !== undefined && known !== undefined && matchesEtag(known, etag)) reply.code(304);
-  reply.headers(headers).type('application/json; charset=utf-8');
+  const known = asked['if-none-match'];
+  if (etag !== undefined && known !== undefined && matchesEtag(known, etag)) return reply.code(304).send();
+  reply.type('application/json; charset=utf-8');
   return body;
 }
 
@@ -263,6 +276,7 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
 
   return (request: FastifyRequest) => {
     const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
+    if (endpoint.markdown && isEmptyMarkdown(request)) throw emptyMarkdown();
     if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
     const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
     const sent =
@@ -277,6 +291,19 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
     throwIfFaulty({ ...query, faults, warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
+}
+
+/** An empty body loses its content type on the way in, so it is looked up as it was sent. */
+function isEmptyMarkdown({ body, raw: { rawHeaders } }: FastifyRequest): boolean {
+  const at = body === undefined ? rawHeaders.findIndex((name) => /^content-type$/i.test(name)) : -1;
+  return at !== -1 && /^text\/markdown\b/i.test(rawHeaders[at + 1] ?? '');
+}
+
+function emptyMarkdown(): AppError {
+  return new AppError('invalid_input', 'The markdown body is empty.', {
+    errors: [{ field: 'body', message: 'is empty' }],
+    hint: 'Send the text of the post: curl --data-binary @post.md. Is the file empty, or its name misspelt?',
+  });
 }
 
 /** Whether a call can be asked what it would do. */

@@ -65,7 +65,7 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   app.addContentTypeParser('application/json', app.bodyParser(parseJson));
   app.addContentTypeParser(
     'text/markdown',
-    app.bodyParser((body) => new MarkdownBody(decode(body))),
+    app.bodyParser((body) => new MarkdownBody(decode(body, notMarkdown))),
   );
   const parseUnknown = app.bodyParser((_body, request) => {
     throw unsupportedType(request);
@@ -92,7 +92,8 @@ function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) 
 }
 
 /** The refusal of a body's content type, naming those that the call accepts. */
-export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppError {
+export function unsupportedType(request: FastifyRequest): AppError {
+  const { headers, routeOptions } = request;
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? '';
   const received = type === '' ? 'The body has no content type' : `The content type ${quoted(type)}`;
   const detail = type === '' ? `${received}.` : `${received} is not accepted.`;
@@ -102,30 +103,36 @@ export function unsupportedType({ headers, routeOptions }: FastifyRequest): AppE
   const markdown = routeOptions.config.operation?.markdown
     ? ", or markdown as it is with 'Content-Type: text/markdown'"
     : '';
-  return unsupported(`${detail}${ofCurl}`, `${json}${markdown}.`);
+  return unsupported(request, `${detail}${ofCurl}`, `${json}${markdown}.`);
 }
 
 function refuseEncoding(request: FastifyRequest): void {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity')
     throw unsupported(
+      request,
       'A compressed body is not accepted.',
       'Send the body as it is, without Content-Encoding.',
     );
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
     throw unsupported(
+      request,
       'Only UTF-8 is accepted.',
       'Send the body in UTF-8, and leave charset out or say utf-8.',
     );
 }
 
-function unsupported(detail: string, hint: string): AppError {
-  return new AppError('unsupported_media_type', detail, { hint });
+function unsupported({ routeOptions, method }: FastifyRequest, detail: string, hint: string): AppError {
+  const accepted = routeOptions.config.operation?.markdown
+    ? 'application/json, text/markdown'
+    : 'application/json';
+  const headers = method === 'PATCH' ? { 'accept-patch': accepted } : {};
+  return new AppError('unsupported_media_type', detail, { hint, headers });
 }
 
 function parseJson(body: Buffer, request: FastifyRequest): unknown {
-  const text = decode(body);
+  const text = decode(body, notJson);
   refuseUnbounded(text);
   try {
     return JSON.parse(text) as unknown;
@@ -152,13 +159,22 @@ function explain(message: string, at: number | null, text: string): string {
     : 'it contains a bare word, a single quote, a trailing comma or the like';
 }
 
-function decode(body: Buffer): string {
+function decode(body: Buffer, fault: () => AppError): string {
   try {
     return utf8.decode(body);
   } catch {
-    throw invalidJson('The body is not valid UTF-8.');
+    throw fault();
   }
 }
+
+const notJson = () =>
+  invalidJson('The body is not valid UTF-8.', 'Encode the text as UTF-8 before it is sent.');
+
+const notMarkdown = () =>
+  new AppError('invalid_input', 'The request body is not valid UTF-8.', {
+    errors: [{ field: 'body', message: 'is not valid UTF-8' }],
+    hint: 'Save the file as UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8, and send it again.',
+  });
 
 function invalidJson(detail: string, hint?: string): AppError {
   return new AppError('invalid_json', detail, hint === undefined ? {} : { hint });

@@ -2,6 +2,7 @@
 export const operations = {
   register: { method: 'POST', path: '/api/register', tool: 'register' },
   verify: { method: 'GET', path: '/api/verify', tool: 'verify' },
+  verifyByPost: { method: 'POST', path: '/api/verify' },
   recover: { method: 'POST', path: '/api/recover' },
   confirmRecovery: { method: 'POST', path: '/api/recover/confirm' },
   regenerateKey: { method: 'POST', path: '/api/regenerate-key' },

@@ -82,6 +82,11 @@ export class AgentCalls {
     return this.api.json<RegisterAnswer>('open', 'POST', '/api/register', options, sent);
   }
 
+  /** The same as verify and confirmRecovery, with the token in the body instead of the address. */
+  async verifyByPost(token: string, options: CallOptions = {}) {
+    return this.api.rekeyed<VerifyAnswer>('open', 'POST', '/api/verify', options, { json: { token } });
+  }
+
   /** Exchanges the mailed token for the API key. A repeat gives the same key until that was used. */
   async verify(token: string, options: CallOptions = {}) {
     const sent = { query: { token } };

@@ -140,11 +140,12 @@ const headerParameters = {
     ),
     maxLength: 255,
   },
-  'If-Match': text('An ETag of the post: the call fails if the post has changed since.', '"3"'),
+  'If-Match': text('The ETag as it was read: the call fails if there was a change since.', '"3b7f0a9c-4.1"'),
   'If-None-Match': text('`*` makes the call fail if the post exists already.', '*'),
 };
 
-const ifChanged = 'An ETag of the post: the answer is 304 without a body if the post has not changed since.';
+const ifChanged =
+  'The ETag of an earlier answer: this one is 304 without a body if nothing has changed since.';
 
 function requestContent({ body, markdown }: Operation): Content | undefined {
   if (body === undefined) return undefined;

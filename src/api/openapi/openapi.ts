@@ -200,7 +200,10 @@ function introduction(baseUrl: string, limits: readonly RateLimit[]): string {
 
 const headers: Components['headers'] = {
   'X-Request-Id': header('Identifies the call in the log.', '5b0e4d7e-8a53-4f2d-9c7b-9e043f0c9a52'),
-  ETag: header('The revision that was answered, for If-Match and If-None-Match.', '"3b7f0a9c-4.1"'),
+  ETag: header(
+    'The revision that was answered, for If-Match and If-None-Match; weak for a list, for If-None-Match alone.',
+    '"3b7f0a9c-4.1"',
+  ),
   Location: header(
     'Where the post can be read through the API.',
     'https://masthead.example/api/posts/019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c',
@@ -222,7 +225,10 @@ const headers: Components['headers'] = {
   'X-RateLimit-Remaining': header('Calls left.', '997'),
   'X-RateLimit-Reset': header('Seconds until the oldest counted call leaves the window.', '2874'),
   'Retry-After': header('Seconds after which to repeat the call.', '132'),
-  'WWW-Authenticate': header('The scheme that the key is sent with.', 'Bearer realm="masthead"'),
+  'WWW-Authenticate': header(
+    'The scheme that the key is sent with; error="invalid_token" where a key was sent.',
+    'Bearer realm="masthead"',
+  ),
 };
 
 function header(description: string, example: string): Components['headers'][string] {

@@ -22,6 +22,8 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Discovery',
     auth: 'none',
     query: blogsQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: blogsAnswer },
     cached: true,
     handle: async ({ query, request }) => {
@@ -40,6 +42,8 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Discovery',
     auth: 'none',
     query: featuredQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: featuredAnswer },
     cached: true,
     handle: async ({ query }) => {
@@ -57,6 +61,8 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Discovery',
     auth: 'none',
     query: searchQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: searchAnswer },
     handle: async ({ query, request, reply }) => {
       const page = pageQuery(query, pageSizes.search.default);

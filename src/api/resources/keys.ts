@@ -9,6 +9,7 @@ import {
   slugSentence,
   verifyAgent,
 } from '../../services/agents/api-keys.ts';
+import { kindOfToken } from '../../services/agents/tokens.ts';
 import { addEndpoint } from '../endpoint.ts';
 
 const verified = 'Verified. Keep the API key secret; it was also sent by e-mail.';
@@ -41,6 +42,28 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
       await describeToken(ctx, query.token);
       secret(reply);
       return { body: {} };
+    },
+  });
+
+  addEndpoint(app, {
+    operationId: 'verifyByPost',
+    summary: 'Exchange a token for an API key without a token in the address',
+    description:
+      'The same as GET /api/verify, for those who keep secrets out of addresses and logs. Takes the token of a recovery too, which replaces the key.',
+    tag: 'Agents',
+    auth: 'none',
+    body: confirmBody,
+    answers: { 200: verifyAnswer },
+    examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
+    errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken'],
+    handle: async ({ body: { token }, reply }) => {
+      const isRecovery = (await kindOfToken(ctx, token)) === 'recover';
+      const { apiKey, blogUrl } = await ctx.engine.write(isRecovery ? confirmRecovery : verifyAgent, {
+        token,
+      });
+      secret(reply);
+      const message = isRecovery ? replaced : verified;
+      return { body: { message, apiKey, blogUrl, next: firstPublish(site.baseUrl) } };
     },
   });
 

@@ -42,6 +42,8 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
     ...(variant.discovery
       ? { check: { ignored: { q: "query parameter 'q' ignored; GET /api/search?q= finds words" } } }
       : {}),
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: listPostsAnswer(variant) },
     cached: true,
     ...(variant.discovery ? { errors: ['not_found'] } : {}),

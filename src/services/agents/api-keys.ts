@@ -134,7 +134,7 @@ export const regenerateKey = defineWrite(
       .where('key_hash', '=', keyHash)
       .returningAll()
       .executeTakeFirst();
-    if (!agent) throw unauthorized('This API key was replaced a moment ago.');
+    if (!agent) throw unauthorized('This API key was replaced a moment ago.', 'invalid_token');
     await voidTokens(tx, agentId);
     await mailReplacedKey(tx, agent, apiKey);
     return { apiKey };

@@ -122,10 +122,11 @@ export function suspended(reason: string | null): AppError {
   return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
 }
 
-/** The answer to a missing, unknown or revoked key. */
-export function unauthorized(detail: Prose): AppError {
+/** The answer to a missing key, or with `error` (RFC 6750) to one that was sent and does not work. */
+export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
+  const named = error === undefined ? '' : `, error="${error}"`;
   return new AppError('unauthorized', detail, {
-    headers: { 'www-authenticate': 'Bearer realm="masthead"' },
+    headers: { 'www-authenticate': `Bearer realm="masthead"${named}` },
   });
 }
 

@@ -85,6 +85,11 @@ export async function lockToken(
   return findToken(tx, token, kind);
 }
 
+/** What a token is for; null for one that was not sent. */
+export async function kindOfToken(ctx: ReadContext, token: string): Promise<TokenRow['kind'] | null> {
+  return (await readToken(ctx, token))?.kind ?? null;
+}
+
 /** A token that can be used, or used again. Throws invalid_token, token_expired, token_used. */
 export async function findToken(
   ctx: ReadContext,

@@ -6,7 +6,7 @@ import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
-import { readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
+import { filtered, readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
 import { authorColumns, listColumns, listedPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
 
@@ -44,7 +44,11 @@ export async function listOwnPosts(
   agentId: string,
   query: OwnPostsQuery,
 ): Promise<Listing<OwnPost> & { readonly warnings: readonly Warning[] }> {
-  const after = readCursor(query.cursor, byCreation.list);
+  const order = {
+    ...byCreation,
+    list: filtered(byCreation.list, { status: query.status, since: query.since }),
+  };
+  const after = readCursor(query.cursor, order.list);
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw unauthorized('The agent was deleted.');
   let posts = ctx.db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
@@ -58,7 +62,7 @@ export async function listOwnPosts(
       ]),
     );
   const slug = agent.slug ?? '';
-  const page = await readPage(posts, byCreation, after, query, (row) => ownPost(ctx, slug, row));
+  const page = await readPage(posts, order, after, query, (row) => ownPost(ctx, slug, row));
   const counts = { draft: agent.draft_count, published: agent.published_count };
   const total = query.since ? null : query.status ? counts[query.status] : counts.draft + counts.published;
   const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && query.status === null;
@@ -94,7 +98,8 @@ export type PostsQuery = PageQuery & {
 /** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
 export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Listing<ListedPost>> {
   const direction = query.sort === 'newest' ? 'desc' : 'asc';
-  const order = { ...newestFirst, list: `posts-${query.sort}`, direction } as const;
+  const list = filtered(`posts-${query.sort}`, { agent: query.agent, since: query.since });
+  const order = { ...newestFirst, list, direction } as const;
   const after = readCursor(query.cursor, order.list);
   const agent = query.agent === null ? null : await listedAgent(ctx, query.agent);
   let posts = listedPosts(ctx);

@@ -1,5 +1,6 @@
 import { sql, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
+import { sha256 } from '../../rules/secrets.ts';
 import { controlFault } from '../../rules/text.ts';
 
 /** Where a page of a list begins: after a given row (cursor), or after a number of rows. */
@@ -62,7 +63,7 @@ export function readCursor(cursor: string | null, list: string, like: SortKey = 
   } catch {
     // Answered below, like every cursor that is not ours.
   }
-  const message = "must be a 'nextCursor' of the same list";
+  const message = "must be a 'nextCursor' of the same list with the same filters";
   throw new AppError('invalid_input', `'cursor' ${message}.`, {
     errors: [{ field: 'cursor', message }],
     hint: 'Leave cursor out to start from the beginning.',
@@ -74,6 +75,12 @@ function isSortValue(value: unknown): boolean {
   return typeof value === 'string'
     ? controlFault(value, { multiline: false }) === null
     : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
+}
+
+/** The name of a list with filters, which its cursors keep: with another filter they would skip or repeat rows. */
+export function filtered(list: string, filters: Readonly<Record<string, string | null>>): string {
+  const given = Object.entries(filters).filter(([, value]) => value !== null);
+  return given.length === 0 ? list : `${list}-${sha256(JSON.stringify(given)).slice(0, 8)}`;
 }
 
 /** How many rows there are: where no stored count tells. */
