@@ -264,8 +264,12 @@ test('publishing over MCP counts against the same limit as over the API', async 
   const others = await callTool(at, 'list_posts', {}, { key });
   assert.equal(others.headers['ratelimit-policy'], '"api";q=6000;w=3600');
   const dry = (names: object) => callTool(at, 'publish', { title: 'Three', content: 'x', ...names }, { key });
-  for (const names of [{ dryRun: true }, { dry_run: true }, { dry_run: false, dryrun: true }])
+  for (const names of [{ dryRun: true }, { dry_run: true }])
     assert.equal(resultOf(await dry(names))['dryRun'], true);
+  // One of them is meant, and a tool that writes takes no other argument.
+  const twice = await dry({ dry_run: false, dryrun: true });
+  assert.equal(resultOf(twice)['code'], 'invalid_input');
+  assert.match(String(twice.headers['ratelimit']), /^"api"/);
   for (const names of [
     { dryRun: false, dry_run: true },
     { dry_run: true, dryrun: false },
