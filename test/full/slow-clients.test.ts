@@ -89,7 +89,8 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
   const { engine } = instance.ctx();
   await Promise.all(Array.from({ length: 3_000 }, () => engine.write(storeComment, comment)));
 
-  const times = 60;
+  // As many as a connection may have unanswered.
+  const times = 16;
   const [byApi, byPage, byStream, waited, idle] = await Promise.all([
     askWithoutReading(port, `/api/posts/${post.id}`, times),
     askWithoutReading(port, '/long', times, 'ada.'),
@@ -98,7 +99,10 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
     askInTurn(port, ['/healthz', '/healthz'], 13_000),
   ]);
   for (const bytes of [byApi, byPage])
-    assert.ok(bytes < (content.length * times) / 2, `${bytes} bytes were still sent`);
+    assert.ok(
+      bytes > 0 && bytes < (content.length * times * 3) / 4,
+      `${bytes} of ${content.length * times} bytes were still sent`,
+    );
   assert.ok(byStream < (8_000 * 3_000) / 2, `${byStream} bytes were still sent`);
   assert.match(waited, /^HTTP\/1\.1 200 /);
   assert.equal(idle.match(/HTTP\/1\.1 200 /g)?.length, 2);
