@@ -34,7 +34,10 @@ describe('writes that share a transaction on PostgreSQL', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  it('are committed together when they wait for the same agent', async () => {
+  it('are committed together when they wait for the same agent', async (t) => {
+    // A batch takes no more after 25 ms, which pass at once on a busy machine.
+    const now = performance.now();
+    t.mock.method(performance, 'now', () => now);
     const gate = Promise.withResolvers<void>();
     const put = defineWrite(
       'test.put',
@@ -52,8 +55,7 @@ describe('writes that share a transaction on PostgreSQL', () => {
       url,
       `select count(*)::int as rows, count(distinct xmin::text)::int as commits from meta where key ~ '^(first|later)'`,
     );
-    // A batch takes no more after 25 ms.
-    assert.ok(rows[0]?.['rows'] === 21 && Number(rows[0]['commits']) <= 7, JSON.stringify(rows));
+    assert.deepEqual(rows, [{ rows: 21, commits: 1 }]);
   });
 
   it(
@@ -64,6 +66,12 @@ describe('writes that share a transaction on PostgreSQL', () => {
       const model = new Map<string, number>();
       let calls = 0;
       const random = numbers(20_261_123);
+      const stored = async () =>
+        (await query(url, `select key, value from meta where key like 'key-%'`)).map(
+          ({ key, value }) => [String(key), Number(value)] as const,
+        );
+      const counted = () =>
+        query(url, `select count(*)::int as n, max(n)::int as last from rate_calls where policy = 'test'`);
       for (let batch = 0; batch < batches; batch++) {
         const steps = Array.from({ length: 1 + Math.floor(random() * 6) }, (): Step => {
           const key = `key-${Math.floor(random() * 8)}`;
@@ -76,6 +84,13 @@ describe('writes that share a transaction on PostgreSQL', () => {
         const outcomes = await Promise.allSettled(
           steps.map((input) => ctx.engine.write(step, input, newTicket())),
         );
+        // A machine so busy that connections are given up: what was stored is not this test's question.
+        if (outcomes.some(isUnavailable)) {
+          model.clear();
+          for (const [key, value] of await stored()) model.set(key, value);
+          calls = Number((await counted())[0]?.['n']);
+          continue;
+        }
         for (const [i, { key, by, ends: how }] of steps.entries()) {
           const outcome = outcomes[i];
           // What the database refuses for good is no call that was answered: it is not counted.
@@ -92,16 +107,8 @@ describe('writes that share a transaction on PostgreSQL', () => {
           }
         }
       }
-      const stored = await query(url, `select key, value from meta where key like 'key-%'`);
-      assert.deepEqual(
-        Object.fromEntries(stored.map(({ key, value }) => [key, Number(value)])),
-        Object.fromEntries(model),
-      );
-      const counted = await query(
-        url,
-        `select count(*)::int as n, max(n)::int as last from rate_calls where policy = 'test'`,
-      );
-      assert.deepEqual(counted, [{ n: calls, last: calls }]);
+      assert.deepEqual(Object.fromEntries(await stored()), Object.fromEntries(model));
+      assert.deepEqual(await counted(), [{ n: calls, last: calls }]);
     },
   );
 
@@ -213,6 +220,14 @@ const note = defineWrite(
   },
   { about: ({ agent }) => agent },
 );
+
+function isUnavailable(outcome: PromiseSettledResult<unknown>): boolean {
+  return (
+    outcome.status === 'rejected' &&
+    outcome.reason instanceof AppError &&
+    outcome.reason.code === 'unavailable'
+  );
+}
 
 function newTicket(): Ticket {
   return { policy: 'test', subject: 'somebody', quota: 1_000_000_000, rate: null };
