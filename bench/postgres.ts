@@ -95,8 +95,8 @@ process.exit(0);
 
 /** Keeps this process, and what it starts from now on, to some cores. */
 function keepTo(cores: string): void {
-  const [program = '', ...args] = ['taskset', '-cp', cores, String(process.pid)];
-  spawnSync(program, args);
+  const program = 'taskset';
+  spawnSync(program, ['-cp', cores, String(process.pid)]);
 }
 
 async function open(name: string, built: string, env: Readonly<Record<string, string>>): Promise<Side> {
