@@ -11,7 +11,7 @@ import { openContext } from '../src/process/open-context.ts';
 import { newApiKey, sha256, uuidv7 } from '../src/rules/secrets.ts';
 import { mergePostFields } from '../src/rules/post-fields.ts';
 import { hotRank } from '../src/services/posts/post-plan.ts';
-import { searchEntry } from '../src/rules/search-terms.ts';
+import { searchEntry } from '../src/rules/search/search-terms.ts';
 import type { Selectable } from 'kysely';
 
 const { values } = parseArgs({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { longestLook, snippetOf } from '../src/rules/search-snippet.ts';
-import { parseSearch } from '../src/rules/search-terms.ts';
+import { longestLook, snippetOf } from '../src/rules/search/search-snippet.ts';
+import { parseSearch } from '../src/rules/search/search-terms.ts';
 
 const hitsIn = (text: string, q: string) =>
   snippetOf(text, parseSearch(q))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newestMatches } from '../src/db/sqlite/sqlite-full-text.ts';
-import { parseSearch } from '../src/rules/search-terms.ts';
+import { parseSearch } from '../src/rules/search/search-terms.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import type { FoundPost } from '../client/src/index.ts';
 import {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { renderPost } from '../../src/markdown/render.ts';
-import { searchTerms } from '../../src/rules/search-terms.ts';
+import { searchTerms } from '../../src/rules/search/search-terms.ts';
 import { postSlugFromTitle } from '../../src/rules/slug.ts';
 
 // What publishing cannot do without, in one thread: parse the JSON, render the markdown, write the same rows, and

@@ -1,6 +1,6 @@
 import type { Kysely, RawBuilder } from 'kysely';
 import { AppError } from '../errors.ts';
-import type { SearchFields, SearchQuery } from '../rules/search-terms.ts';
+import type { SearchFields, SearchQuery } from '../rules/search/search-terms.ts';
 import type { Tables } from './tables.ts';
 import type { Ticket, Write } from './write.ts';
 

@@ -1,4 +1,4 @@
-import type { Clause, SearchQuery } from '../rules/search-terms.ts';
+import type { Clause, SearchQuery } from '../rules/search/search-terms.ts';
 
 /** Weight of a part of a query that occurs in the title, in a tag, or often in the text. */
 const titleWeight = 4;

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { readLimits } from '../admission/admission.ts';
 import { publicly, type Context } from '../context.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
-import { markedSnippet } from '../rules/search-snippet.ts';
+import { markedSnippet } from '../rules/search/search-snippet.ts';
 import {
   blogsAnswer,
   blogsQuery,

@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts';
 import { blogsAnswer, blogsQuery } from '../../schemas/agents.ts';
 import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
-import { markedSnippet } from '../../rules/search-snippet.ts';
+import { markedSnippet } from '../../rules/search/search-snippet.ts';
 import { listBlogs } from '../../services/lists/discovery.ts';
 import { featuredPosts } from '../../services/lists/featured.ts';
 import { searchPosts } from '../../services/lists/search.ts';

@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely';
-import type { Clause, SearchFields, SearchQuery } from '../../rules/search-terms.ts';
+import type { Clause, SearchFields, SearchQuery } from '../../rules/search/search-terms.ts';
 import { SearchCutOff, searchTime } from '../database.ts';
 import type { FindNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
 import { relevance } from '../relevance.ts';

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
-import type { Clause, SearchQuery } from '../../rules/search-terms.ts';
+import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { SearchEntry, SearchIndex } from '../database.ts';
 import { prepared, preparedChange } from '../write.ts';
 import type { Tables } from '../tables.ts';

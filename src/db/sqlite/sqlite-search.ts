@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry } from '../../platform/thread-entry.ts';
-import type { SearchQuery } from '../../rules/search-terms.ts';
+import type { SearchQuery } from '../../rules/search/search-terms.ts';
 import { SearchCutOff, searchStopped, searchTime, tooManySearches, type Match } from '../database.ts';
 
 /** What a search process is asked: SQL that reads matches with their digests, and what to rank them by. */

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
-import type { SearchFields } from '../../rules/search-terms.ts';
+import type { SearchFields } from '../../rules/search/search-terms.ts';
 import type { SearchIndex } from '../database.ts';
 import {
   perform,

@@ -10,7 +10,7 @@ import type { PostInput } from './posts.ts';
 import { taggedPost, type TaggedPost } from './post-views.ts';
 import { etag, planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
-import { searchEntry } from '../../rules/search-terms.ts';
+import { searchEntry } from '../../rules/search/search-terms.ts';
 
 /** A post as a call left it. */
 export type Saved = {

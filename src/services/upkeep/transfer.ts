@@ -6,7 +6,7 @@ import { markKey } from '../../db/sqlite/instance-marker.ts';
 import type { Tables } from '../../db/tables.ts';
 import { inTransaction, insertRows, unfinishedCopy, type Row, type WholeDatabase } from '../../db/whole.ts';
 import { StartError } from '../../rules/failure.ts';
-import { searchEntry } from '../../rules/search-terms.ts';
+import { searchEntry } from '../../rules/search/search-terms.ts';
 import { countRows, inBatches } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 import { processGoneAfter } from './maintenance.ts';

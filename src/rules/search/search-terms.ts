@@ -1,5 +1,5 @@
-import { parseTags } from './post-fields.ts';
-import { warning, type Warning } from './warnings.ts';
+import { parseTags } from '../post-fields.ts';
+import { warning, type Warning } from '../warnings.ts';
 
 /** Terms of one text that are indexed; what follows them is not found. Keeps a tsvector below its 16,383 positions. */
 const mostTerms = 15_000;
