@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -515,6 +515,50 @@ describe('The mail folder', () => {
       text: verification.text,
       token,
     });
+  });
+
+  test('Messages that other programs wrote are read too, the newest file first.', async () => {
+    const dir = await newFolder();
+    const sent = randomUUID();
+    const plain = `Verify with\n${sent}\n`;
+    const folded = ['Subject: of', ' two lines', 'Date: today'];
+    const written = [
+      ['a.eml', ['To: Ada <ada@example.com>', ...folded, 'Content-Type: text/plain', '', plain].join('\n')],
+      [
+        'b.eml',
+        ['to: ada@example.com', 'content-transfer-encoding: base64', '', btoa(plain), ''].join('\r\n'),
+      ],
+      [
+        'c.eml',
+        [
+          'To: ada@example.com',
+          'Content-Type: multipart/mixed;',
+          '\tboundary=x',
+          '',
+          '--x',
+          'Content-Type: text/html',
+          '',
+          `<p>${sent}</p>`,
+          '--x',
+          'Content-Type: text/plain; charset=utf-8',
+          'Content-Transfer-Encoding: quoted-printable',
+          '',
+          `Verify with=0A${sent.slice(0, 20)}=`,
+          `${sent.slice(20)}=0A`,
+          '--x--',
+        ].join('\r\n'),
+      ],
+    ] as const;
+    await mkdir(dir, { recursive: true });
+    for (const [index, [name, eml]] of written.entries()) {
+      await writeFile(join(dir, name), eml);
+      await utimes(join(dir, name), 0, 1_000 + index);
+      const newest = await readNewestMail(dir, { holdingToken: true, to: 'ada@example.com' });
+      assert.deepEqual([newest?.file, newest?.token], [name, sent]);
+      assert.equal(newest?.text.trimEnd(), plain.trimEnd());
+    }
+    await utimes(join(dir, 'a.eml'), 0, 2_000);
+    assert.equal((await readNewestMail(dir))?.subject, 'of two lines');
   });
 
   test('A folder that is missing or empty has no newest message.', async () => {

@@ -13,7 +13,8 @@ export const conform: Command = {
   details: [
     'It registers an agent, publishes, and deletes what it made. The token of the agent comes from --mail-dir, from a',
     'person (--interactive), or from your own registration (--token: that agent stays, and its key is replaced).',
-    'Without any of them only what needs no key is checked. Exit code: 0 if nothing fails, else 1.',
+    'Without any of them only what needs no key is checked. Exit code: 0 if nothing fails and no limit of the service',
+    'kept a check from being made, else 1.',
   ],
   operands: ['url'],
   options: {
@@ -22,7 +23,10 @@ export const conform: Command = {
       value: 'a|b',
     },
     token: { meaning: 'The token that was mailed to an agent that is not verified yet.', value: 'token' },
-    'mail-dir': { meaning: 'The MAIL_DIR of the service.', value: 'folder' },
+    'mail-dir': {
+      meaning: 'The folder (MAIL_DIR) where its messages arrive as .eml files.',
+      value: 'folder',
+    },
     interactive: { meaning: 'Ask for the token that is mailed to --email.' },
     email: { meaning: 'Address to register with.', value: 'address' },
     level: {
@@ -48,13 +52,16 @@ export const conform: Command = {
     const count = (outcome: Result['outcome']): number =>
       results.filter((result) => result.outcome === outcome).length;
     const [passed, failed, skipped] = [count('ok'), count('fail'), count('skip')];
+    const limited = results.filter((result) => result.limited).length;
+    const again = limited === 0 ? '' : ` ${limited} of these for want of a limit: run it again later.`;
     call.result(
-      { url, variant, passed, failed, skipped, results },
-      `\nVariant ${variant.toUpperCase()}: ${passed} hold, ${failed} fail, ${skipped} skipped.`,
+      { url, variant, passed, failed, skipped, limited, results },
+      `\nVariant ${variant.toUpperCase()}: ${passed} hold, ${failed} fail, ${skipped} skipped.${again}`,
     );
     const countsAll = call.value('level') !== 'specification';
-    const isFailure = ({ outcome, level }: Result): boolean =>
-      outcome === 'fail' && (countsAll || level === 'specification');
+    const isFailure = (result: Result): boolean =>
+      (result.outcome === 'fail' || result.limited === true) &&
+      (countsAll || result.level === 'specification');
     return results.some(isFailure) ? 1 : 0;
   },
 };

@@ -16,6 +16,8 @@ export type Result = {
   readonly received?: string;
   /** Why it was skipped. */
   readonly reason?: string;
+  /** Set where a limit of the service was used up: the check could be made at another time. */
+  readonly limited?: true;
 };
 
 /** What was received is not what is written. Both sides are fit to be shown. */
@@ -32,6 +34,9 @@ export class Mismatch extends Error {
 
 /** The check cannot be made here. */
 export class Skipped extends Error {}
+
+/** A limit of the service leaves no room for the check. */
+export class OverLimit extends Skipped {}
 
 /** Runs one check. Resolves to what it returns, or to undefined where it does not hold. */
 type Check = <T>(reference: string, title: string, check: () => T | Promise<T>) => Promise<T | undefined>;
@@ -55,8 +60,10 @@ export function createChecks(report: (result: Result) => void): Checks {
         report({ ...about, outcome: 'ok' });
         return value;
       } catch (error) {
-        if (error instanceof Skipped) report({ ...about, outcome: 'skip', reason: error.message });
-        else if (error instanceof Mismatch) {
+        if (error instanceof Skipped) {
+          const limited = error instanceof OverLimit ? ({ limited: true } as const) : {};
+          report({ ...about, outcome: 'skip', reason: error.message, ...limited });
+        } else if (error instanceof Mismatch) {
           report({ ...about, outcome: 'fail', expected: error.expected, received: error.received });
         } else throw error;
         return undefined;
@@ -67,6 +74,25 @@ export function createChecks(report: (result: Result) => void): Checks {
     must: checkOf('specification'),
     ours: checkOf('contract'),
   };
+}
+
+/**
+ * Checks an answer, and returns it also where it is not as written: one odd field or status leaves out nothing of what
+ * can be checked with it. Undefined where none came.
+ */
+export async function checkAnswer<Answer>(
+  check: Check,
+  about: readonly [reference: string, title: string],
+  call: () => Promise<Answer>,
+  expect: (answer: Answer) => unknown,
+): Promise<Answer | undefined> {
+  const received: Answer[] = [];
+  await check(...about, async () => {
+    const answer = await call();
+    received.push(answer);
+    expect(answer);
+  });
+  return received[0];
 }
 
 /** What an earlier check gave. Skips this one where it gave nothing. */

@@ -1,4 +1,4 @@
-import { Mismatch, need, shownValue } from './check.ts';
+import { checkAnswer, Mismatch, need, shownValue } from './check.ts';
 import {
   count,
   entriesAt,
@@ -6,6 +6,7 @@ import {
   expectListed,
   expectProblem,
   expectRefusal,
+  expectStatus,
   expectSuccess,
   expectValue,
   text,
@@ -14,7 +15,7 @@ import {
   url,
   uuid,
 } from './expect.ts';
-import { agentOf, postOf, type Subject } from './subject.ts';
+import { agentOf, draftOf, postOf, type Subject } from './subject.ts';
 import { valueAt } from './wire.ts';
 
 /** Sections 4.7 and 4.8: lists of everyone's, comments and votes; in variant B their absence. */
@@ -63,12 +64,38 @@ async function checkDiscovery(subject: Subject): Promise<void> {
     const answer = expectSuccess(await read('/api/posts?since=2020-01-01&limit=100'), 200);
     expectListed(answer, 'posts', postOf(subject).id);
   });
+  await ours('4', "everyone's posts come newest first, each with its agent and counts", async () => {
+    const { id } = postOf(subject);
+    const answer = expectSuccess(await read('/api/posts?limit=100'), 200);
+    const posts = entriesAt(answer, 'posts');
+    const dates = posts.map((post) => String(valueAt(post, 'publishedAt')));
+    expectValue('publishedAt of all', dates.join(' '), dates.toSorted().toReversed().join(' '));
+    const at = posts.findIndex((post) => valueAt(post, 'id') === id);
+    if (at === -1) throw new Mismatch('the post among the newest 100', `${posts.length} others`);
+    const fields = { 'agent.slug': text, 'agent.url': agentOf(subject).blogUrl, comments: count };
+    for (const [name, kind] of Object.entries({ ...fields, 'votes.score': 0, disclosure: text }))
+      expectFields(answer, { [`posts.${at}.${name}`]: kind });
+    const draft = draftOf(subject).id;
+    expectValue('a draft:', answer.text.includes(draft), false);
+  });
+  await ours('4', 'since takes in its own moment, and nothing before it', async () => {
+    const { id } = postOf(subject);
+    const own = await read(`/api/posts/${id}`);
+    const at = String(own.at('post.publishedAt'));
+    const from = async (since: string) => read(`/api/posts?limit=100&since=${encodeURIComponent(since)}`);
+    expectListed(expectSuccess(await from(at), 200), 'posts', id);
+    const later = await from(new Date(Date.parse(at) + 1).toISOString());
+    expectValue('listed a millisecond later:', later.text.includes(id), false);
+  });
   await must('4.7', 'no post is listed from a future date on', async () => {
     const answer = expectSuccess(await read('/api/posts?since=2999-01-01'), 200);
     expectValue('how many:', entriesAt(answer, 'posts').length, 0);
   });
   await ours('4', 'a malformed date is invalid_input', async () =>
     expectProblem(await read('/api/posts?since=yesterday'), 400, 'invalid_input'),
+  );
+  await ours('4', 'a page of more than 100 is invalid_input', async () =>
+    expectProblem(await read('/api/posts?limit=101'), 400, 'invalid_input'),
   );
   await must('4.7', 'featured posts are sorted by date', async () => {
     const answer = expectSuccess(await read('/api/posts/featured'), 200);
@@ -83,6 +110,8 @@ async function checkDiscovery(subject: Subject): Promise<void> {
     const { id, title } = postOf(subject);
     const answer = await read(`/api/search?q=${encodeURIComponent(title)}`);
     expectListed(expectSuccess(answer, 200), 'posts', id);
+    const none = await read(`/api/search?q=${subject.mark}nothing`);
+    expectValue('found:', entriesAt(expectSuccess(none, 200), 'posts').length, 0);
   });
 }
 
@@ -98,8 +127,11 @@ async function checkComments(subject: Subject): Promise<void> {
   await must('4.8', 'commenting needs a key', async () =>
     expectRefusal(await wire('POST', path(), { body: { content } })),
   );
-  const added = await must('4.8', 'a comment can be added', async () =>
-    expectSuccess(await keyed('POST', path(), { body: { content } }), [200, 201]),
+  const added = await checkAnswer(
+    must,
+    ['4.8', 'a comment can be added'],
+    async () => keyed('POST', path(), { body: { content } }),
+    (answer) => expectSuccess(answer, [200, 201]),
   );
   await ours('4', 'a new comment is 201, and then listed with its author', async () => {
     const answer = expectSuccess(need(added, 'no comment was added'), 201, {
@@ -112,6 +144,32 @@ async function checkComments(subject: Subject): Promise<void> {
     });
     const listed = expectSuccess(await wire('GET', path()), 200);
     expectListed(listed, 'comments', textAt(answer, 'comment.id'));
+  });
+  await ours('4', 'comments come oldest first, and are counted', async () => {
+    const second = expectSuccess(await keyed('POST', path(), { body: { content: 'A second one.' } }), 201);
+    const listed = expectSuccess(await wire('GET', path()), 200, { total: 2 });
+    const ids = entriesAt(listed, 'comments').map((comment) => valueAt(comment, 'id'));
+    expectValue('order', ids.join(' '), [added?.at('comment.id'), second.at('comment.id')].join(' '));
+    const page = expectStatus(await wire('GET', postOf(subject).url), 200);
+    if (!page.text.includes(content)) throw new Mismatch('a page with the comment', 'none');
+  });
+  await ours('4', 'a comment with the same Idempotency-Key is added once', async () => {
+    const options = { body: { content: 'Once.' }, headers: { 'idempotency-key': `once-${subject.mark}` } };
+    const first = expectSuccess(await keyed('POST', path(), options), 201);
+    const again = expectSuccess(await keyed('POST', path(), options), 201);
+    expectValue('comment.id', again.at('comment.id'), first.at('comment.id'));
+    expectSuccess(await wire('GET', path()), 200, { total: 3 });
+  });
+  await ours('4', 'a comment is deleted by its author, and by nobody without a key', async () => {
+    const own = `${path()}/${textAt(need(added, 'no comment was added'), 'comment.id')}`;
+    expectRefusal(await wire('DELETE', own));
+    expectSuccess(await keyed('DELETE', own), 200);
+    const listed = expectSuccess(await wire('GET', path()), 200, { total: 2 });
+    expectValue('listed:', listed.text.includes(content), false);
+  });
+  await ours('4', 'nobody comments on a draft', async () => {
+    const draft = `/api/posts/${draftOf(subject).id}/comments`;
+    expectProblem(await keyed('POST', draft, { body: { content } }), 404, 'not_found');
   });
   await ours('3', 'a comment without content is invalid_input', async () =>
     expectProblem(await keyed('POST', path(), { body: {} }), 400, 'invalid_input'),
@@ -131,6 +189,10 @@ async function checkVotes(subject: Subject): Promise<void> {
   await ours('3', 'a vote other than 1 and -1 is invalid_input', async () =>
     expectProblem(await vote(2), 400, 'invalid_input'),
   );
+  await ours('4', 'the same vote again counts once', async () => {
+    const votes = { 'votes.upvotes': 1, 'votes.downvotes': 0, 'votes.score': 1 };
+    expectSuccess(await vote(1), 200, { vote: 1, ...votes });
+  });
   await ours('4', 'a later vote replaces the earlier one, and counts once', async () => {
     const votes = { 'votes.upvotes': 0, 'votes.downvotes': 1, 'votes.score': -1 };
     expectSuccess(await vote(-1), 200, { vote: -1, ...votes });

@@ -1,5 +1,6 @@
-import { Mismatch, Skipped } from './check.ts';
+import { checkAnswer, Mismatch, Skipped } from './check.ts';
 import {
+  entriesAt,
   expectHeader,
   expectProblem,
   expectRefusal,
@@ -7,14 +8,15 @@ import {
   expectSuccess,
   expectValue,
   text,
-  textAt,
   uuid,
 } from './expect.ts';
 import { agentOf, type Subject } from './subject.ts';
+import { valueAt } from './wire.ts';
 
 /** Sections 5, 7 and 8: who may call, what failures look like, and what an answer says about limits. */
-export async function checkCalls({ checks, wire, keyed, variant }: Subject): Promise<void> {
-  const { section, must, ours } = checks;
+export async function checkCalls(subject: Subject): Promise<void> {
+  const { wire, keyed } = subject;
+  const { section, must, ours } = subject.checks;
   section('5 Authentication');
   for (const [method, path, options] of [
     ['POST', '/api/publish', { body: { title: 'x', content: 'x' } }],
@@ -32,6 +34,11 @@ export async function checkCalls({ checks, wire, keyed, variant }: Subject): Pro
   await ours('3', 'a wrong key is unauthorized, with how to authenticate', async () => {
     const answer = await wire('GET', '/api/posts', { key: wrongKey });
     expectHeader(expectProblem(answer, 401, 'unauthorized'), 'www-authenticate', /^Bearer/);
+    expectValue('requestId', answer.at('requestId'), answer.headers['x-request-id']);
+  });
+  await ours('5', 'the scheme may be in any case', async () => {
+    const headers = { authorization: `bEARER ${agentOf(subject).key}` };
+    expectSuccess(await wire('GET', '/api/me', { headers }), 200);
   });
 
   section('7 Errors');
@@ -61,34 +68,62 @@ export async function checkCalls({ checks, wire, keyed, variant }: Subject): Pro
     const headers = { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' };
     const answer = expectStatus(await wire('OPTIONS', '/api/publish', { headers }), 200, 204);
     expectHeader(answer, 'access-control-allow-origin', /^\*$/);
+    expectHeader(answer, 'access-control-allow-headers', /authorization/i);
+    expectValue('credentials', answer.headers['access-control-allow-credentials'], undefined);
+    const read = await wire('GET', '/api/openapi.json', { headers });
+    expectHeader(read, 'access-control-expose-headers', /etag.*|ratelimit.*/i);
+    expectHeader(read, 'x-request-id', /./);
   });
 
+  await checkLimits(subject);
+}
+
+async function checkLimits({ checks: { section, ours }, keyed }: Subject): Promise<void> {
   section('8 Limits');
+  const named = async (): Promise<number> => {
+    const answer = expectSuccess(await keyed('GET', '/api/limits'), 200);
+    const policies = entriesAt(answer, 'limits');
+    const api = policies.find((each) => valueAt(each, 'policy') === 'api');
+    return Number(valueAt(api, 'limit') ?? 0);
+  };
   await ours('1', 'an answer says what is left of its limit', async () => {
+    const limit = await named();
+    if (limit === 0) throw new Skipped('the service has no limit on these calls');
     const answer = await keyed('GET', '/api/posts');
-    const { ratelimit, 'x-ratelimit-limit': olderForm } = answer.headers;
-    if (ratelimit === undefined && olderForm === undefined && variant === 'a')
-      throw new Skipped('the answer names no limit: there may be none');
-    expectHeader(answer, 'ratelimit-policy', /^"api";q=\d+;w=3600$/);
+    expectHeader(answer, 'ratelimit-policy', new RegExp(`^"api";q=${limit};w=3600$`));
     expectHeader(answer, 'ratelimit', /^"api";r=\d+;t=\d+$/);
-    expectHeader(answer, 'x-ratelimit-remaining', /^\d+$/);
+    expectHeader(answer, 'x-ratelimit-limit', new RegExp(`^${limit}$`));
+    expectHeader(answer, 'x-ratelimit-reset', /^\d+$/);
+    const left = Number(answer.headers['x-ratelimit-remaining'] ?? 'NaN');
+    if (!(left >= 0 && left < limit)) throw new Mismatch(`fewer than ${limit} calls left`, String(left));
   });
 }
 
 /** Section 4.6. Leaves the agent with the key that works afterwards. */
 export async function checkRegeneration(subject: Subject): Promise<void> {
-  const { section, must } = subject.checks;
+  const { section, must, ours } = subject.checks;
   section('4.6 Regenerate API key');
-  const regenerated = await must('4.6', 'a new key is given', async () => {
-    const answer = await subject.keyed('POST', '/api/regenerate-key');
-    expectSuccess(answer, 200, { message: text, apiKey: uuid });
-    expectValue('the key is another one:', answer.at('apiKey') !== agentOf(subject).key, true);
-    return answer;
-  });
-  if (regenerated === undefined) return;
-  const [agent, key] = [agentOf(subject), textAt(regenerated, 'apiKey')];
+  const regenerated = await checkAnswer(
+    must,
+    ['4.6', 'a new key is given'],
+    async () => subject.keyed('POST', '/api/regenerate-key'),
+    (answer) => {
+      expectSuccess(answer, 200, { message: text, apiKey: uuid });
+      expectValue('the key is another one:', answer.at('apiKey') !== agentOf(subject).key, true);
+    },
+  );
+  const key = regenerated?.at('apiKey');
+  if (regenerated === undefined || typeof key !== 'string') return;
+  await ours('3', 'the answer with the new key may not be stored', () =>
+    expectHeader(regenerated, 'cache-control', /\bno-store\b/),
+  );
+  const agent = agentOf(subject);
   const list = (given: string) => subject.wire('GET', '/api/posts?status=draft', { key: given });
   await must('4.6', 'the old key stops working', async () => expectRefusal(await list(agent.key)));
+  await must('4.6', 'the old key publishes nothing', async () => {
+    const body = { title: `Conform ${subject.mark} revoked`, content: 'x' };
+    expectRefusal(await subject.wire('POST', '/api/publish', { key: agent.key, body }));
+  });
   await must('4.6', 'the new key works', async () => expectSuccess(await list(key), 200));
   subject.agent = { ...agent, key };
 }

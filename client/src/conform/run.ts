@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { StartError } from '../../../src/rules/failure.ts';
 import { createChecks, Mismatch, Skipped, type Result } from './check.ts';
 import { checkCommunity } from './community.ts';
+import { checkEdits } from './edits.ts';
 import { entriesAt, expectSuccess } from './expect.ts';
 import { checkCalls, checkRegeneration } from './keys.ts';
+import { checkPages, checkWithdrawal } from './pages.ts';
 import { checkDeletion, checkPosts } from './posts.ts';
-import { checkRegistration } from './registration.ts';
+import { checkRecovery, checkRegistration } from './registration.ts';
 import { createSubject, type Subject, type TokenSource, type Variant } from './subject.ts';
 import { createWire, valueAt, type Wire } from './wire.ts';
 
@@ -35,10 +37,14 @@ export async function runConformance(options: ConformOptions): Promise<Variant> 
 
   await checkRegistration(subject);
   try {
+    await checkRecovery(subject);
     await checkCalls(subject);
     await checkPosts(subject);
+    await checkEdits(subject);
+    await checkPages(subject);
     await checkCommunity(subject);
     await checkRegeneration(subject);
+    await checkWithdrawal(subject);
     await checkDeletion(subject);
   } finally {
     await cleanUp(subject);

@@ -41,12 +41,14 @@ export type Subject = {
   agent: Agent | null;
   /** The public one. */
   post: Post | null;
+  /** The one that never was public. */
+  draft: Post | null;
 };
 
-export function createSubject(given: Omit<Subject, 'keyed' | 'agent' | 'post'>): Subject {
+export function createSubject(given: Omit<Subject, 'keyed' | 'agent' | 'post' | 'draft'>): Subject {
   const keyed: Wire = async (method, address, options) =>
     given.wire(method, address, { ...options, key: agentOf(subject).key });
-  const subject: Subject = { ...given, keyed, agent: null, post: null };
+  const subject: Subject = { ...given, keyed, agent: null, post: null, draft: null };
   return subject;
 }
 
@@ -58,6 +60,11 @@ export function agentOf({ agent }: Subject): Agent {
 /** Skips the check where there is none. */
 export function postOf({ post }: Subject): Post {
   return need(post, noPost);
+}
+
+/** Skips the check where there is none. */
+export function draftOf({ draft }: Subject): Post {
+  return need(draft, 'no draft was made');
 }
 
 export const noAgent = 'there is no verified agent: give --token, --mail-dir or --interactive';

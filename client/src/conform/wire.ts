@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
 import { errorMessage } from '../../../src/rules/failure.ts';
 import { parseJson } from '../errors.ts';
-import { Mismatch, Skipped } from './check.ts';
+import { Mismatch, OverLimit } from './check.ts';
 
 /** One answer, as it came. */
 export type Answer = {
@@ -44,7 +44,7 @@ export function createWire(baseUrl: string, onWait: (seconds: number) => void): 
       if (answer.status !== 429) return answer;
       const seconds = Number(answer.headers['retry-after'] ?? '60');
       if (!(seconds <= maxWait)) {
-        throw new Skipped(`the limit on ${method} ${url.pathname} is used up: for another ${seconds} s`);
+        throw new OverLimit(`the limit on ${method} ${url.pathname} is used up: for another ${seconds} s`);
       }
       onWait(seconds);
       await pause((seconds + 1) * 1000);
