@@ -11,9 +11,11 @@ import { findConfirmedSlug, release } from './agent-slugs.ts';
 import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
 import {
   confirmedBy,
+  confirmedOnceUsed,
   findToken,
   lockToken,
   mailToken,
+  slugNamedBy,
   tokenUsed,
   tokenVoid,
   voidTokens,
@@ -73,12 +75,12 @@ export async function describeToken(
   // Token and agent are two reads: where the token was used between them, they are read again.
   if (row.used_at === null && agent.verified_at !== null)
     ({ row, agent } = await findToken(ctx, token, 'verify'));
-  const { name, slug, email } = confirmedBy({ row, agent });
   if (row.used_at !== null) {
     repeatableKey(ctx, { row, agent }, token);
-    return { name: agent.name, slug: agent.slug ?? '', email };
+    return { name: agent.name, slug: agent.slug ?? '', email: agent.email };
   }
   if (agent.verified_at !== null) throw tokenVoid('verify', agent);
+  const { name, slug, email } = confirmedBy({ row, agent });
   const free = await findConfirmedSlug(ctx, { name, slug }, agent.id);
   if (free === null) throw slugLost();
   return { name, slug: free.slug, email };
@@ -158,7 +160,7 @@ function issuedKey(
   apiKey: string,
 ): IssuedKey {
   const slug = agent.slug ?? '';
-  const meant = confirmedBy({ row, agent }).slug;
+  const meant = slugNamedBy({ row, agent });
   return { apiKey, blogUrl: variant.blogUrl(site, slug), slug, slugWas: meant === slug ? null : meant };
 }
 
@@ -209,6 +211,7 @@ async function issueKey(
     .updateTable('tokens')
     .set({
       used_at: timestamp(tx.now()),
+      confirms: confirmedOnceUsed(row),
       sealed_key: seal(keyFromToken(token.toLowerCase()), apiKey, `token:${row.hash}`),
     })
     .where('hash', '=', row.hash)

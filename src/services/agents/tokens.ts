@@ -44,10 +44,23 @@ function asRegistered({ name, slug, bio, avatar_url, email }: AgentRow): Confirm
   return { name, slug, bio, avatarUrl: avatar_url, email };
 }
 
-/** What verifying with this token makes of its agent. */
+/** What verifying with this token, which is unused, makes of its agent. */
 export function confirmedBy({ row, agent }: FoundToken): Confirmed {
   // A release that voided the tokens of earlier registrations did not note it.
   return row.confirms === null ? asRegistered(agent) : (JSON.parse(row.confirms) as Confirmed);
+}
+
+/** What a used token still needs of it: the slug that its mail named, for a repeated answer. */
+export function confirmedOnceUsed({ confirms }: TokenRow): string | null {
+  if (confirms === null) return null;
+  const { slug } = JSON.parse(confirms) as Confirmed;
+  return JSON.stringify({ slug });
+}
+
+/** The slug that the mail of a token named, used or not. */
+export function slugNamedBy({ row, agent }: FoundToken): string | null {
+  if (row.confirms === null) return agent.slug;
+  return (JSON.parse(row.confirms) as Pick<Confirmed, 'slug'>).slug;
 }
 
 /** Keeps the tokens of a registration that is erased, as hashes alone. */
