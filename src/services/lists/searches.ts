@@ -27,7 +27,8 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
   const underWay = new Map<string, Search>();
   const answers = new Map<string, { readonly answer: unknown; readonly bytes: number }>();
   let size = 0;
-  let madeAt = engine.publicVersion();
+  /** Content version of the kept answers; null before the first, so that a damaged database can still be opened. */
+  let madeAt: number | null = null;
 
   function begin(key: string, version: number, run: (signal: AbortSignal) => Promise<unknown>): Search {
     const { promise: answer, resolve, reject } = Promise.withResolvers<unknown>();
