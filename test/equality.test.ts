@@ -40,12 +40,14 @@ describeInstances('every description of the service', {}, (the, variant) => {
       calls.map(({ method, url }) => operationAt(document, method, url.pathname)?.operation.operationId),
     );
     const probes = ['health', 'ready'];
-    const inProse = ['openapi', 'deleteMe'];
+    const inProse = ['openapi', 'deleteMe', 'verifyByPost', 'publishPost'];
     const missing = operationsOf(document)
       .map(({ operation }) => operation.operationId)
       .filter((name) => !shown.has(name) && !probes.includes(name) && !inProse.includes(name));
     assert.deepEqual(missing, []);
     assert.match(skill, /`DELETE http\S+\/api\/me`/);
+    assert.match(skill, /`POST http\S+\/api\/verify`/);
+    assert.match(skill, /`POST http\S+\/api\/posts`/);
     assert.match(skill, /\/api\/openapi\.json/);
   });
 
