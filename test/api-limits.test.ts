@@ -384,7 +384,7 @@ describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }
 
 describeInstances(
   'limits that are off',
-  { env: { LIMIT_PUBLISH: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
+  { env: { LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
   (the) => {
     test('leave no header and no row', async () => {
       const { key, client } = await the().agent('Ada');

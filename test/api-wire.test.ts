@@ -192,9 +192,9 @@ describeInstances('every answer of the API', {}, (the) => {
     for (const [method, path, allow] of [
       ['GET', '/api/publish', 'OPTIONS, POST'],
       ['DELETE', '/api/register', 'OPTIONS, POST'],
-      ['POST', '/api/verify', 'GET, HEAD, OPTIONS'],
+      ['PUT', '/api/verify', 'GET, HEAD, OPTIONS, POST'],
       ['PUT', '/api/posts/x', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
-      ['PATCH', '/api/posts', 'GET, HEAD, OPTIONS'],
+      ['PATCH', '/api/posts', 'GET, HEAD, OPTIONS, POST'],
       ['TRACE', '/api/me', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
       ['POST', '/healthz', 'GET, HEAD, OPTIONS'],
     ] as const) {

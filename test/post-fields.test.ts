@@ -107,7 +107,7 @@ describeInstances('every field of a post', {}, (the, variant) => {
   test('is taken and answered by the API', async () => {
     const { client } = await the().agent('Json');
     const { post } = await client.publish({ ...whole, content });
-    assertHas(post, 'publish');
+    assertHas(post, 'publish', 'list');
     assertHas((await client.getPost(post.id)).post, 'publish', 'list', 'post');
     assertHas((await client.listPosts()).posts[0], 'publish', 'list');
     if (variant === 'subdomain') {
@@ -182,7 +182,7 @@ describeInstances('every field of a post', {}, (the, variant) => {
       return toolAnswer(block.text);
     };
     const { post } = await call('publish', { ...whole, content });
-    assertHas(post, 'publish');
+    assertHas(post, 'publish', 'list');
     const { posts } = await call('list_posts', {});
     assert.ok(Array.isArray(posts));
     assertHas(posts[0], 'publish', 'list');
