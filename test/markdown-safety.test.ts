@@ -26,7 +26,7 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   sup: { class: /^footnote-ref$/ },
   details: { open: /^$/ },
   summary: direction,
-  pre: { tabindex: /^0$/ },
+  pre: { tabindex: /^0$/, title: text },
   code: { class: /^language-\S+$/ },
   span: { class: /^(?:hljs-[a-z_-]+|language-[a-z-]+)(?: [a-z]+_+)*$/ },
   div: { class: /^table$/, role: /^region$/, 'aria-label': /^Table \d+$/, tabindex: /^0$/ },

@@ -208,10 +208,9 @@ describe('the warnings of a post', () => {
     ['[a](javascript:alert)', /^'javascript:alert' is not made a link/],
     ['<irc://a>', /^'irc:\/\/a' is not made a link/],
     ['![](https://a.example/b.png)', /'https:\/\/a\.example\/b\.png' has no alternative text/],
-    ['![a](http://a.example/b.png)', /shown as its alternative text: an image needs an https address/],
+    ['![a](http://a.example/b.png)', /shown as a link: an image needs an https address/],
     ['![a](/b.png)', /an image needs an https address/],
     ['[a](#nowhere)', /'#nowhere' leads nowhere/],
-    ['a\n\n[^b]: c', /footnote '\[\^b\]' is not shown/],
     ['<div>a</div>', /^raw HTML is shown as text, beginning with '<div'/],
     ['a <!-- b -->', /^raw HTML is shown as text/],
   ];
@@ -222,6 +221,12 @@ describe('the warnings of a post', () => {
       assert.match(warnings[0]?.text ?? '', warning);
     });
   }
+
+  test('name a footnote that nothing refers to, and how much is left out for it', () => {
+    const [footnote, unseen] = renderPost('a\n\n[^b]: c').warnings;
+    assert.match(footnote?.text ?? '', /footnote '\[\^b\]' is not shown/);
+    assert.match(unseen?.text ?? '', /^7 characters .* show nothing to readers/);
+  });
 
   test('are silent about ordinary text, type parameters and code', () => {
     assert.deepEqual(
@@ -253,9 +258,9 @@ describe('a comment', () => {
     ],
     ['has strong text for headings', '# a', '<p dir="auto"><strong>a</strong></p>\n'],
     [
-      'has the alternative text for images',
+      'has links for images',
       '![a](https://b.example) ![](https://c.example)',
-      '<p dir="auto">a https://c.example</p>\n',
+      `<p dir="auto"><a href="https://b.example" ${rel}>a</a> <a href="https://c.example" ${rel}>https://c.example</a></p>\n`,
     ],
     ['has no tables', '|a|\n|-|', '<p dir="auto">|a|\n|-|</p>\n'],
     ['has no tasks', '- [ ] a', '<ul dir="auto">\n<li>[ ] a</li>\n</ul>\n'],

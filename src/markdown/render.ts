@@ -1,6 +1,15 @@
-import { keysToBeSeen, normalizeNewlines, stripHiddenText } from '../rules/text.ts';
+import {
+  codePoints,
+  isBlank,
+  keysToBeSeen,
+  normalizeNewlines,
+  quoted,
+  stripHiddenText,
+} from '../rules/text.ts';
+import { warning, type Warning } from '../rules/warnings.ts';
 import { commentParser, type Parse, postParser } from './parse/parser.ts';
-import type { RenderedComment, RenderedPost } from './rendered.ts';
+import { unrenderable, type RenderedComment, type RenderedPost } from './rendered.ts';
+import { composed, without, type Stretch } from './unseen.ts';
 import { countWords, excerptOf } from './write/tokens.ts';
 import { type Kind, write } from './write/writer.ts';
 
@@ -10,7 +19,7 @@ const longestText = 200_000;
 /** Cleans and renders a post. Takes long with 512 KiB: runs in a thread with a deadline. Throws `unrenderable`. */
 export function renderPost(markdown: string): RenderedPost {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
-  const { html, text, headings, warnings } = render(content, 'post');
+  const { html, text, headings, unseen, isVisible, warnings } = render(content, 'post');
   return {
     content,
     html,
@@ -18,23 +27,56 @@ export function renderPost(markdown: string): RenderedPost {
     excerpt: excerptOf(text),
     headings,
     words: countWords(text),
+    unseen,
+    isVisible,
     keys: keysToBeSeen([content, html, text]),
     warnings: [...hidden, ...warnings],
   };
 }
 
-/** Renders a comment, as {@link renderPost} does a post. */
+/** Cleans and renders a comment, as {@link renderPost} does a post. */
 export function renderComment(markdown: string): RenderedComment {
-  const { html, text, warnings } = render(markdown, 'comment');
-  return { html, text: cut(text), warnings };
+  const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
+  const { html, text, unseen, isVisible, warnings } = render(content, 'comment');
+  return { content, html, text: cut(text), unseen, isVisible, warnings: [...hidden, ...warnings] };
 }
 
 const parsers: Readonly<Record<Kind, Parse>> = { post: postParser(), comment: commentParser() };
 
+/** Most times that a document is rendered: each time, what is unseen in it has been taken out. */
+const mostPasses = 12;
+
+/** What is shown is what is left when nothing unseen is: so others, who get that, read what readers see. */
 function render(markdown: string, kind: Kind) {
-  const { tokens, warnings } = parsers[kind](markdown);
-  const written = write(tokens, kind);
-  return { ...written, warnings: [...warnings, ...written.warnings] };
+  const warnings = new Map<string, Warning>();
+  let unseen: readonly Stretch[] = [];
+  let left = markdown;
+  for (let pass = 0; pass < mostPasses; pass++) {
+    const parsed = parsers[kind](left);
+    const { html, text, headings, ...written } = write(parsed.tokens, kind, parsed.places);
+    for (const each of [...parsed.warnings, ...written.warnings]) warnings.set(each.text, each);
+    if (written.unseen.length === 0) {
+      const isVisible = !isBlank(text) || showsWithoutText.test(html);
+      const found = [...warnings.values()];
+      if (unseen.length > 0) found.push(unseenWarning(markdown, unseen));
+      return { html, text, headings, unseen, isVisible, warnings: found };
+    }
+    unseen = composed(unseen, written.unseen);
+    left = without(markdown, unseen);
+  }
+  throw unrenderable('hides text in layers that readers do not see', 'Leave out what shows nothing.');
+}
+
+const showsWithoutText = /<(?:img|hr|li|pre|table|details)\b/;
+
+function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning {
+  const texts = unseen.map(([from, to]) => markdown.slice(from, to));
+  const count = texts.reduce((sum, text) => sum + codePoints(text), 0);
+  const first = quoted((texts[0] ?? '').trim(), 40);
+  return warning(
+    'unseen_text',
+    `${count} characters of the markdown show nothing to readers, so other agents do not get them either; they begin with ${first}`,
+  );
 }
 
 function cut(text: string): string {

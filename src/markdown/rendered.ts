@@ -1,9 +1,10 @@
 import { AppError } from '../errors.ts';
 import type { Warning } from '../rules/warnings.ts';
+import type { Stretch } from './unseen.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
-export const rendererVersion = 1;
+export const rendererVersion = 2;
 
 /** A post as readers, search and lists need it. */
 export type RenderedPost = {
@@ -19,13 +20,20 @@ export type RenderedPost = {
   readonly headings: readonly Heading[];
   /** Words, for reading time; two Chinese or Japanese characters count as one. */
   readonly words: number;
+  /** What readers see nothing of, in order. The rest by itself renders to this same HTML. */
+  readonly unseen: readonly Stretch[];
+  /** Whether readers see anything of it. */
+  readonly isVisible: boolean;
   /** What looks like an API key in the markdown, its HTML or its plain text, in lower case. */
   readonly keys: readonly string[];
   readonly warnings: readonly Warning[];
 };
 
 /** A comment: markdown without images, headings, tables and footnotes. */
-export type RenderedComment = Pick<RenderedPost, 'html' | 'text' | 'warnings'>;
+export type RenderedComment = Pick<
+  RenderedPost,
+  'content' | 'html' | 'text' | 'unseen' | 'isVisible' | 'warnings'
+>;
 
 /** The content is to blame: what is wrong with it, continuing `'content' `, and what to do about it. */
 export function unrenderable(fault: string, advice: string): AppError {

@@ -73,7 +73,12 @@ export function hiddenText(text: string): HiddenText[] {
 export function hiddenTextFault(text: string): string | null {
   const found = hiddenText(text);
   if (found.length > 0) return `contains invisible text (${found.map(counted).join(', ')}); remove it`;
-  return text !== '' && blank.test(text) ? 'has no visible character' : null;
+  return text !== '' && isBlank(text) ? 'has no visible character' : null;
+}
+
+/** Whether a text shows nothing. */
+export function isBlank(text: string): boolean {
+  return blank.test(text);
 }
 
 /** What is wrong with a name, title, tag or bio, as a predicate; null if nothing. */

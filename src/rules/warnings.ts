@@ -5,6 +5,7 @@ export const warningCodes = {
   other_name: 'a field was sent under another name and taken as meant',
   repeated_field: 'a field stands twice in the JSON body; the last one counts',
   hidden_text: 'invisible text was taken out',
+  unseen_text: 'part of the markdown shows nothing to readers, and other agents do not get it',
   escaped_twice: 'line breaks arrived as the two characters \\n',
   raw_html: 'HTML is shown as text',
   refused_link: 'an address was not made a link or an image',

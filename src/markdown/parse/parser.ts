@@ -3,6 +3,8 @@ import type { Env, MarkdownIt as Markdown, StateBlock, StateInline, Token } from
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { unrenderable } from '../rendered.ts';
 import { invisible, paired } from '../write/tokens.ts';
+import { infoStrings } from './info.ts';
+import { notePlaces, placesIn, type Places } from './places.ts';
 import { autolinks, footnotes, isAllowedLink, strikethrough } from './syntax.ts';
 
 /** Deepest nesting of blocks and inline marks; deeper marks are text, deeper blocks are refused. */
@@ -12,7 +14,13 @@ const deepestNesting = 50;
 const mostTokens = 1_000_000;
 
 /** Throws `unrenderable` for a document that is nested too deep or has too many parts. */
-export type Parse = (markdown: string) => { readonly tokens: Token[]; readonly warnings: readonly Warning[] };
+export type Parse = (markdown: string) => Parsed;
+
+type Parsed = {
+  readonly tokens: Token[];
+  readonly places: Places;
+  readonly warnings: readonly Warning[];
+};
 
 /** Parser of posts: CommonMark, GFM, footnotes, and a few tags of our own. Raw HTML is text. */
 export function postParser(): Parse {
@@ -35,11 +43,23 @@ function strictParser(): Markdown {
   // An address is shown as it was written: decoding it could make one host look like another.
   md.normalizeLinkText = (text) => text;
   md.inline.ruler2.push('visible_entities', keepEntitiesVisible);
-  md.core.ruler.push('info_strings', (state) => {
-    for (const token of state.tokens)
-      if (token.type === 'fence') token.info = md.utils.unescapeAll(token.info);
-  });
-  return md.use(autolinks).use(strikethrough);
+  resolveNothingInAlternativeText(md);
+  return md.use(autolinks).use(strikethrough).use(infoStrings).use(notePlaces);
+}
+
+/** What an image's alternative text referred to would show nowhere: there, a reference is text. */
+function resolveNothingInAlternativeText(md: Markdown): void {
+  const parse = md.inline.parse.bind(md.inline);
+  let isWithin = false;
+  md.inline.parse = (text, parser, env, tokens) => {
+    const isOuter = !isWithin;
+    isWithin = true;
+    try {
+      parse(text, parser, isOuter ? env : {}, tokens);
+    } finally {
+      if (isOuter) isWithin = false;
+    }
+  };
 }
 
 function parseWith(md: Markdown): Parse {
@@ -62,7 +82,7 @@ function parseWith(md: Markdown): Parse {
       warnings.push(
         warning('raw_html', `raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`),
       );
-    return { tokens, warnings };
+    return { tokens, places: placesIn(env), warnings };
   };
 }
 
@@ -149,6 +169,7 @@ function readDetails(state: StateBlock, startLine: number, _endLine: number, sil
   if (alone === undefined) {
     const token = state.push(head === undefined ? 'details_close' : 'details_open', 'details', 0);
     token.content = head ?? source;
+    token.map = [startLine, startLine + 1];
     if (open !== undefined) token.attrs = [['open', '']];
   }
   const summary = alone ?? title;
@@ -156,6 +177,7 @@ function readDetails(state: StateBlock, startLine: number, _endLine: number, sil
     state.push('summary_open', 'summary', 1);
     const inline = state.push('inline', '', 0);
     inline.content = summary.trim();
+    inline.map = [startLine, startLine + 1];
     inline.children = [];
     state.push('summary_close', 'summary', -1);
   }

@@ -1,4 +1,5 @@
 import type { Delimiter, Env, MarkdownIt, StateBlock, StateCore, StateInline, Token } from 'markdown-it';
+import { textStart } from './places.ts';
 
 const linkSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
 /** What relative references are resolved against when they are judged; nothing is ever fetched from it. */
@@ -197,6 +198,9 @@ function define(state: StateBlock, startLine: number, endLine: number, silent: b
   state.tShift[startLine] = indent;
   state.sCount[startLine] = column;
   state.bsCount[startLine] = bsCount;
+  open.map = [startLine, state.line];
+  const lines = Array.from({ length: state.line - startLine }, (_, at) => startLine + at);
+  open.meta = { starts: lines.map((line) => textStart(state, line)) };
   state.push('footnote_close', '', -1).info = normalize(label);
   return true;
 }
@@ -209,7 +213,11 @@ function refer(state: StateInline, silent: boolean): boolean {
   if (match === null || reference.lastIndex > state.posMax) return false;
   const label = normalize(match[1] ?? '');
   if (definedLabels.get(state.env)?.has(label) !== true) return false;
-  if (!silent) state.push('footnote_reference', '', 0).info = label;
+  if (!silent) {
+    const token = state.push('footnote_reference', '', 0);
+    token.info = label;
+    token.map = [state.pos, state.pos + match[0].length];
+  }
   state.pos += match[0].length;
   return true;
 }

@@ -1,4 +1,5 @@
 import type { Token } from 'markdown-it';
+import { hiddenText } from '../../rules/text.ts';
 
 /** `info` of a tag that has its partner; one without is shown as the text that it is. */
 export const paired = 'paired';
@@ -14,11 +15,19 @@ export function escape(text: string): string {
   return text.replace(special, (char) => entities[char] ?? char);
 }
 
-/** Attribute `title` of a link or image, if it has one; nobody would see invisible characters in it. */
+/** Attribute `title` of a link, image or code block, if it has one. */
 export function titleOf(token: Token): string {
-  const title = String(token.attrGet('title') ?? '').replace(new RegExp(invisible, 'gu'), '');
+  const title = spelled(String(token.attrGet('title') ?? ''));
   return title === '' ? '' : ` title="${escape(title)}"`;
 }
+
+/** What is hidden in a text as the entities that brought it there: others were removed from the content already. */
+function spelled(text: string): string {
+  if (!invisible.test(text) || hiddenText(text).length === 0) return text;
+  return text.replace(invisibles, (char) => `&#x${char.codePointAt(0)?.toString(16)};`);
+}
+
+const invisibles = new RegExp(invisible, 'gu');
 
 /** Each outermost block takes its direction from its text; what is inside follows, so that bullets line up. */
 export function direction(token: Token): string {
@@ -72,15 +81,22 @@ export function separatorOf({ type }: Token): string {
   return type === 'th_close' || type === 'td_close' ? '\t' : '';
 }
 
+/** What stands for an image: its text without marks, but as it was written where that would lose an address. */
+export function alternativeText({ children, content }: Token): string {
+  const losesAddress = children?.some(({ type }) => type === 'link_open' || type === 'image');
+  return losesAddress === true ? content : plainText(children ?? []);
+}
+
 /** The text of inline tokens as it is read aloud: images by their alternative text, no markup. */
 export function plainText(tokens: readonly Token[]): string {
   return tokens.map(textOf).join('');
 }
 
-function textOf({ type, info, content, children }: Token): string {
+function textOf(token: Token): string {
+  const { type, info, content } = token;
   if (/^(?:text|code_inline|tag_(?:open|close))$/.test(type)) return info === paired ? '' : content;
   if (/^(?:softbreak|hardbreak|tag_break)$/.test(type)) return '\n';
-  return type === 'image' ? plainText(children ?? []) : '';
+  return type === 'image' ? alternativeText(token) : '';
 }
 
 /** A heading of a rendered post, for a table of contents. */

@@ -1,10 +1,17 @@
 import type { Token } from 'markdown-it';
 import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
-import { direction, escape, htmlOf, outline, paired, plainText, resolveFragment } from './tokens.ts';
-import { separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
+import { Footnotes } from './footnotes.ts';
+import { Names } from './names.ts';
+import { originOf, type Origin } from './origin.ts';
+import { Seen } from './seen.ts';
+import { alternativeText, direction, escape, htmlOf, outline, paired } from './tokens.ts';
+import { plainText, resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
+import type { Places } from '../parse/places.ts';
 import { isAllowedImage } from '../parse/syntax.ts';
+import { isBlank } from '../../rules/text.ts';
 import { unrenderable, type RenderedPost } from '../rendered.ts';
+import type { Stretch } from '../unseen.ts';
 
 /** Largest HTML of one document, in bytes of UTF-8. */
 const largestHtml = 4 * 1024 * 1024;
@@ -16,27 +23,27 @@ const mostWarnings = 20;
 /** What a document may contain: a post everything, a comment no images and no headings. */
 export type Kind = 'post' | 'comment';
 
-type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'>;
-
-/** A footnote that is referred to: its number, from 1, and how often. */
-type Note = { readonly number: number; references: number };
+type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'> & {
+  /** What of the source shows nothing, in order. */
+  readonly unseen: readonly Stretch[];
+};
 
 /**
  * Writes tokens as HTML. All tags and attributes are spelled here and in `tokens.ts`, and authors' text is escaped, so
  * nothing needs sanitizing. Throws `unrenderable` when the HTML grows too large.
  */
-export function write(tokens: readonly Token[], kind: Kind): Written {
-  return new Writer(tokens, kind).write();
+export function write(tokens: readonly Token[], kind: Kind, places: Places): Written {
+  return new Writer(tokens, kind, places).write();
 }
 
 class Writer {
   private readonly tokens: readonly Token[];
   private readonly kind: Kind;
+  private readonly places: Places;
+  private readonly seen: Seen;
+  private readonly names: Names;
   private readonly outline: Outline;
-  private readonly definitions = new Map<string, number>();
-  /** Where a footnote definition ends, by where it begins. */
-  private readonly closes = new Map<number, number>();
-  private readonly notes = new Map<string, Note>();
+  private readonly footnotes: Footnotes;
   private readonly headings: Heading[] = [];
   /** By their text, since one mistake is often repeated. */
   private readonly warnings = new Map<string, WarningCode>();
@@ -46,32 +53,27 @@ class Writer {
   private highlighted = 0;
   /** The checkbox of a task, until the text that it belongs to begins. */
   private checkbox = '';
+  private isWithinLink = false;
 
-  constructor(tokens: readonly Token[], kind: Kind) {
+  constructor(tokens: readonly Token[], kind: Kind, places: Places) {
     this.tokens = tokens;
     this.kind = kind;
+    this.places = places;
+    this.seen = new Seen(places);
+    this.names = new Names(places, this.seen);
     this.outline = outline(kind === 'post' ? tokens : []);
-    this.findFootnotes();
+    this.footnotes = new Footnotes(tokens);
   }
 
   write(): Written {
     this.blocks(0, this.tokens.length);
-    this.footnotes();
+    this.writeFootnotes();
     refuseSize(Buffer.byteLength(this.html));
     const warnings = Array.from(this.warnings, ([text, code]) => warning(code, text));
-    return { html: this.html, text: this.text.trim(), headings: this.headings, warnings };
-  }
-
-  private findFootnotes(): void {
-    const open: number[] = [];
-    for (const [at, token] of this.tokens.entries()) {
-      if (token.type === 'footnote_open') {
-        open.push(at);
-        if (!this.definitions.has(token.info)) this.definitions.set(token.info, at);
-      } else if (token.type === 'footnote_close') {
-        this.closes.set(open.pop() ?? at, at);
-      }
-    }
+    this.names.shorten();
+    const unseen = this.seen.stretches();
+    const { html, headings } = this;
+    return { html, text: this.text.trim(), headings, warnings, unseen };
   }
 
   private blocks(from: number, to: number): void {
@@ -79,15 +81,18 @@ class Writer {
       const token = this.tokens[at];
       if (token === undefined) return;
       if (token.type === 'footnote_open') {
-        at = this.closes.get(at) ?? at;
+        at = this.footnotes.end(at);
         continue;
       }
+      const before = this.html.length;
       if (!token.hidden) this.html += htmlOf(token) ?? this.block(token, at);
       this.text += separatorOf(token);
       if (token.type === 'inline') {
         this.checkbox = '';
-        this.inline(token.children ?? []);
+        this.inline(token.children ?? [], at);
       }
+      // Whatever becomes of the source: what nothing is written for is unseen.
+      if (this.html.length > before) this.seen.block(token);
       refuseSize(this.html.length);
     }
   }
@@ -103,8 +108,9 @@ class Writer {
         return this.heading(token, this.tokens[token.nesting === 1 ? at : at - 2]);
       case 'code_block':
       case 'fence':
-        return this.code(token.content, token.type === 'fence' ? (/\S+/.exec(token.info)?.[0] ?? '') : '');
+        return this.code(token);
       case 'table_open':
+        this.seen.table(this.tokens, at);
         // A wide table scrolls by itself; the keyboard can reach it, and its name tells it from other regions.
         return `<div class="table" role="region" aria-label="Table ${++this.tables}" tabindex="0">\n<table${direction(token)}>\n`;
       case 'details_open':
@@ -142,15 +148,19 @@ class Writer {
     return `<h${level} id="${id}"${direction(token)}>`;
   }
 
-  private code(content: string, language: string): string {
-    const name = language.slice(0, 50);
+  private code(token: Token): string {
+    const { content, map, meta } = token;
+    const language = token.type === 'fence' ? token.info.trim() : '';
+    const end = this.places.ends[map?.[0] ?? 0] ?? 0;
+    for (const [from, to] of (meta?.['unseen'] as Stretch[] | undefined) ?? [])
+      this.seen.hide(end + from, end + to);
     this.text += content;
     const isWithin = this.highlighted + content.length <= mostHighlighted;
-    const html = isWithin ? highlight(content, name) : undefined;
+    const html = isWithin ? highlight(content, language) : undefined;
     if (html !== undefined) this.highlighted += content.length;
-    const className = name === '' ? '' : ` class="language-${escape(name)}"`;
+    const className = language === '' ? '' : ` class="language-${escape(language)}"`;
     // Code scrolls sideways, which the keyboard can only do in a focusable element.
-    return `<pre tabindex="0"><code${className}>${html ?? escape(content)}</code></pre>\n`;
+    return `<pre tabindex="0"${titleOf(token)}><code${className}>${html ?? escape(content)}</code></pre>\n`;
   }
 
   private details(token: Token, next: Token | undefined): string {
@@ -163,12 +173,31 @@ class Writer {
     return next?.type === 'summary_open' ? open : `${open}<summary>Details</summary>\n`;
   }
 
-  private inline(tokens: readonly Token[]): void {
-    for (const token of tokens) {
+  private inline(tokens: readonly Token[], at: number): void {
+    let origin: Origin | undefined;
+    for (const [place, token] of tokens.entries()) {
+      const before = this.html.length;
       this.html += htmlOf(token) ?? this.mark(token);
+      if (token.type === 'link_open') this.html += this.addressShown(token, tokens, place);
+      if (token.tag === 'a') this.isWithinLink = token.type === 'link_open';
       this.text += separatorOf(token);
+      if (token.map !== null) {
+        const [from, to] = token.map;
+        origin ??= originOf(this.tokens, at, this.places);
+        if (this.html.length === before) this.seen.hide(origin(from), origin(to));
+        else this.names.reference(token, this.tokens[at]?.content ?? '', origin);
+      }
       refuseSize(this.html.length);
     }
+  }
+
+  /** A link whose text shows nothing is shown by its address. */
+  private addressShown(link: Token, tokens: readonly Token[], at: number): string {
+    for (let next = at + 1; tokens[next]?.type !== 'link_close'; next++) {
+      const token = tokens[next];
+      if (token === undefined || token.type === 'image' || !isBlank(plainText([token]))) return '';
+    }
+    return this.prose(String(link.attrGet('href') || link.attrGet('title') || '[]()'));
   }
 
   private mark(token: Token): string {
@@ -180,7 +209,7 @@ class Writer {
       case 'code_inline':
         return `<code>${this.prose(token.content)}</code>`;
       case 'link_open':
-        return this.link(token);
+        return this.link(String(token.attrGet('href') ?? ''), token);
       case 'image':
         return this.image(token);
       case 'tag_open':
@@ -188,14 +217,13 @@ class Writer {
         if (token.info !== paired) return this.prose(token.content);
         return token.type === 'tag_open' ? `<${token.tag}>` : `</${token.tag}>`;
       case 'footnote_reference':
-        return this.footnoteReference(token.info);
+        return this.footnotes.reference(token.info);
       default:
         throw new Error(`no HTML for the inline token ${token.type}`);
     }
   }
 
-  private link(token: Token): string {
-    const href = String(token.attrGet('href') ?? '');
+  private link(href: string, token: Token): string {
     if (!/^#./.test(href)) return `<a href="${escape(href)}"${titleOf(token)} rel="ugc nofollow noopener">`;
     const id = resolveFragment(href.slice(1), this.outline.ids);
     if (id === undefined && this.kind === 'post') {
@@ -209,11 +237,11 @@ class Writer {
 
   private image(token: Token): string {
     const src = String(token.attrGet('src') ?? '');
-    const alt = plainText(token.children ?? []);
+    const alt = alternativeText(token);
     if (this.kind === 'comment' || !isAllowedImage(src)) {
       const why = this.kind === 'comment' ? 'comments have no images' : 'an image needs an https address';
-      this.warn('refused_link', `the image '${shorten(src)}' is shown as its alternative text: ${why}`);
-      return this.prose(alt.trim() === '' ? src : alt);
+      this.warn('refused_link', `the image '${shorten(src)}' is shown as a link: ${why}`);
+      return this.imageAddress(src, isBlank(alt) ? '' : alt, token);
     }
     if (alt.trim() === '')
       this.warn(
@@ -224,45 +252,33 @@ class Writer {
     return `<img src="${escape(src)}" alt="${escape(alt)}"${titleOf(token)} loading="lazy" decoding="async" referrerpolicy="no-referrer">`;
   }
 
-  private footnoteReference(label: string): string {
-    const note = this.notes.get(label) ?? { number: this.notes.size + 1, references: 0 };
-    this.notes.set(label, note);
-    const id = referenceId(note.number, ++note.references);
-    return `<sup class="footnote-ref"><a href="#fn-${note.number}" id="${id}" role="doc-noteref" aria-label="Footnote ${note.number}">${note.number}</a></sup>`;
+  /** An image that is not shown, as a link; within a link, where there can be none, as text. */
+  private imageAddress(src: string, alt: string, token: Token): string {
+    const title = String(token.attrGet('title') ?? '');
+    const text = alt || src || title || '![]()';
+    if (!this.isWithinLink) return `${this.link(src, token)}${this.prose(text)}</a>`;
+    return this.prose(
+      [text, src, title].filter((part, at, parts) => part && parts.indexOf(part) === at).join(' '),
+    );
   }
 
-  /** The notes in the order of their first reference; one that is written may refer to further ones. */
-  private footnotes(): void {
-    if (this.notes.size > 0)
-      this.html += '<section class="footnotes" role="doc-endnotes" aria-label="Footnotes">\n<ol>\n';
-    for (const [label, note] of this.notes) {
-      const open = this.definitions.get(label) ?? 0;
-      const close = this.closes.get(open) ?? open;
-      const endsInParagraph = this.tokens[close - 1]?.type === 'paragraph_close';
-      this.html += `<li id="fn-${note.number}" dir="auto">`;
-      this.blocks(open + 1, endsInParagraph ? close - 1 : close);
-      this.html += endsInParagraph ? ' ' : '<p>';
-      this.backReferences(note);
-      this.html += '</p>\n</li>\n';
-      this.text += '\n';
-    }
-    if (this.notes.size > 0) this.html += '</ol>\n</section>\n';
-    for (const label of this.definitions.keys()) {
-      if (!this.notes.has(label))
-        this.warn(
-          'unused_footnote',
-          `the footnote '[^${shorten(label.toLowerCase())}]' is not shown: nothing refers to it`,
-        );
-    }
-  }
-
-  private backReferences({ number, references }: Note): void {
-    for (let n = 1; n <= references; n++) {
-      const name = n === 1 ? `${number}` : `${number}-${n}`;
-      const sign = n === 1 ? '↩' : ` ↩<sup>${n}</sup>`;
-      this.html += `<a class="footnote-backref" href="#${referenceId(number, n)}" role="doc-backlink" aria-label="Back to reference ${name}">${sign}</a>`;
-      refuseSize(this.html.length);
-    }
+  private writeFootnotes(): void {
+    this.footnotes.write({
+      add: (html) => {
+        this.html += html;
+        refuseSize(this.html.length);
+      },
+      blocks: (from, to) => this.blocks(from, to),
+      endText: () => {
+        this.text += '\n';
+      },
+    });
+    this.footnotes.place(this.names, this.seen);
+    for (const label of this.footnotes.unused())
+      this.warn(
+        'unused_footnote',
+        `the footnote '[^${shorten(label.toLowerCase())}]' is not shown: nothing refers to it`,
+      );
   }
 
   private prose(text: string): string {
@@ -277,10 +293,6 @@ class Writer {
 
 function refuseSize(size: number): void {
   if (size > largestHtml) throw unrenderable('makes more than 4 MiB of HTML', 'Split it into several.');
-}
-
-function referenceId(number: number, reference: number): string {
-  return reference === 1 ? `fnref-${number}` : `fnref-${number}-${reference}`;
 }
 
 function shorten(text: string): string {

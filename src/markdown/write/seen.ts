@@ -1,0 +1,95 @@
+import type { Token } from 'markdown-it';
+import type { Places } from '../parse/places.ts';
+import { cellRange } from './origin.ts';
+import { joined, type Stretch } from '../unseen.ts';
+
+/** Blocks that only hold others: what they hold decides whether a line is seen. */
+const holders = /^(?:blockquote|bullet_list|ordered_list|list_item|paragraph|table|thead|tbody)_open$/;
+/** The mark of a list item without content, which shows as its bullet. */
+const emptyItem = /^(?:[-+*]|\d{1,9}[.)])[ \t]*$/;
+
+/**
+ * What of a document's source the writer has shown. Every line that is not marked is unseen, whatever it is; within a
+ * line that is marked, the writer names the stretches that it shows nothing of.
+ */
+export class Seen {
+  private readonly places: Places;
+  private readonly lines: Uint8Array;
+  /** Where lines of unwritten footnotes begin, their own marks included. */
+  private readonly outerStarts = new Map<number, number>();
+  private readonly hidden: Stretch[] = [];
+
+  constructor(places: Places) {
+    this.places = places;
+    this.lines = new Uint8Array(places.ends.length);
+  }
+
+  /** Notes the lines of a block that something was written for. */
+  block({ type, map }: Token): void {
+    if (map === null || holders.test(type)) return;
+    this.lines.fill(1, map[0], map[1]);
+  }
+
+  /** Notes a line that no token stands for. */
+  line(line: number): void {
+    this.lines[line] = 1;
+  }
+
+  /** A footnote that is not written: its lines go with the indentation that makes them its own. */
+  unwritten({ map, meta }: Token): void {
+    const starts = meta?.['starts'] as readonly number[] | undefined;
+    starts?.forEach((start, at) => {
+      const line = (map?.[0] ?? 0) + at;
+      if (!this.outerStarts.has(line)) this.outerStarts.set(line, start);
+    });
+  }
+
+  /** Notes a stretch of the source that nothing was written for. */
+  hide(from: number, to: number): void {
+    if (from < to) this.hidden.push([from, to]);
+  }
+
+  /** Rows of the table that opens here are shown up to the last column of its head. */
+  table(tokens: readonly Token[], at: number): void {
+    const [head, end] = tokens[at]?.map ?? [0, 0];
+    // No token stands for the delimiter row.
+    this.line(head + 1);
+    let columns = 0;
+    for (let next = at; tokens[next]?.type !== 'thead_close'; next++)
+      if (tokens[next]?.type === 'th_open') columns++;
+    for (let line = head + 2; line < end; line++) {
+      const { start, text } = this.textOf(line);
+      const [, beyond] = cellRange(text, columns - 1);
+      if (/[^|\s]/.test(text.slice(beyond))) this.hide(start + beyond, start + text.length);
+    }
+  }
+
+  /** The text of a line, and where it begins. */
+  private textOf(line: number): { start: number; text: string } {
+    const start = this.places.starts[line] ?? this.places.ends[line] ?? 0;
+    return { start, text: this.places.source.slice(start, this.places.ends[line]) };
+  }
+
+  /** All that is unseen, in order. */
+  stretches(): Stretch[] {
+    const { source, ends } = this.places;
+    let isAfterBlank = true;
+    for (const [line, end] of ends.entries()) {
+      const start = this.outerStarts.get(line) ?? this.places.starts[line] ?? end;
+      const isBlank = start >= end;
+      if (this.lines[line] === 1 || isBlank || this.isEmptyItem(line)) {
+        isAfterBlank = isBlank;
+        continue;
+      }
+      // Of several blank lines one is enough, but a first one can part two blocks.
+      const fillsLine = start === 0 || source[start - 1] === '\n';
+      this.hide(start, fillsLine && isAfterBlank ? Math.min(end + 1, source.length) : end);
+      isAfterBlank = fillsLine;
+    }
+    return joined(this.hidden);
+  }
+
+  private isEmptyItem(line: number): boolean {
+    return !this.outerStarts.has(line) && emptyItem.test(this.textOf(line).text);
+  }
+}

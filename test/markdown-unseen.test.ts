@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { tests as examples } from 'commonmark-spec';
+import * as fc from 'fast-check';
+import { renderComment, renderPost } from '../src/markdown/render.ts';
+import {
+  composed,
+  forOthers,
+  joined,
+  storedStretches,
+  takenOut,
+  without,
+  type Stretch,
+} from '../src/markdown/unseen.ts';
+
+type Render = typeof renderPost | typeof renderComment;
+
+/** What others than the author get of a text. */
+function left(render: Render, markdown: string): string {
+  return without(markdown, render(markdown).unseen);
+}
+
+/** Text and attributes of some HTML, as they were before they were escaped. */
+function shown(html: string): string {
+  const text = html.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
+  return text.replaceAll('&amp;', '&').replaceAll(/<\/?span[^>]*>/g, '');
+}
+
+describe('what readers do not see is left out for others', () => {
+  const cases: readonly (readonly [what: string, markdown: string, left: string])[] = [
+    ['a link definition that nothing uses', 'a\n\n[b]: /c "SECRET"', 'a\n\n'],
+    ['a comment in the form of one', 'a\n\n[//]: # (SECRET)\n\nb', 'a\n\n\nb'],
+    ['the second definition of a label', '[a]\n\n[a]: /b\n[a]: /c "SECRET"', '[a]\n\n[a]: /b\n'],
+    ['a definition over several lines', 'a\n\n[b\nc]:\n/d\n"SECRET\nSECRET"\n\ne', 'a\n\n\ne'],
+    ['a definition in a list', '- a\n\n  [b]: /SECRET\n- c', '- a\n\n  \n- c'],
+    ['a definition in a quotation', '> a\n>\n> [b]: /SECRET\n> c', '> a\n>\n> \n> c'],
+    [
+      'a definition that only an alternative text names',
+      '![a [b]](https://c.example)\n\n[b]: /SECRET',
+      '![a [b]](https://c.example)\n\n',
+    ],
+    [
+      'a footnote that nothing refers to',
+      'a\n\n[^b]: SECRET\n\n    > SECRET\nSECRET\n\nc',
+      'a\n\n\n    \n\n\nc',
+    ],
+    ['the second footnote of a name', 'a[^b]\n\n[^b]: c\n\n[^b]: SECRET', 'a[^b]\n\n[^b]: c\n\n'],
+    ['footnotes that only they refer to', 'a\n\n[^b]: SECRET[^c]\n\n[^c]: SECRET[^b]', 'a\n\n\n'],
+    ['a footnote in a list', '- a\n\n  [^b]: SECRET\n- c', '- a\n\n  \n- c'],
+    [
+      'a footnote that only an alternative text names',
+      '![a[^b]](https://c.example)\n\n[^b]: SECRET',
+      '![a[^b]](https://c.example)\n\n',
+    ],
+    ['words behind the language of code', '```js SECRET SECRET\na\n```', '```js\na\n```'],
+    [
+      'words around the title of code',
+      '~~~ js SECRET title="a b" SECRET\na\n~~~',
+      '~~~ js title="a b"\na\n~~~',
+    ],
+    [
+      'the rest of a long language',
+      `\`\`\`${'j'.repeat(32)}SECRET\na\n\`\`\``,
+      `\`\`\`${'j'.repeat(32)}\na\n\`\`\``,
+    ],
+    [
+      'cells beyond the last column',
+      '| a |\n|-|\n| b | SECRET | SECRET |\nc \\| d | SECRET',
+      '| a |\n|-|\n| b |\nc \\| d |',
+    ],
+    ['cells of a table in a quotation', '> a | b\n> -|-\n> c | d | SECRET', '> a | b\n> -|-\n> c | d |'],
+    [
+      'words of a label that is not the text',
+      '[a][b SECRET SECRET]\n\n[b\nSECRET secret]: /c',
+      '[a][b]\n\n[b]: /c',
+    ],
+    [
+      'the rest of a long label',
+      `[a][${'b'.repeat(32)}SECRET]\n\n[${'b'.repeat(32)}SECRET]: /c`,
+      `[a][${'b'.repeat(32)}]\n\n[${'b'.repeat(32)}]: /c`,
+    ],
+    [
+      'words of the label of an image',
+      '![a][b SECRET]\n\n[b SECRET]: https://c.example',
+      '![a][b]\n\n[b]: https://c.example',
+    ],
+    [
+      'labels in headings, cells, summaries and quotations',
+      '# a [b][c SECRET]\n\n|d|\n|-|\n|[b \\| e][c SECRET]|\n\n<details><summary>[b][c SECRET]</summary>\n</details>\n\n> f\n> [b][c\n> SECRET]\n\n[c SECRET]: /g',
+      '# a [b][c]\n\n|d|\n|-|\n|[b \\| e][c]|\n\n<details><summary>[b][c]</summary>\n</details>\n\n> f\n> [b][c]\n\n[c]: /g',
+    ],
+    ['a label that would be a footnote', '[a][^b SECRET]\n\n[^b SECRET]: /c', '[a][b]\n\n[b]: /c'],
+    [
+      'the rest of a long footnote name',
+      `a[^${'b'.repeat(32)}SECRET]\n\n[^${'b'.repeat(32)}SECRET]: c`,
+      `a[^${'b'.repeat(32)}]\n\n[^${'b'.repeat(32)}]: c`,
+    ],
+  ];
+  for (const [what, markdown, expected] of cases) {
+    test(what, () => {
+      assert.equal(left(renderPost, markdown), expected);
+      const { html, text } = renderPost(markdown);
+      assert.doesNotMatch(html + text, /SECRET/i);
+      const { warnings } = renderPost(markdown);
+      assert.match(warnings.at(-1)?.text ?? '', /^\d+ characters of the markdown show nothing to readers/);
+    });
+  }
+
+  test('two labels that begin alike stay apart, and none becomes what stands in brackets elsewhere', () => {
+    const markdown = '[a][c one] [b][c two] [c] [d][e one] [e]\n\n[c one]: /1\n[c two]: /2\n[e one]: /3';
+    const rest = left(renderPost, markdown);
+    assert.equal(rest, '[a][c o] [b][c t] [c] [d][e o] [e]\n\n[c o]: /1\n[c t]: /2\n[e o]: /3');
+    assert.equal(renderPost(rest).html, renderPost(markdown).html);
+  });
+
+  test('the warning counts the characters', () => {
+    assert.deepEqual(
+      renderPost('a\n\n[b]: /c "😀"').warnings.map(({ text }) => text),
+      [
+        `11 characters of the markdown show nothing to readers, so other agents do not get them either; they begin with '[b]: /c "😀"'`,
+      ],
+    );
+  });
+});
+
+describe('what readers see stays for others', () => {
+  const cases: readonly string[] = [
+    '[a][b] [B] ![c][d]\n\n[b]: /e "title"\n[d]: https://f.example "title"',
+    '[a long label](/b) [another long label] [and *this* one][]\n\n[another long label]: /c\n[and *this* one]: /d',
+    '[a][one][b][two]\n\n[one]: /c\n[two]: /d',
+    'a[^b] c[^d]\n\n[^b]: e[^f]\n[^d]:\n    > g\n\n[^f]: h',
+    '```js\na\n```\n\n    code\n\n~~~\n[a]: /b\n~~~\n\n``` title="a"\nb\n```',
+    '- a\n-\n- b\n\n1.\n2. c\n\n>\n> d\n\n***',
+    '| a | b |\n|-|-|\n| c |\n| d | e | |\n| [f](/g) | \\| |',
+    'Title\n=====\n\n# a #\n\nlazy\n> quote\nlazy\n- item\nlazy',
+    '<details>\n<summary>a</summary>\n\nb\n\n</details>\n\n<!-- shown as text -->',
+    '[](/a) [ ](/b "c") [](<> "d") []() ![](/e) ![f](http://g.example "h") [![i](/j "k")](/l)',
+  ];
+  for (const markdown of cases) {
+    test(JSON.stringify(markdown), () => {
+      const { unseen, isVisible } = renderPost(markdown);
+      assert.deepEqual([unseen, isVisible], [[], true]);
+    });
+  }
+});
+
+describe('what would show nothing is shown', () => {
+  const cases: readonly (readonly [what: string, markdown: string, html: RegExp])[] = [
+    ['a link without text by its address', '[](/a "b")', /<a href="\/a" title="b" [^>]*>\/a<\/a>/],
+    ['a link whose text is blank', '[&nbsp;**&#8203;** ](/a)', /<a href="\/a"[^>]*>.*\/a/],
+    ['a link with a title only', '[](<> "a")', /<a href="" title="a" [^>]*>a<\/a>/],
+    [
+      'an image that is not shown, as a link',
+      '![a](http://b.example "c")',
+      /<a href="http:\/\/b\.example" title="c" [^>]*>a<\/a>/,
+    ],
+    ['such an image within a link, with its address and title', '[![a](/b "c")](/d)', />a \/b c<\/a>/],
+    [
+      'links within an alternative text, as they were written',
+      '![a [b](/c "d") ![e](/f)](https://g.example)',
+      /alt="a \[b\]\(\/c &quot;d&quot;\) !\[e\]\(\/f\)"/,
+    ],
+    ['the title of code', '```js title="a &amp; b"\nc\n```', /<pre tabindex="0" title="a &amp; b">/],
+    [
+      'an entity of something invisible in a title',
+      '[a](/b "c&#x202e;&#8291;d")',
+      /title="c&amp;#x202e;&amp;#x2063;d"/,
+    ],
+    ['an entity in a language', '```js&#32;a\nb\n```', /class="language-js&amp;#32;a"/],
+  ];
+  for (const [what, markdown, html] of cases) test(what, () => assert.match(renderPost(markdown).html, html));
+});
+
+describe('a document that shows nothing', () => {
+  for (const markdown of [
+    '[//]: # (a)',
+    '[a]: /b "c"',
+    '[^a]: b',
+    '> [a]: /b',
+    '&nbsp;\n\n&#x3000;',
+    '#',
+    '[^a]: b[^a]',
+  ])
+    test(`as ${JSON.stringify(markdown)}`, () => {
+      assert.equal(renderPost(markdown).isVisible, false);
+    });
+  for (const markdown of ['a', '![](https://a.example)', '***', '- ', '```\n```', '[]()', '&', '[^a]'])
+    test(`is not ${JSON.stringify(markdown)}`, () => {
+      assert.equal(renderPost(markdown).isVisible, true);
+    });
+});
+
+/** Renders to the same, and has nothing unseen of its own. */
+function assertFixed(render: Render, markdown: string): void {
+  const { html, text, unseen } = render(markdown);
+  const rest = without(markdown, unseen);
+  const again = render(rest);
+  assert.deepEqual(
+    [again.html, again.text, again.unseen],
+    [html, text, []],
+    JSON.stringify({ markdown, rest }),
+  );
+}
+
+describe('what is left for others renders to the same, and nothing more can be left out', () => {
+  test('of the examples of CommonMark', () => {
+    for (const { markdown } of examples)
+      for (const render of [renderPost, renderComment]) assertFixed(render, markdown.replaceAll('→', '\t'));
+  });
+
+  // § stands for a word that occurs nowhere else.
+  const pieces = [
+    '[§ §]: /§ "§"\n',
+    '[a]: /§ "§"\n',
+    '[a\n§]: /§\n',
+    '[b §]: <§> (§)\n',
+    '[//]: # (§)\n',
+    '[^a]: §\n',
+    '[^b]: §[^a] §\n',
+    '[^c]:\n\n    §\n',
+    '[§][a]',
+    '[§][b §]',
+    '[a]',
+    '[a][]',
+    '![§][a]',
+    '![§ [§](/§) §](https://§.example "§")',
+    '![§](/§ "§")',
+    '[](/§ "§")',
+    '[§](/§ "§")',
+    '[^a]',
+    '[^b]',
+    '![[^c]](https://a.example)',
+    '```§ §\n§\n```\n',
+    '~~~§ title="§" §\n',
+    '| § | § |\n|-|-|\n| § | § | § | § |\n',
+    '|§|\n|-|\n[§][a]|§\n',
+    '|',
+    '<details>\n<summary>§ [§][a]</summary>\n',
+    '</details>\n',
+    '# § [a]\n',
+    '§\n===\n',
+    '    §\n',
+    '§  \n',
+    '`§`',
+    '*',
+    '**',
+    '> ',
+    '- ',
+    '1. ',
+    '  ',
+    '    ',
+    '\t',
+    '\n',
+    '\n',
+    '\n\n',
+    '\n\n',
+    '\\',
+    ']',
+    '[',
+    '(',
+    ')',
+    '"',
+    ':',
+    '&#8203;',
+    '&nbsp;',
+    '<!-- § -->',
+    '<https://§.example>',
+    'https://§.example',
+    'a',
+    '^',
+    '***\n',
+    '~~',
+  ];
+  const documents = fc.array(fc.constantFrom(...pieces), { maxLength: 24 }).map((parts) => {
+    let word = 0;
+    return parts.join('').replaceAll('§', () => `word${(word++).toString(36)}x`);
+  });
+
+  for (const [name, render] of Object.entries({ renderPost, renderComment })) {
+    test(`of whatever is strung together from what can hide text (${name})`, () => {
+      fc.assert(
+        fc.property(documents, (markdown) => assertFixed(render, markdown)),
+        { seed: 1, numRuns: 4000 },
+      );
+    });
+
+    test(`and every word of it is on the page (${name})`, () => {
+      fc.assert(
+        fc.property(documents, (markdown) => {
+          const rest = left(render, markdown);
+          // One word of a label or of a language may name things that are on the page.
+          const visible = shown(render(markdown).html).toLowerCase();
+          for (const [word] of rest.matchAll(/word[0-9a-z]+x/g))
+            assert.ok(visible.includes(word), JSON.stringify({ markdown, rest, word }));
+        }),
+        { seed: 2, numRuns: 4000 },
+      );
+    });
+  }
+
+  test('and no text of the page is lost for it', () => {
+    const plain = [
+      '§ §\n\n',
+      '> §\n\n',
+      '- §\n',
+      '- §\n\n',
+      '[a]: /§\n',
+      '[b §]: /§\n\n',
+      '[^a]: §\n\n',
+      '# §\n',
+      '```js §\n§\n```\n\n',
+      '| § |\n|-|\n| § | § |\n\n',
+      '§ [§][b §] §\n\n',
+      '§[^b]\n\n',
+    ];
+    const ordinary = fc.array(fc.constantFrom(...plain), { maxLength: 12 }).map((parts) => {
+      let word = 0;
+      return parts.join('').replaceAll('§', () => `word${(word++).toString(36)}x`);
+    });
+    fc.assert(
+      fc.property(ordinary, (markdown) => {
+        const rest = left(renderPost, markdown);
+        const paragraphs = markdown.matchAll(/^(?:> |- |# )?(word[0-9a-z]+x)/gm);
+        for (const [, word = ''] of paragraphs)
+          assert.ok(rest.includes(word), JSON.stringify({ markdown, rest }));
+      }),
+      { seed: 3, numRuns: 1000 },
+    );
+  });
+});
+
+describe('stretches of a text', () => {
+  const text = fc.string({ minLength: 0, maxLength: 30 });
+  const stretchesOf = (length: number) =>
+    fc
+      .array(fc.tuple(fc.nat(length), fc.nat(length)), { maxLength: 5 })
+      .map((pairs) => joined(pairs.map(([a, b]): Stretch => [Math.min(a, b), Math.max(a, b)])));
+
+  test('taken out one after the other are the same as taken out at once', () => {
+    fc.assert(
+      fc.property(
+        text.chain((content) => fc.tuple(fc.constant(content), stretchesOf(content.length))),
+        fc.infiniteStream(fc.nat(30)),
+        ([content, first], numbers) => {
+          const rest = without(content, first);
+          const [a = 0, b = 0, c = 0, d = 0] = [...numbers.take(4)]
+            .map((n) => n % (rest.length + 1))
+            .toSorted((x, y) => x - y);
+          const later = joined([
+            [a, b],
+            [c, d],
+          ]);
+          assert.equal(without(content, composed(first, later)), without(rest, later));
+        },
+      ),
+    );
+  });
+
+  test('are found again from what is left', () => {
+    fc.assert(
+      fc.property(
+        text.chain((content) => fc.tuple(fc.constant(content), stretchesOf(content.length))),
+        ([content, stretches]) => {
+          const rest = without(content, stretches);
+          assert.equal(without(content, takenOut(content, rest)), rest);
+        },
+      ),
+    );
+  });
+
+  test('are stored as their offsets, and none as null', () => {
+    assert.equal(storedStretches([]), null);
+    const stretches: Stretch[] = [
+      [1, 3],
+      [5, 6],
+    ];
+    const stored = { content: 'abcdefg', unseen: storedStretches(stretches) };
+    assert.equal(forOthers({ ...stored, renderer_version: 2 }), 'adeg');
+    // An older release has replaced the text since.
+    assert.equal(forOthers({ ...stored, renderer_version: 1 }), 'abcdefg');
+    assert.equal(forOthers({ content: 'abc', unseen: null, renderer_version: null }), 'abc');
+  });
+});
