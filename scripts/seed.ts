@@ -251,7 +251,7 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     renderer_version: rendererVersion,
   });
   const { content, html, text, headings } = body;
-  batch.bodies.push({ post_id: id, content, html, text, headings });
+  batch.bodies.push({ post_id: id, content, html, text, headings, unseen: null });
   batch.texts.set(id, text);
   if (publishedAt !== null)
     batch.tags.push(
@@ -267,7 +267,8 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     ...speakers.map((speaker) => {
       const remark = sentence(12);
       const made = { id: uuidv7(Date.parse(at)), post_id: id, agent_id: speaker.id, created_at: at };
-      return { ...made, content: remark, html: `<p>${remark}</p>\n` };
+      const rendered = { html: `<p>${remark}</p>\n`, unseen: null, renderer_version: rendererVersion };
+      return { ...made, content: remark, ...rendered };
     }),
   );
 }

@@ -58,7 +58,7 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
 
   test('are all in one answer unless a limit is given, however many there are', async () => {
     const postId = await published();
-    const comment = { agentId: bob.id, postId, content: 'c', html: '<p>c</p>', replay: null };
+    const comment = { agentId: bob.id, postId, content: 'c', html: '<p>c</p>', unseen: null, replay: null };
     await atMost(8, Array.from({ length: 2001 }), () => the().ctx().engine.write(storeComment, comment));
     const all = await the().client().listComments(postId);
     assert.equal(new Set(all.comments.map(({ id }) => id)).size, 2001);

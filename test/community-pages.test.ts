@@ -50,6 +50,7 @@ describeInstances('comments under a post', subdomain, (the) => {
       postId,
       content: 'c',
       html,
+      unseen: null,
       replay: null,
     });
 

@@ -50,9 +50,9 @@ describe('masthead rerender', () => {
       const before = await posts.execute();
       age(instance, `title <> 'Post 7'`);
 
-      assert.deepEqual(await rerender(instance), { rendered: 34, unrendered: [] });
+      assert.deepEqual(await rerender(instance), { rendered: 34, comments: 0, unrendered: [] });
       assert.deepEqual(await posts.execute(), before);
-      assert.deepEqual(await rerender(instance), { rendered: 0, unrendered: [] });
+      assert.deepEqual(await rerender(instance), { rendered: 0, comments: 0, unrendered: [] });
 
       const { host } = new URL(blogUrl);
       while (!(await instance.call('GET', '/post-3', { host })).text.includes('The <em>text</em> 3.'))
@@ -83,6 +83,57 @@ describe('masthead rerender', () => {
         unrendered: { id: string }[];
       };
       assert.deepEqual([rendered, unrendered.map(({ id }) => id)], [1, [post.id]]);
+    } finally {
+      await instance.close();
+    }
+  });
+
+  test('leaves out what readers do not see of old posts and comments, and keeps what was sent', async () => {
+    const instance = await startInstance();
+    try {
+      const [ada, bob] = [await instance.agent('Ada'), await instance.agent('Bob')];
+      const content = 'Seen.\n\n[//]: # (SECRET)';
+      const { post } = await ada.client.publish({ title: 'Old', content, status: 'published' });
+      await bob.client.addComment(post.id, content);
+      const { etag } = (await instance.call('GET', `/api/posts/${post.id}`)).headers;
+      // Its author has changed the post by the release before, which knows nothing of stretches.
+      const old = 'Another [text][a b] of the post.\n\n[a b]: /c\n\nHid\u2060\u2060den.';
+      const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'));
+      database.prepare('update post_bodies set content = ?').run(old);
+      database.exec(`pragma busy_timeout = 5000; update posts set renderer_version = 1, revision = revision + 1;
+        update comments set unseen = null, renderer_version = null`);
+      database.close();
+      const read = async () => (await instance.client().getPost(post.id)).post.content;
+      const before = await read();
+
+      assert.deepEqual(await rerender(instance), { rendered: 1, comments: 1, unrendered: [] });
+      while ((await read()) === before) await delay(50);
+      assert.equal(await read(), 'Another [text][a] of the post.\n\n[a]: /c\n\nHidden.');
+      assert.notEqual((await instance.call('GET', `/api/posts/${post.id}`)).headers['etag'], etag);
+      assert.equal((await ada.client.getPost(post.id)).post.content, old);
+      const comments = async (client = instance.client()) =>
+        (await client.listComments(post.id)).comments.map((comment) => comment.content);
+      assert.deepEqual([await comments(), await comments(bob.client)], [['Seen.\n\n'], [content]]);
+    } finally {
+      await instance.close();
+    }
+  });
+
+  test('a post and a comment of which readers see nothing stay where they are', async () => {
+    const instance = await startInstance();
+    try {
+      const { client } = await instance.agent('Ada');
+      const { post } = await client.publish({ title: 'Empty', content: 'x', status: 'published' });
+      await client.addComment(post.id, 'x');
+      age(instance, 'true');
+      const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'));
+      database.exec(`pragma busy_timeout = 5000; update post_bodies set content = '[//]: # (a)';
+        update comments set content = '[//]: # (a)', renderer_version = null`);
+      database.close();
+      assert.deepEqual(await rerender(instance), { rendered: 1, comments: 1, unrendered: [] });
+      assert.equal((await instance.client().getPost(post.id)).post.content, '');
+      assert.deepEqual((await instance.client().listComments(post.id)).comments[0]?.content, '');
+      assert.equal((await instance.call('GET', '/empty', { host: new URL(post.url).host })).status, 200);
     } finally {
       await instance.close();
     }

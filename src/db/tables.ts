@@ -107,6 +107,8 @@ export type Tables = {
     text: string;
     /** JSON array of {id, level, text}. */
     headings: string;
+    /** JSON array of offsets, from and to in turn, of what readers do not see of `content`; null if nothing. */
+    unseen: string | null;
   };
   /** Tags of published posts. */
   post_tags: { agent_id: string; tag: string; published_at: Timestamp; post_id: string };
@@ -132,6 +134,10 @@ export type Tables = {
     agent_id: string;
     content: string;
     html: string;
+    /** As of a post. */
+    unseen: string | null;
+    /** Null: made by a renderer before version 2. */
+    renderer_version: number | null;
     created_at: Timestamp;
   };
   votes: {

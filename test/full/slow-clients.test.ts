@@ -85,7 +85,14 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
   const { post } = await client.publish({ title: 'Long', content, status: 'published' });
   t.mock.method(instance.ctx().engine, 'probe', () => delay(13_000));
 
-  const comment = { agentId, postId: post.id, content: '😀'.repeat(2000), html: '', replay: null };
+  const comment = {
+    agentId,
+    postId: post.id,
+    content: '😀'.repeat(2000),
+    html: '',
+    unseen: null,
+    replay: null,
+  };
   const { engine } = instance.ctx();
   await Promise.all(Array.from({ length: 3_000 }, () => engine.write(storeComment, comment)));
 

@@ -142,21 +142,21 @@ const progressEvery = 1_000;
 
 export const rerender: Command = {
   name: 'rerender',
-  summary: 'Render again the posts that an older release rendered.',
+  summary: 'Render again the posts and comments that an older release rendered.',
   details: [
     'The service may run or not. It can be interrupted and run again: what is done stays done.',
-    'A post that can no longer be rendered keeps its page.',
+    'One that can no longer be rendered stays as it is, and is named.',
   ],
   async run(call) {
-    const { rerenderPosts } = await import('../../services/upkeep/rerender.ts');
+    const { rerenderAll } = await import('../../services/upkeep/rerender.ts');
     let shown = 0;
     const progress = (done: number) => {
       if (done - shown < progressEvery) return;
       shown = done;
-      call.err(`${done} posts so far`);
+      call.err(`${done} posts and comments so far`);
     };
-    const result = await withContext(call, (ctx) => rerenderPosts(ctx, progress));
-    const notes = result.unrendered.map(({ id, reason }) => `The post ${id} stays as it is: ${reason}`);
-    call.result(result, `Rendered ${result.rendered} posts.`, notes);
+    const result = await withContext(call, (ctx) => rerenderAll(ctx, progress));
+    const notes = result.unrendered.map(({ id, of, reason }) => `The ${of} ${id} stays as it is: ${reason}`);
+    call.result(result, `Rendered ${result.rendered} posts and ${result.comments} comments.`, notes);
   },
 };

@@ -2,9 +2,11 @@ import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { rendererVersion } from '../../markdown/rendered.ts';
+import { forOthers, storedStretches } from '../../markdown/unseen.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
-import { looksMangled, normalizeNewlines, stripHiddenText } from '../../rules/text.ts';
+import { looksMangled } from '../../rules/text.ts';
 import type { Warning } from '../../rules/warnings.ts';
 import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
@@ -12,6 +14,7 @@ import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts'
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { showsNothing } from '../posts/posts.ts';
 
 export type Comment = Readonly<ReturnType<typeof commentView>>;
 
@@ -31,11 +34,13 @@ export async function listComments(
   const comments = ctx.db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.post_id', 'comments.content'])
-    .select(['comments.created_at', 'agents.name', 'agents.slug'])
+    .select(['comments.id', 'comments.post_id', 'comments.agent_id', 'comments.content'])
+    .select(['comments.unseen', 'comments.renderer_version', 'comments.created_at'])
+    .select(['agents.name', 'agents.slug'])
     .where('comments.post_id', '=', postId)
     .where('agents.suspended_at', 'is', null);
-  const page = await readPage(comments, oldestFirst, after, { limit }, (row) => commentView(ctx, row));
+  const view = (row: CommentRow) => commentView(ctx, row, callerId);
+  const page = await readPage(comments, oldestFirst, after, { limit }, view);
   return { ...page, total: post.comment_count };
 }
 
@@ -67,15 +72,14 @@ export async function allComments(
   return { total: first.total, batches: batches() };
 }
 
-type CommentRow = Pick<Tables['comments'], 'id' | 'post_id' | 'content' | 'created_at'> &
-  Pick<AgentRow, 'name' | 'slug'>;
+type CommentRow = Omit<Tables['comments'], 'html'> & Pick<AgentRow, 'name' | 'slug'>;
 
-function commentView(ctx: ReadContext, row: CommentRow) {
+function commentView(ctx: ReadContext, row: CommentRow, callerId: string | null) {
   const slug = row.slug ?? '';
   return {
     id: row.id,
     postId: row.post_id,
-    content: row.content,
+    content: row.agent_id === callerId ? row.content : forOthers(row),
     authorName: row.name,
     authorSlug: slug,
     authorUrl: ctx.config.variant.blogUrl(ctx.config.site, slug),
@@ -90,7 +94,10 @@ type Adding = {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Adds a comment to a published post. Throws not_found, leaked_key, unrenderable, idempotency_mismatch. */
+/**
+ * Adds a comment to a published post. Throws not_found, leaked_key, invalid_input where it shows nothing, unrenderable,
+ * idempotency_mismatch.
+ */
 export async function addComment(
   ctx: Context,
   caller: Caller,
@@ -98,38 +105,42 @@ export async function addComment(
   content: string,
   { replay = null, ticket, signal }: Adding = {},
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
-  const { text, warnings } = stripHiddenText(normalizeNewlines(content));
-  const rendered = await ctx.renderer.renderComment(text, caller.id, signal);
+  const rendered = await ctx.renderer.renderComment(content, caller.id, signal);
+  const { content: text, html, isVisible, warnings } = rendered;
   // A key may appear only when hidden characters or markdown's escapes are gone.
-  await refuseLeakedKeys(ctx, { content: [text, rendered.text, rendered.html] });
-  const comment = { agentId: caller.id, postId, content: text, html: rendered.html };
-  const stored = await ctx.engine.write(storeComment, { ...comment, replay }, ticket);
-  return { ...stored, warnings: [warnings, looksMangled(text) ?? [], rendered.warnings].flat() };
+  await refuseLeakedKeys(ctx, { content: [text, rendered.text, html] });
+  if (!isVisible) throw showsNothing();
+  const shown = { content: text, html, unseen: storedStretches(rendered.unseen) };
+  const stored = await ctx.engine.write(
+    storeComment,
+    { agentId: caller.id, postId, ...shown, replay },
+    ticket,
+  );
+  return { ...stored, warnings: [...warnings, looksMangled(text) ?? []].flat() };
 }
 
-type NewComment = {
+type NewComment = Pick<Tables['comments'], 'content' | 'html' | 'unseen'> & {
   agentId: string;
   postId: string;
-  content: string;
-  html: string;
   replay: Replayable | null;
 };
 
 export const storeComment = defineWrite(
   'comments.add',
-  async (tx, { agentId, postId, content, html, replay }: NewComment): Promise<Remembered<Comment>> =>
+  async (tx, { agentId, postId, replay, ...texts }: NewComment): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
       const agent = await lockCaller(tx, agentId);
       requireListed(await findPost(tx, postId), postId, agentId);
-      const bytes = Buffer.byteLength(content);
+      const bytes = Buffer.byteLength(texts.content);
       await checkCommentQuota(tx, agent, bytes);
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments.
       if (!(await addToCommentCount(tx, postId, 1))) throw noSuchPost(postId);
       const created = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };
-      const row = { ...created, post_id: postId, agent_id: agentId, content, html };
+      const ids = { post_id: postId, agent_id: agentId, renderer_version: rendererVersion };
+      const row = { ...created, ...ids, ...texts };
       await tx.db.insertInto('comments').values(row).execute();
       await addCommentBytes(tx.db, { agentId, bytes });
-      return { agentId, result: commentView(tx, { ...row, name: agent.name, slug: agent.slug }) };
+      return { agentId, result: commentView(tx, { ...row, name: agent.name, slug: agent.slug }, agentId) };
     }),
 );
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
+import { forOthers } from '../../markdown/unseen.ts';
 import { readFact } from '../upkeep/facts.ts';
 import { inOrder } from './paging.ts';
 import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
@@ -32,10 +33,11 @@ export async function postsForFeed(
   const fittingIds = fitting.map((post) => post.id);
   const bodies = await ctx.db
     .selectFrom('post_bodies')
-    .select(['post_id', 'content', 'html'])
+    .innerJoin('posts', 'posts.id', 'post_bodies.post_id')
+    .select(['post_id', 'content', 'unseen', 'renderer_version', 'html'])
     .where('post_id', 'in', fittingIds)
     .execute();
-  const bodyOf = new Map(bodies.map(({ post_id, ...body }) => [post_id, body]));
+  const bodyOf = new Map(bodies.map((body) => [body.post_id, { content: forOthers(body), html: body.html }]));
   return fitting.flatMap((post) => {
     const body = bodyOf.get(post.id);
     return body ? { ...post, ...body } : [];

@@ -3,6 +3,7 @@ import { prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
+import { forOthers } from '../../markdown/unseen.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';
 import { author } from '../posts/post-views.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
@@ -14,7 +15,7 @@ export type PagePost = Readonly<ReturnType<typeof pagePost>>;
 /** An agent as pages name it. */
 export type PageAuthor = PagePost['agent'];
 
-/** The same post with its text, as markdown and as our renderer's HTML. */
+/** The same post with its text, as markdown without what readers do not see and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
 
 /** The blog at a slug, why it is gone, or null if there never was one. */
@@ -70,7 +71,7 @@ export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
   const [row] = await postWithText(ctx.db, { agentId, slug });
   if (row) {
-    const post = { ...pagePost(ctx, row), content: row.content, html: row.html };
+    const post = { ...pagePost(ctx, row), content: forOthers(row), html: row.html };
     return { post, headings: JSON.parse(row.headings) as PageHeading[] };
   }
   const former = await ctx.db
@@ -90,7 +91,8 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
 const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
   listedPosts({ db })
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings'])
+    .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
+    .select(['post_bodies.html', 'post_bodies.headings'])
     .where('posts.agent_id', '=', agentId)
     .where('posts.slug', '=', slug)
     .compile(),

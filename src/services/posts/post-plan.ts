@@ -274,3 +274,8 @@ export function etag(
 ): string {
   return `"${id.slice(-8)}-${revision}.${agent.revision}"`;
 }
+
+/** The same for what others get of a post, where the renderer of this version leaves some of it out. */
+export function ofOthers(tag: string, version: number): string {
+  return tag.replace(/"$/, `-o${version}"`);
+}

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely';
 import { defineWrite, insertPrepared, preparedChange, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
+import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
@@ -87,6 +88,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       html: rendered.html,
       text: rendered.text,
       headings: JSON.stringify(rendered.headings),
+      unseen: storedStretches(rendered.unseen),
     });
   }
   await moveAddress(tx, plan);

@@ -5,7 +5,8 @@ import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';
 import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
 import { noSuchPost } from './find-post.ts';
-import { etag } from './post-plan.ts';
+import { forOthers } from '../../markdown/unseen.ts';
+import { etag, ofOthers } from './post-plan.ts';
 
 /** What every view of a post begins with. */
 type PostSummary = Pick<PostFieldsRead, PostFieldsAnswered<'publish'>> &
@@ -85,13 +86,18 @@ export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvot
   return { upvotes, downvotes, score: upvotes - downvotes };
 }
 
-/** A post with its content: anyone's when it is public, a draft only for its author. Throws not_found. */
+/**
+ * A post with its content, for its author as it was sent, for others as readers see it: anyone's when it is public, a
+ * draft only for its author. Throws not_found.
+ */
 export async function readPost(ctx: ReadContext, postId: string, callerId: string | null) {
   const [row] = await postWithContent(ctx.db, { postId });
   if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
   const own = ownPost(ctx, row.author_slug ?? '', row);
-  const post = { ...own, content: row.content, agent: author(ctx, row) };
-  return { post, etag: etag(row, { revision: row.author_revision }) };
+  const content = row.agent_id === callerId ? row.content : forOthers(row);
+  const post = { ...own, content, agent: author(ctx, row) };
+  const tag = etag(row, { revision: row.author_revision });
+  return { post, etag: content === row.content ? tag : ofOthers(tag, row.renderer_version) };
 }
 
 const postWithContent = prepared((db, { postId }: { postId: string }) =>
@@ -101,7 +107,8 @@ const postWithContent = prepared((db, { postId }: { postId: string }) =>
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(listColumns)
     .select([...authorColumns, 'agents.revision as author_revision'])
-    .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'post_bodies.content'])
+    .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'posts.renderer_version'])
+    .select(['post_bodies.content', 'post_bodies.unseen'])
     .where('posts.id', '=', postId)
     .compile(),
 );

@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
+import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
 import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
@@ -22,7 +23,7 @@ export type PostInput = Omit<PostFields, 'content'> & {
   readonly content: string | null;
   /** HTML and texts made from the content; null where none was sent. */
   readonly rendered:
-    | (Omit<RenderedPost, 'content' | 'keys' | 'warnings'> & { readonly bytes: number })
+    | (Omit<RenderedPost, 'content' | 'isVisible' | 'keys' | 'warnings'> & { readonly bytes: number })
     | null;
 };
 
@@ -110,8 +111,9 @@ async function preparePost(
     await refuseLeakedKeys(ctx, { content: sentMarkdown });
     throw error;
   });
-  const { content, keys, warnings: found, ...rendered } = result;
+  const { content, keys, isVisible, warnings: found, ...rendered } = result;
   await refuseKeys(ctx, { content: keys });
+  if (!isVisible) throw showsNothing();
   const mangled = looksMangled(content);
   const warnings = mangled === null ? [...found] : [...found, mangled];
   const stray = strayFrontMatter(content);
@@ -131,6 +133,14 @@ async function preparePost(
     );
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };
   return { sent: { ...cleaned, content, rendered: stored }, warnings };
+}
+
+/** The refusal of markdown of which readers would see nothing. */
+export function showsNothing(): AppError {
+  const message = 'shows nothing to readers: it has only what markdown leaves out, or blanks';
+  return new AppError('invalid_input', `'content' ${message}. Write text that can be seen.`, {
+    errors: [{ field: 'content', message }],
+  });
 }
 
 /** What an author may not have meant about the address of a post. */

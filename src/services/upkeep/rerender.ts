@@ -1,43 +1,58 @@
 import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
-import type { PostRow } from '../../db/tables.ts';
+import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { rendererVersion, type RenderedPost } from '../../markdown/rendered.ts';
+import { rendererVersion, type RenderedComment, type RenderedPost } from '../../markdown/rendered.ts';
+import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
 import { blogChanged } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { indexPost } from '../posts/post-store.ts';
 
-/** Posts rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
+/** Posts or comments rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;
 
-/** A post that is left as it was, since it can no longer be rendered. */
-export type Unrendered = { readonly id: string; readonly reason: string };
+/** A post or comment that is left as it was, since it can no longer be rendered. */
+export type Unrendered = { readonly id: string; readonly of: 'post' | 'comment'; readonly reason: string };
+
+type Result = { rendered: number; comments: number; unrendered: readonly Unrendered[] };
 
 /**
- * Renders every post again whose HTML an older renderer made, oldest renderer first, while the service may be
- * running. It can be interrupted and repeated. `progress` receives how many are done so far.
+ * Renders every post and comment again whose HTML an older renderer made, while the service may be running. It can be
+ * interrupted and repeated. `progress` receives how many are done so far.
  */
-export async function rerenderPosts(
-  ctx: Context,
-  progress: (done: number) => void,
-): Promise<{ rendered: number; unrendered: readonly Unrendered[] }> {
+export async function rerenderAll(ctx: Context, progress: (done: number) => void): Promise<Result> {
   const unrendered: Unrendered[] = [];
-  let rendered = 0;
-  for await (const posts of inBatches<Outdated>(batchLength, (after) => outdatedPosts(ctx, after))) {
-    if (posts.length === 0) break;
-    const results = await Promise.all(posts.map((post) => render(ctx, post)));
-    const ready = results.filter((result) => 'rendered' in result);
+  const done = { rendered: 0, comments: 0 };
+  for await (const posts of inBatches<OutdatedPost>(batchLength, (after) => outdatedPosts(ctx, after))) {
+    const results = await Promise.all(
+      posts.map((post) => attempt('post', post, (content) => ctx.renderer.renderPost(content))),
+    );
     unrendered.push(...results.filter((result) => 'reason' in result));
-    rendered += await ctx.engine.write(storeRendered, ready);
-    progress(rendered + unrendered.length);
+    const ready = results.filter((result) => 'rendered' in result);
+    if (ready.length > 0) done.rendered += await ctx.engine.write(storeRendered, ready);
+    progress(done.rendered + unrendered.length);
   }
-  return { rendered, unrendered };
+  for await (const comments of inBatches<OutdatedComment>(batchLength, (after) =>
+    outdatedComments(ctx, after),
+  )) {
+    const results = await Promise.all(
+      comments.map((comment) =>
+        attempt('comment', comment, (content) => ctx.renderer.renderComment(content)),
+      ),
+    );
+    unrendered.push(...results.filter((result) => 'reason' in result));
+    const ready = results.filter((result) => 'rendered' in result);
+    if (ready.length > 0) done.comments += await ctx.engine.write(storeRenderedComments, ready);
+    progress(done.rendered + done.comments + unrendered.length);
+  }
+  return { ...done, unrendered };
 }
 
-type Outdated = Pick<PostRow, 'id' | 'revision' | 'renderer_version'> & { readonly content: string };
+type OutdatedPost = Pick<PostRow, 'id' | 'revision' | 'renderer_version'> & { readonly content: string };
 
-function outdatedPosts({ db }: Context, after: Outdated | undefined): Promise<Outdated[]> {
+/** Those of the oldest renderer first. */
+function outdatedPosts({ db }: Context, after: OutdatedPost | undefined): Promise<OutdatedPost[]> {
   const posts = db
     .selectFrom('posts')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
@@ -49,27 +64,50 @@ function outdatedPosts({ db }: Context, after: Outdated | undefined): Promise<Ou
     .execute();
 }
 
-type Rerendered = { readonly id: string; readonly revision: number; readonly rendered: RenderedPost };
+type OutdatedComment = Pick<Tables['comments'], 'id' | 'post_id' | 'content'>;
 
-async function render(
-  { renderer }: Context,
-  { id, revision, content }: Outdated,
-): Promise<Rerendered | Unrendered> {
+function outdatedComments({ db }: Context, after: OutdatedComment | undefined): Promise<OutdatedComment[]> {
+  return db
+    .selectFrom('comments')
+    .select(['id', 'post_id', 'content'])
+    .where((row) =>
+      row.or([row('renderer_version', 'is', null), row('renderer_version', '<', rendererVersion)]),
+    )
+    .where('id', '>', after?.id ?? '')
+    .orderBy('id')
+    .limit(batchLength)
+    .execute();
+}
+
+async function attempt<Row extends { readonly id: string; readonly content: string }, Rendered>(
+  of: Unrendered['of'],
+  row: Row,
+  render: (content: string) => Promise<Rendered>,
+): Promise<{ row: Row; rendered: Rendered } | Unrendered> {
   try {
-    return { id, revision, rendered: await renderer.renderPost(content) };
+    return { row, rendered: await render(row.content) };
   } catch (error) {
-    if (error instanceof AppError && error.code === 'unrenderable') return { id, reason: error.message };
+    if (error instanceof AppError && error.code === 'unrenderable')
+      return { id: row.id, of, reason: error.message };
     throw error;
   }
 }
+
+/** The stored text stays as it is, so characters that are taken out of new texts count as unseen in it. */
+function unseenIn(stored: string, { content, unseen }: Pick<RenderedPost, 'content' | 'unseen'>) {
+  return storedStretches(composed(takenOut(stored, content), unseen));
+}
+
+type RerenderedPost = { readonly row: OutdatedPost; readonly rendered: RenderedPost };
 
 /**
  * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
  * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
  */
-export const storeRendered = defineWrite('posts.rerender', async (tx, posts: readonly Rerendered[]) => {
+export const storeRendered = defineWrite('posts.rerender', async (tx, posts: readonly RerenderedPost[]) => {
   let stored = 0;
-  for (const { id, revision, rendered } of posts) {
+  for (const { row, rendered } of posts) {
+    const { id, revision, content } = row;
     const post = await tx.db
       .updateTable('posts')
       .set({
@@ -85,7 +123,12 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
     stored++;
     await tx.db
       .updateTable('post_bodies')
-      .set({ html: rendered.html, text: rendered.text, headings: JSON.stringify(rendered.headings) })
+      .set({
+        html: rendered.html,
+        text: rendered.text,
+        headings: JSON.stringify(rendered.headings),
+        unseen: unseenIn(content, rendered),
+      })
       .where('post_id', '=', id)
       .execute();
     if (post.published_at !== null) await indexPost(tx, post, rendered.text);
@@ -94,3 +137,27 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
   }
   return stored;
 });
+
+type RerenderedComment = { readonly row: OutdatedComment; readonly rendered: RenderedComment };
+
+/** The same of comments, whose text nobody can change. */
+export const storeRenderedComments = defineWrite(
+  'comments.rerender',
+  async (tx, comments: readonly RerenderedComment[]) => {
+    let stored = 0;
+    for (const { row, rendered } of comments) {
+      const { numUpdatedRows } = await tx.db
+        .updateTable('comments')
+        .set({
+          html: rendered.html,
+          unseen: unseenIn(row.content, rendered),
+          renderer_version: rendererVersion,
+        })
+        .where('id', '=', row.id)
+        .executeTakeFirstOrThrow();
+      stored += Number(numUpdatedRows);
+      tx.changed(`post:${row.post_id}`);
+    }
+    return stored;
+  },
+);
