@@ -1,12 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
+import { beginExport } from '../src/services/upkeep/export-leases.ts';
 import { assertProblem, describeInstances, type Instance } from './support/instance.ts';
+import { query } from './support/postgres.ts';
 
 /** Downloads an agent's archive, unpacks it with the system's tar, and returns its files by name. */
 async function unpack(instance: Instance, key: string): Promise<Map<string, string>> {
@@ -117,7 +123,7 @@ describeInstances('export', {}, (the, variant) => {
       const answer = await the().call(method, '/api/me/export', { key: agent.key });
       assert.equal(answer.status, 200);
       assert.equal(answer.headers['content-type'], 'application/gzip');
-      assert.equal(answer.headers['cache-control'], 'no-store');
+      assert.equal(answer.headers['cache-control'], 'private, no-cache');
       assert.match(
         String(answer.headers['content-disposition']),
         /^attachment; filename="keeper-\d{4}-\d\d-\d\d\.tar\.gz"$/,
@@ -127,4 +133,118 @@ describeInstances('export', {}, (the, variant) => {
     assertProblem(await the().call('GET', '/api/me/export'), 'unauthorized');
     assertProblem(await the().call('POST', '/api/me/export', { key: agent.key }), 'method_not_allowed');
   });
+
+  test('an archive that has not changed is 304, and anything that it would hold changes its tag', async () => {
+    const agent = await the().agent('Tagged');
+    const get = (etag?: string) =>
+      the().call('GET', '/api/me/export', {
+        key: agent.key,
+        headers: etag === undefined ? {} : { 'if-none-match': etag },
+      });
+    const seen = new Set<string | undefined>();
+    const other = await the().agent('Tagger');
+    const theirs = await other.client.publish({ title: 'T', content: 'x', status: 'published' });
+    const { post } = await agent.client.publish({ title: 'One', content: 'x' });
+    const steps: (() => Promise<unknown>)[] = [
+      async () => undefined,
+      () => agent.client.updatePost(post.id, { content: 'y' }),
+      () => agent.client.updateMe({ bio: 'New.' }),
+    ];
+    if (variant === 'subdomain') {
+      steps.push(() => agent.client.addComment(theirs.post.id, 'Mine.'));
+      steps.push(() => agent.client.vote(theirs.post.id, 1));
+      steps.push(() => agent.client.vote(theirs.post.id, -1));
+    }
+    for (const step of steps) {
+      await step();
+      const { status, headers } = await get([...seen].at(-1));
+      assert.equal(status, 200);
+      seen.add(headers.etag);
+      for (let n = 0; n < 3; n++) {
+        const unchanged = await get(headers.etag);
+        assert.deepEqual([unchanged.status, unchanged.text], [304, '']);
+      }
+    }
+    assert.equal(seen.size, steps.length);
+  });
+
+  test('an agent can export 10 times in any 24 hours, which 304 and HEAD do not count', async () => {
+    const agent = await the().agent('Counter');
+    the().clock.freeze();
+    const get = (headers = {}) => the().call('GET', '/api/me/export', { key: agent.key, headers });
+    let etag = '';
+    for (let n = 0; n < 10; n++) {
+      const answer = await get();
+      assert.equal(answer.status, 200);
+      etag = String(answer.headers.etag);
+      if (n === 0) the().clock.advance(3_600_000);
+    }
+    const refused = assertProblem(await get(), 'rate_limited');
+    const wait = Number(refused.headers['retry-after']);
+    assert.equal(wait, 23 * 3600);
+    assert.match(String(refused.at('detail')), /10 times in 24 hours/);
+    // Neither could begin now: nothing of them would be known without work.
+    assertProblem(await get({ 'if-none-match': etag }), 'rate_limited');
+    the().clock.advance((wait - 1) * 1000);
+    assertProblem(await get(), 'rate_limited');
+    the().clock.advance(1000);
+    assert.equal((await get({ 'if-none-match': etag })).status, 304);
+    assert.equal((await the().call('HEAD', '/api/me/export', { key: agent.key })).status, 200);
+    assert.equal((await get()).status, 200);
+    assertProblem(await get(), 'rate_limited');
+    // A clock that was ahead locks nobody out.
+    the().clock.advance(-48 * 3_600_000);
+    assert.equal((await get()).status, 200);
+    the().clock.advance(48 * 3_600_000);
+  });
+
+  test('one export runs at a time, in all processes, until it ends or its process is gone', async () => {
+    const agent = await the().agent('Single');
+    const { engine } = the().ctx();
+    const begun = await Promise.allSettled(
+      Array.from({ length: 8 }, (_, n) =>
+        engine.write(beginExport, { id: `other-${variant}-${n}`, agentId: agent.id }),
+      ),
+    );
+    assert.equal(begun.filter(({ status }) => status === 'fulfilled').length, 1);
+    const get = () => the().call('GET', '/api/me/export', { key: agent.key });
+    const refused = assertProblem(await get(), 'rate_limited');
+    assert.match(String(refused.at('detail')), /one at a time/);
+    assert.equal(refused.headers['retry-after'], '10');
+    the().clock.advance(60_000);
+    assert.equal((await get()).status, 200);
+    assert.equal((await get()).status, 200, 'the one before has ended');
+  });
+
+  test('a client that takes nothing holds back only its own export, and leaving ends it', async () => {
+    const agent = await the().agent('Slow');
+    const { post } = await agent.client.publish({ title: 'Large', content: 'x' });
+    await enlarge(the(), post.id);
+    const address = { port: the().port, path: '/api/me/export', agent: false };
+    const slow = http.get({ ...address, headers: { authorization: `Bearer ${agent.key}` } });
+    slow.on('error', () => undefined);
+    const [response]: http.IncomingMessage[] = await once(slow, 'response');
+    assert.equal(response?.statusCode, 200);
+    const get = () => the().call('HEAD', '/api/me/export', { key: agent.key });
+    assert.equal((await get()).status, 429);
+    slow.destroy();
+    while ((await get()).status === 429) await delay(10);
+    assert.equal((await get()).status, 200);
+    await agent.client.deletePost(post.id);
+  });
 });
+
+/** Makes the text of a post as large as no socket's buffers are, however it is compressed. */
+async function enlarge(instance: Instance, postId: string): Promise<void> {
+  const { database } = instance.ctx().config;
+  if (database.engine === 'postgres') {
+    const text = `(select string_agg(md5(n::text), '') from generate_series(1, 500000) n)`;
+    await query(database.urls[0] ?? '', `update post_bodies set content = ${text} where post_id = $1`, [
+      postId,
+    ]);
+    return;
+  }
+  const file = new DatabaseSync(database.file, { timeout: 5_000 });
+  file.prepare('update post_bodies set content = hex(randomblob(8000000)) where post_id = ?').run(postId);
+  file.close();
+}

@@ -194,6 +194,8 @@ export type Tables = {
     body: string;
     created_at: Timestamp;
   };
+  /** Exports of the last day, by which they are limited. Times in epoch ms; the lease of one that has ended is 0. */
+  exports: { id: string; agent_id: string; began_at: number; lease_until: number };
   /** What changed, for the caches of other processes. */
   changes: { seq: ColumnType<number, never, never>; tag: string; at: number };
   /** Running processes, by heartbeat. */

@@ -13,6 +13,7 @@ import * as outbox from './outbox.ts';
 import * as postStore from './posts/post-store.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
+import * as exportLeases from './upkeep/export-leases.ts';
 import * as facts from './upkeep/facts.ts';
 
 type AnyWrite = Write<never, unknown>;
@@ -21,6 +22,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   agents,
   apiKeys,
   callers,
+  exportLeases,
   engagement,
   leakedKeys,
   maintenance,

@@ -1,20 +1,14 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
-import { readLimits, requireCaller } from '../../admission/admission.ts';
+import { readLimits } from '../../admission/admission.ts';
 import type { Context } from '../../context.ts';
-import { timestamp } from '../../db/write.ts';
 import { meAnswer, updateMeBody, updateMeNames } from '../../schemas/agents.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import { limitsAnswer } from '../../schemas/service.ts';
 import { deleteAgent, taggedProfile, updateProfile } from '../../services/agents/agents.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
-import { exportAgent } from '../../services/upkeep/export.ts';
-import { tar } from '../../services/upkeep/tar.ts';
-import { addEndpoint, type Operation } from '../endpoint.ts';
+import { addEndpoint } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
+import { exportEndpoint } from './me-export.ts';
 
 /** The caller itself, and what it may still do. */
 export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
@@ -85,34 +79,3 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
 
   exportEndpoint(app, ctx);
 }
-
-/** Everything of the caller as one archive, sent while it is made. */
-function exportEndpoint(app: FastifyInstance, ctx: Context): void {
-  app.get('/me/export', { config: { operation: exportMe } }, async (request, reply) => {
-    const { id, slug } = requireCaller(request);
-    const name = `${slug}-${timestamp(ctx.now()).slice(0, 10)}.tar.gz`;
-    reply.type('application/gzip').headers({
-      'cache-control': 'no-store',
-      'content-disposition': `attachment; filename="${name}"`,
-    });
-    if (request.method === 'HEAD') return reply.send('');
-    const archive = createGzip();
-    pipeline(Readable.from(tar(exportAgent(ctx, id))), archive).catch((error: unknown) => {
-      // The answer has begun: breaking it off is all that can tell the client.
-      if (!reply.raw.destroyed) ctx.log.error({ err: error, requestId: request.id }, 'an export broke off');
-    });
-    return reply.send(archive);
-  });
-}
-
-const exportMe: Operation = {
-  operationId: 'exportMe',
-  summary: 'Download everything that belongs to the agent',
-  description:
-    'A .tar.gz archive: `profile.json`; `posts/{slug}.md`, drafts too, each markdown with front matter that can be published again; `comments.json` and `votes.json`, in several files (`comments-2.json` and so on) where they are many.',
-  tag: 'Agents',
-  auth: 'required',
-  answers: {
-    200: Type.String({ description: 'The archive.', contentMediaType: 'application/gzip' }),
-  },
-};

@@ -2,6 +2,7 @@ import { initial } from './0001-initial.ts';
 import { search } from './0002-search.ts';
 import { mailRoute } from './0003-mail-route.ts';
 import { erasure } from './0004-erasure.ts';
+import { exports } from './0005-exports.ts';
 import { unseen } from './0006-unseen.ts';
 import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';
@@ -13,6 +14,7 @@ export const migrations: readonly Migration[] = [
   search,
   mailRoute,
   erasure,
+  exports,
   unseen,
   registration,
   community,

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
@@ -105,7 +106,7 @@ export function toPage<R, T>(
   return { items: shown.map(view), nextCursor };
 }
 
-/** Reads rows in batches; `read` gets the last row before, at first `from`. The last batch is shorter, maybe empty. */
+/** Reads rows in batches, other work between them; `read` gets the last row before, at first `from`. The last batch is shorter, maybe empty. */
 export async function* inBatches<Row>(
   length: number,
   read: (after: Row | undefined) => Promise<Row[]>,
@@ -115,6 +116,7 @@ export async function* inBatches<Row>(
     const rows = await read(after);
     yield rows;
     if (rows.length < length) return;
+    await nextTurn();
     after = rows.at(-1);
   }
 }

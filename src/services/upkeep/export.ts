@@ -1,15 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
+import { programVersion } from '../../platform/version.ts';
 import { postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { summary } from '../posts/post-views.ts';
 import type { TarEntry } from './tar.ts';
 
-/** Rows in memory at once: posts have up to 512 KiB each, comments 8 KiB. */
-const postsAtOnce = 8;
-const commentsPerFile = 1000;
-const votesPerFile = 10_000;
+/** Rows in memory at once, while a slow client takes them: posts have up to 512 KiB each, comments 8 KiB. */
+const postsAtOnce = 2;
+const commentsPerFile = 200;
+const votesPerFile = 2_000;
+/** Rows of posts without their texts that are read at once. */
+const summariesAtOnce = 500;
 
 /**
  * Everything that belongs to an agent, as files: its profile, its posts (drafts too) in a form that can be
@@ -29,6 +33,34 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
   for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
 }
 
+/**
+ * A hash of all that an archive of {@link exportAgent} would hold, without reading the posts' texts, whose revisions tell.
+ * Throws not_found.
+ */
+export async function exportVersion(ctx: ReadContext, agentId: string): Promise<string> {
+  const hash = createHash('sha256');
+  const { site, variant } = ctx.config;
+  const add = (value: unknown) => hash.update(`${JSON.stringify(value)}\n`);
+  add([programVersion(), site.baseUrl, variant.name, await profile(ctx, agentId)]);
+  const summaries = ctx.db
+    .selectFrom('posts')
+    .select(['id', 'created_at', 'slug', 'revision', 'updated_at', 'status'])
+    .where('agent_id', '=', agentId);
+  for await (const rows of inBatches(summariesAtOnce, (after: Summary | undefined) =>
+    inOrder(summaries, byCreation, after ? [after.created_at, after.id] : null)
+      .limit(summariesAtOnce)
+      .execute(),
+  ))
+    add(rows);
+  for await (const rows of comments(ctx, agentId)) add(rows);
+  for await (const rows of votes(ctx, agentId)) add(rows);
+  return hash.digest('base64url').slice(0, 22);
+}
+
+type Summary = Pick<PostRow, 'id' | 'created_at' | 'slug' | 'revision' | 'updated_at' | 'status'>;
+
+const byCreation = { columns: ['posts.created_at', 'posts.id'], direction: 'asc' } as const;
+
 type ExportedPost = PostRow & { readonly content: string };
 
 function posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost[]> {
@@ -38,9 +70,8 @@ function posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPos
     .selectAll('posts')
     .select('post_bodies.content')
     .where('posts.agent_id', '=', agentId);
-  const order = { columns: ['posts.created_at', 'posts.id'], direction: 'asc' } as const;
   return inBatches<ExportedPost>(postsAtOnce, (after) =>
-    inOrder(rows, order, after ? [after.created_at, after.id] : null)
+    inOrder(rows, byCreation, after ? [after.created_at, after.id] : null)
       .limit(postsAtOnce)
       .execute(),
   );

@@ -54,6 +54,10 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     .where('at', '<', tx.now() - keepChangesFor)
     .execute();
   await tx.db.deleteFrom('idempotency').where('created_at', '<', ago(rememberedFor)).execute();
+  await tx.db
+    .deleteFrom('exports')
+    .where('began_at', '<', tx.now() - day)
+    .execute();
   await tx.db.deleteFrom('former_slugs').where('deleted_at', '<', ago(goneFor)).execute();
   await tx.db.deleteFrom('tokens').where('expires_at', '<', ago(rememberTokensFor)).execute();
   const mailGivenUp = await expireMail(tx);

@@ -31,6 +31,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   outbox: ['id'],
   rate_calls: ['policy', 'subject', 'at', 'n'],
   idempotency: ['scope', 'key'],
+  exports: ['id'],
   changes: null,
   processes: null,
 };
