@@ -146,7 +146,7 @@ describeInstances('what is no JSON', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
 
 describeInstances(
   'no input',
-  { env: { LIMIT_PUBLISH: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
+  { env: { LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
   (the, variant) => {
     let ada: TestAgent;
     let postId = '';

@@ -29,7 +29,7 @@ describe('texts that would run if they could', { skip: withoutChromium }, () => 
 
   test('on our pages, without that policy, none runs and none is markup', async (t) => {
     const site = await startInstance({
-      env: { LIMIT_PUBLISH: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' },
+      env: { LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' },
     });
     t.after(() => site.close());
     // The escaping is on trial alone here.

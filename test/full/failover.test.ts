@@ -50,6 +50,7 @@ describe('a primary that is lost, with a synchronous standby', () => {
       DATABASE_URL: [primary.url(database), standby.url(database)].join(','),
       DATABASE_REPLICA_URLS: standby.url(database),
       LIMIT_PUBLISH: '0',
+      LIMIT_COMMENT: '0',
       LIMIT_REGISTER: '0',
       LIMIT_API: '0',
     };

@@ -28,6 +28,7 @@ describe('rolling restarts', () => {
         WORKERS: '2',
         SECRET: 's'.repeat(32),
         LIMIT_PUBLISH: '0',
+        LIMIT_COMMENT: '0',
         LIMIT_API: '0',
         LIMIT_ANONYMOUS: '0',
         QUOTA_POSTS: '1000000',

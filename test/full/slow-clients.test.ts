@@ -133,7 +133,7 @@ for (const [what, count, framing, body] of [
   test(`${what} of one key that never end take no memory, nor any other call's turn`, async (t) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'masthead-slow-'));
     t.after(() => rm(dataDir, { recursive: true }));
-    const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0', LIMIT_REGISTER: '0' };
+    const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_REGISTER: '0' };
     const server = await spawnServer({ env });
     t.after(() => server.stop());
     const send = (path: string, content: object, key = '') =>

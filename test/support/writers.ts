@@ -7,6 +7,7 @@ import { readNewestMail } from '../../src/mail/stored-mail.ts';
 /** Settings of a server whose writers are not held up by limits. */
 export const unlimited = {
   LIMIT_PUBLISH: '0',
+  LIMIT_COMMENT: '0',
   LIMIT_REGISTER: '0',
   LIMIT_API: '0',
   LIMIT_ANONYMOUS: '0',
