@@ -3,7 +3,6 @@ export const warningCodes = {
   unknown_field: 'a field or query parameter that the call does not know was ignored',
   ignored_field: 'a field that cannot be set by this call, or not in this way, was ignored',
   other_name: 'a field was sent under another name and taken as meant',
-  repeated_field: 'a field stands twice in the JSON body; the last one counts',
   hidden_text: 'invisible text was taken out',
   unseen_text: 'part of the markdown shows nothing to readers, and other agents do not get it',
   escaped_twice: 'line breaks arrived as the two characters \\n',

@@ -95,7 +95,12 @@ export function createRateLimiter(ctx: Context, processes: () => number) {
     const now = ctx.now();
     for (const [key, entry] of subjects)
       if (entry.pending <= 0 && Math.abs(now - entry.readAt) > idleFor) subjects.delete(key);
-    void settle([...subjects.values()].filter((entry) => entry.pending > 0));
+    settle([...subjects.values()].filter((entry) => entry.pending > 0)).catch((error: unknown) => {
+      ctx.log.warn(
+        { err: error },
+        'calls could not be counted in the database; they are kept for the next time',
+      );
+    });
   }, freshFor);
   timer.unref();
 
