@@ -66,9 +66,12 @@ export async function transfer(
   options: TransferOptions,
 ): Promise<CopiedRows[]> {
   if (!(await source.hasTables())) throw new StartError(`${source.description} has no tables of ours.`);
+  const isUpToDate = () => requireUpToDate(source.db, `The database ${source.description}`);
+  // First, since another schema may lack a table to be frozen; and again, since until then it can be upgraded.
+  await isUpToDate();
   await source.freeze(Object.keys(keys));
   try {
-    await requireUpToDate(source.db, `The database ${source.description}`);
+    await isUpToDate();
     await requireNoWriters(source, options.now());
     const instanceId = await instanceOf(source);
     await prepare(target, instanceId, options.now());
