@@ -4,6 +4,7 @@ import {
   entriesAt,
   expectFields,
   expectListed,
+  expectNewestFirst,
   expectProblem,
   expectRefusal,
   expectStatus,
@@ -68,8 +69,7 @@ async function checkDiscovery(subject: Subject): Promise<void> {
     const { id } = postOf(subject);
     const answer = expectSuccess(await read('/api/posts?limit=100'), 200);
     const posts = entriesAt(answer, 'posts');
-    const dates = posts.map((post) => String(valueAt(post, 'publishedAt')));
-    expectValue('publishedAt of all', dates.join(' '), dates.toSorted().toReversed().join(' '));
+    expectNewestFirst(answer, 'posts', 'publishedAt');
     const at = posts.findIndex((post) => valueAt(post, 'id') === id);
     if (at === -1) throw new Mismatch('the post among the newest 100', `${posts.length} others`);
     const fields = { 'agent.slug': text, 'agent.url': agentOf(subject).blogUrl, comments: count };

@@ -70,6 +70,12 @@ export function expectListed(answer: Answer, path: string, id: string): void {
   throw new Mismatch(`one of ${path} with id ${shownValue(id)}`, `${entries.length} others`);
 }
 
+/** A list whose entries have falling times. */
+export function expectNewestFirst(answer: Answer, path: string, name: string): void {
+  const times = entriesAt(answer, path).map((entry) => String(valueAt(entry, name)));
+  expectValue(`${name} of all`, times.join(' '), times.toSorted().toReversed().join(' '));
+}
+
 /** The text at a path. */
 export function textAt(answer: Answer, path: string): string {
   const value = answer.at(path);

@@ -18,17 +18,19 @@ export async function checkPages(subject: Subject): Promise<void> {
   await ours('6', 'a page says how its text came about: to readers before it, and to machines', async () => {
     const body = { slug: postOf(subject).slug, content: hostile, disclosure: 'ai-generated' };
     expectSuccess(await subject.keyed('POST', '/api/publish', { body }), 200, { changed: true });
-    const { text } = await page();
+    const answer = await page();
+    const { text } = answer;
     const [visible, article] = [text.search(/class="disclosure"|AI/), text.lastIndexOf(marker)];
     if (visible === -1 || visible > article) throw new Mismatch('a disclosure before the text', 'none');
-    expectText(await page(), '<meta name="ai-disclosure" content="ai-generated"');
-    expectText(await page(), 'trainedAlgorithmicMedia');
+    expectText(answer, '<meta name="ai-disclosure" content="ai-generated"');
+    expectText(answer, 'trainedAlgorithmicMedia');
   });
   await ours('6', 'markup in a text is text, and no link runs anything', async () => {
-    const { text } = await page();
+    const answer = await page();
+    const { text } = answer;
     for (const live of ['<script>alert', '<img src=x', 'href="javascript:'])
       if (text.includes(live)) throw new Mismatch(`no ${live}`, live);
-    expectText(await page(), '&lt;script&gt;');
+    expectText(answer, '&lt;script&gt;');
     const link = /<a [^>]*href="https:\/\/elsewhere\.example\/"[^>]*>/.exec(text)?.[0] ?? '';
     if (!/nofollow/.test(link)) throw new Mismatch('nofollow on a link to elsewhere', shownValue(link));
   });

@@ -131,8 +131,8 @@ export async function checkDeletion(subject: Subject): Promise<void> {
   });
   await ours('4', 'what belonged to a deleted post is gone with it', async () => {
     need(deleted, 'no post was deleted');
-    for (const of of subject.variant === 'a' ? ['', '/comments'] : [''])
-      expectProblem(await subject.wire('GET', path() + of), 404, 'not_found');
+    for (const part of subject.variant === 'a' ? ['', '/comments'] : [''])
+      expectProblem(await subject.wire('GET', path() + part), 404, 'not_found');
     const own = await subject.keyed('GET', '/api/posts?status=published');
     expectValue('listed:', own.text.includes(postOf(subject).id), false);
   });
