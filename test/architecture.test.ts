@@ -74,6 +74,23 @@ describe('a folder imports only from below', () => {
   }
 });
 
+test('no files import each other: what one of them defines might not be there yet', () => {
+  const values = new Map(
+    files.map(({ path, code }) => [
+      path,
+      [...code.matchAll(/^(?:import|export) (?!type )[^;]*?'(\.[^']+)'/gm)]
+        .filter(([statement]) => !/\{(\s*type \w+,?)+\s*\} from/.test(statement))
+        .map(([, to = '']) => normalize(join(dirname(path), to))),
+    ]),
+  );
+  // What imports nothing that is left is in no circle.
+  for (let before = Infinity; values.size < before;) {
+    before = values.size;
+    for (const [path, imports] of values) if (!imports.some((to) => values.has(to))) values.delete(path);
+  }
+  assert.deepEqual([...values.keys()], []);
+});
+
 test('the client package holds nothing of the server but pure rules', () => {
   const client = fileURLToPath(new URL('../client/src', import.meta.url));
   const outside = readdirSync(client, { recursive: true, encoding: 'utf8' })

@@ -3,28 +3,36 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { layOutPackage } from '../scripts/build.ts';
 import { request } from './support/http.ts';
 import { spawnServer } from './support/processes.ts';
+import { sharedPostgres } from './support/shared-postgres.ts';
 
 const run = promisify(execFile);
 
 describe('the package as it is published', () => {
-  test('serves, conforms and searches', async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'masthead-package-'));
-    t.after(() => rm(folder, { recursive: true }));
-    const script = join(await layOutPackage(folder), 'bin/masthead.mjs');
-    const env = { DATA_DIR: join(folder, 'data'), NODE_DISABLE_COMPILE_CACHE: '1' };
-    const server = await spawnServer({ script, env });
-    t.after(() => server.stop());
-    const mail = join(folder, 'data/mail');
-    const { stdout } = await run(process.execPath, [script, 'conform', server.baseUrl, '--mail-dir', mail]);
-    assert.match(stdout, / 0 fail, 0 skipped\.$/m);
-    const found = await request(server.baseUrl, { path: '/api/search?q=word' });
-    assert.equal(found.status, 200, found.text);
-    const page = await request(server.baseUrl, { path: '/docs', headers: { accept: 'text/html' } });
-    assert.equal(page.status, 200);
-  });
+  for (const engine of ['SQLite', 'PostgreSQL'])
+    test(`serves, conforms and searches on ${engine}`, (t) => tryPackage(t, engine));
 });
+
+async function tryPackage(t: TestContext, engine: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'masthead-package-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const script = join(await layOutPackage(folder), 'bin/masthead.mjs');
+  const database =
+    engine === 'SQLite'
+      ? {}
+      : { DATABASE_URL: await (await sharedPostgres()).createDatabase(), SECRET: 's'.repeat(32) };
+  const env = { ...database, DATA_DIR: join(folder, 'data'), NODE_DISABLE_COMPILE_CACHE: '1' };
+  const server = await spawnServer({ script, env });
+  t.after(() => server.stop());
+  const mail = join(folder, 'data/mail');
+  const { stdout } = await run(process.execPath, [script, 'conform', server.baseUrl, '--mail-dir', mail]);
+  assert.match(stdout, / 0 fail, 0 skipped\.$/m);
+  const found = await request(server.baseUrl, { path: '/api/search?q=word' });
+  assert.equal(found.status, 200, found.text);
+  const page = await request(server.baseUrl, { path: '/docs', headers: { accept: 'text/html' } });
+  assert.equal(page.status, 200);
+}

@@ -1,9 +1,8 @@
 import { sql } from 'kysely';
 import type { Log } from '../../platform/log.ts';
-import { postgresTypes } from './postgres.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
 import { connect } from './postgres-server.ts';
-import { checkServer, postgresStartError } from './postgres-start.ts';
+import { checkServer, postgresStartError, postgresTypes } from './postgres-start.ts';
 import type { WholeDatabase } from '../whole.ts';
 
 /** Opens the one of the addresses that takes writes. Throws StartError. */
