@@ -1,6 +1,8 @@
 import { AppError } from '../../errors.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
-import { closed, notInTime, Thread, type Job, type Task } from './thread.ts';
+import type { TextDiff } from '../../rules/text-diff.ts';
+import type { Job, Result, Versions } from './jobs.ts';
+import { closed, notInTime, Thread, type Task } from './thread.ts';
 import { Turns } from './turns.ts';
 
 /** Rendering off the main thread, with a deadline. */
@@ -12,6 +14,8 @@ export type Renderer = {
   renderPost(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedPost>;
   /** The same for a comment. */
   renderComment(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedComment>;
+  /** The difference of two texts, within the same turn, time and memory. */
+  diff(versions: Versions, owner?: string, signal?: AbortSignal): Promise<TextDiff>;
   /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
   close(): Promise<void>;
 };
@@ -48,7 +52,9 @@ export function createRenderer(options: RendererOptions): Renderer {
     renderPost: async (markdown, owner = '', signal) =>
       (await pool.run({ kind: 'post', markdown }, owner, signal)) as RenderedPost,
     renderComment: async (markdown, owner = '', signal) =>
-      pool.run({ kind: 'comment', markdown }, owner, signal),
+      (await pool.run({ kind: 'comment', markdown }, owner, signal)) as RenderedComment,
+    diff: async (versions, owner = '', signal) =>
+      (await pool.run({ kind: 'diff', ...versions }, owner, signal)) as TextDiff,
     close: () => pool.close(),
   };
 }
@@ -67,7 +73,7 @@ class Pool {
     this.options = { ...defaults, ...options };
   }
 
-  run(job: Job, owner: string, signal?: AbortSignal): Promise<RenderedPost | RenderedComment> {
+  run(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
     const { maxWaiting, longestMs } = this.options;
     if (this.isClosed) return Promise.reject(closed());
     if (this.waiting.size >= maxWaiting || this.waiting.waitingOf(owner) >= maxWaiting / 2)
@@ -88,9 +94,9 @@ class Pool {
       const task: Task = {
         job,
         owner,
-        resolve(rendered) {
+        resolve(result) {
           end();
-          resolve(rendered);
+          resolve(result);
         },
         reject(error) {
           end();

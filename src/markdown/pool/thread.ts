@@ -1,25 +1,28 @@
 import { Worker } from 'node:worker_threads';
-import { AppError, type FieldFault } from '../../errors.ts';
+import { AppError, type ErrorCode, type ErrorExtra } from '../../errors.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
-import { unrenderable, type RenderedComment, type RenderedPost } from '../rendered.ts';
+import type { Prose } from '../../rules/calls.ts';
+import { unrenderable } from '../rendered.ts';
+import type { Job, Result } from './jobs.ts';
 import type { RendererOptions } from './renderer.ts';
-import type { Kind } from '../write/writer.ts';
-
-/** What a thread is asked to do. */
-export type Job = { readonly kind: Kind; readonly markdown: string };
 
 /** What a thread sends: first that it is ready, then one answer per job; each with all processor time it has used. */
 export type Answer = { readonly processorMs: number } & (
   | { readonly type: 'ready' }
-  | { readonly type: 'rendered'; readonly rendered: RenderedPost | RenderedComment }
-  | { readonly type: 'refused'; readonly detail: string; readonly errors: readonly FieldFault[] }
+  | { readonly type: 'done'; readonly result: Result }
+  | {
+      readonly type: 'refused';
+      readonly code: ErrorCode;
+      readonly detail: Prose;
+      readonly extra: ErrorExtra;
+    }
 );
 
 /** A document to be rendered, and who waits for it. */
 export type Task = {
   readonly job: Job;
   readonly owner: string;
-  resolve(rendered: RenderedPost | RenderedComment): void;
+  resolve(result: Result): void;
   reject(error: Error): void;
 };
 
@@ -141,9 +144,8 @@ export class Thread {
     const task = this.finish(processorMs - this.usedBefore);
     this.usedBefore = processorMs;
     this.isReady = true;
-    if (answer.type === 'refused')
-      task?.reject(new AppError('unrenderable', answer.detail, { errors: answer.errors }));
-    else if (answer.type === 'rendered') task?.resolve(answer.rendered);
+    if (answer.type === 'refused') task?.reject(new AppError(answer.code, answer.detail, answer.extra));
+    else if (answer.type === 'done') task?.resolve(answer.result);
     this.worker.unref();
     this.events.onFree();
   }
