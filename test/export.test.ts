@@ -11,7 +11,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { beginExport } from '../src/services/upkeep/export-leases.ts';
-import { assertProblem, describeInstances, type Instance } from './support/instance.ts';
+import type { Answer } from './support/http.ts';
+import { assertProblem, describeInstances, startInstance, type Instance } from './support/instance.ts';
 import { query } from './support/postgres.ts';
 
 /** Downloads an agent's archive, unpacks it with the system's tar, and returns its files by name. */
@@ -183,6 +184,13 @@ describeInstances('export', {}, (the, variant) => {
     const wait = Number(refused.headers['retry-after']);
     assert.equal(wait, 23 * 3600);
     assert.match(String(refused.at('detail')), /10 times in 24 hours/);
+    assert.deepEqual(limitHeaders(refused), {
+      'ratelimit-policy': '"export";q=10;w=86400',
+      ratelimit: `"export";r=0;t=${wait}`,
+      'x-ratelimit-limit': '10',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': String(wait),
+    });
     // Neither could begin now: nothing of them would be known without work.
     assertProblem(await get({ 'if-none-match': etag }), 'rate_limited');
     the().clock.advance((wait - 1) * 1000);
@@ -211,6 +219,13 @@ describeInstances('export', {}, (the, variant) => {
     const refused = assertProblem(await get(), 'rate_limited');
     assert.match(String(refused.at('detail')), /one at a time/);
     assert.equal(refused.headers['retry-after'], '10');
+    assert.deepEqual(limitHeaders(refused), {
+      'ratelimit-policy': '"concurrent-exports";q=1;qu="concurrent-requests"',
+      ratelimit: '"concurrent-exports";r=0;t=10',
+      'x-ratelimit-limit': '1',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': '10',
+    });
     the().clock.advance(60_000);
     assert.equal((await get()).status, 200);
     assert.equal((await get()).status, 200, 'the one before has ended');
@@ -233,6 +248,31 @@ describeInstances('export', {}, (the, variant) => {
     await agent.client.deletePost(post.id);
   });
 });
+
+test('a refused export names the limit that refuses it where no other limit is set', async () => {
+  const policies = ['REGISTER', 'PUBLISH', 'COMMENT', 'API', 'ANONYMOUS'];
+  const env = Object.fromEntries(policies.map((policy) => [`LIMIT_${policy}`, '0']));
+  const instance = await startInstance({ env });
+  try {
+    const { id, key } = await instance.agent('Unlimited');
+    instance.clock.freeze();
+    const get = () => instance.call('GET', '/api/me/export', { key });
+    for (let n = 0; n < 9; n++) assert.deepEqual(limitHeaders(await get()), {});
+    await instance.ctx().engine.write(beginExport, { id: 'of-another-process', agentId: id });
+    assert.equal((await get()).headers['ratelimit'], '"concurrent-exports";r=0;t=10');
+    instance.clock.advance(60_000);
+    const { headers } = assertProblem(await get(), 'rate_limited');
+    assert.equal(headers['ratelimit-policy'], '"export";q=10;w=86400');
+    assert.equal(headers['ratelimit'], `"export";r=0;t=${headers['retry-after']}`);
+  } finally {
+    await instance.close();
+  }
+});
+
+/** What an answer says about the limit that it counts against or is refused by. */
+function limitHeaders({ headers }: Answer): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:x-)?ratelimit/.test(name)));
+}
 
 /** Makes the text of a post as large as no socket's buffers are, however it is compressed. */
 async function enlarge(instance: Instance, postId: string): Promise<void> {

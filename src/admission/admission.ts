@@ -12,10 +12,12 @@ import {
   type Caller,
 } from '../services/agents/callers.ts';
 import { bytesHeld } from '../services/limits/quota.ts';
+import { rateHeaders } from '../services/limits/rate-headers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
 import {
   countOnly,
   rateStatus,
+  rateWindow,
   readWindow,
   type RateLimiter,
   type Window,
@@ -231,16 +233,9 @@ export async function finishUsage(ctx: Context, usage: Usage): Promise<void> {
   if (ticket.rate) usage.rate = ticket.rate;
 }
 
-/** The headers of a limited call: the IETF draft's, and the older ones that many clients read. */
-export function rateHeaders({ policy, quota, rate }: Usage): Record<string, string> {
-  if (quota === 0) return {};
-  return {
-    'ratelimit-policy': `"${policy}";q=${quota};w=3600`,
-    ratelimit: `"${policy}";r=${rate.remaining};t=${rate.reset}`,
-    'x-ratelimit-limit': String(quota),
-    'x-ratelimit-remaining': String(rate.remaining),
-    'x-ratelimit-reset': String(rate.reset),
-  };
+/** The headers of a limited call. */
+export function usageHeaders({ policy, quota, rate }: Usage): Record<string, string> {
+  return quota === 0 ? {} : rateHeaders({ name: policy, quota, window: rateWindow / 1000 }, rate);
 }
 
 /** The limits of the caller, or else of the client address, and how much the caller holds. Throws unauthorized. */

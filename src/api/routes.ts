@@ -4,10 +4,10 @@ import {
   countedAs,
   createCredentialReader,
   finishUsage,
-  rateHeaders,
   requireCaller,
   requireWithinLimit,
   takeBackUsage,
+  usageHeaders,
 } from '../admission/admission.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
@@ -70,7 +70,8 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.addHook('onSend', async (request, reply) => {
       if (!request.usage) return;
       await finishUsage(ctx, request.usage);
-      reply.headers(rateHeaders(request.usage));
+      // A refusal names its own limit, where that is not the call's policy.
+      if (!reply.hasHeader('ratelimit')) reply.headers(usageHeaders(request.usage));
     });
 
     app.addHook('onRoute', ({ method, config }) => {

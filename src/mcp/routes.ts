@@ -6,9 +6,9 @@ import {
   currentRateStatus,
   finishUsage,
   isUnset,
-  rateHeaders,
   refusalOf,
   takeBackUsage,
+  usageHeaders,
 } from '../admission/admission.ts';
 import { createAddressReader, wideNetwork } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
@@ -88,7 +88,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     app.addHook('onSend', async ({ usage }, reply) => {
       if (usage === null) return;
       await finishUsage(ctx, usage);
-      reply.headers(rateHeaders(usage));
+      reply.headers(usageHeaders(usage));
     });
 
     app.options('/mcp', async (_request, reply) => reply.code(204).send());

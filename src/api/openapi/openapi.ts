@@ -214,7 +214,7 @@ const headers: Components['headers'] = {
   ),
   'Idempotent-Replayed': header('`true` when this is the stored answer to an earlier call.', 'true'),
   'RateLimit-Policy': header(
-    'The limit that the call counts against: calls (q) in a window of w seconds.',
+    'The limit that the call counts against, or that refuses it: calls (q) in a window of w seconds, or at once (`qu="concurrent-requests"`).',
     '"api";q=1000;w=3600',
   ),
   RateLimit: header(

@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
+import { rateHeaders } from '../limits/rate-headers.ts';
 import { clocksMayDiffer } from '../limits/rate-limiter.ts';
 
 /** Exports of one agent within a {@link day}. */
@@ -90,6 +91,10 @@ export const beginExport = defineWrite('exports.begin', async (tx, { id, agentId
       `An agent can export ${mostExports} times in 24 hours. The next export is possible in ${retryAfter} seconds.`,
       {
         retryAfter,
+        headers: rateHeaders(
+          { name: 'export', quota: mostExports, window: day / 1000 },
+          { remaining: 0, reset: retryAfter },
+        ),
         hint: 'Send If-None-Match with the ETag of the last export: what has not changed is not counted.',
       },
     );
@@ -105,6 +110,10 @@ export const beginExport = defineWrite('exports.begin', async (tx, { id, agentId
 function exportRunning(): AppError {
   return new AppError('rate_limited', 'An export of this agent is running, and there is one at a time.', {
     retryAfter: retryWhileRunning,
+    headers: rateHeaders(
+      { name: 'concurrent-exports', quota: 1, window: null },
+      { remaining: 0, reset: retryWhileRunning },
+    ),
     hint: `Wait until it has ended, or ${retryWhileRunning} seconds, then repeat the call.`,
   });
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   beginUsage,
-  rateHeaders,
   requireWithinLimit,
   takeBackUsage,
   type Usage,
+  usageHeaders,
 } from '../../admission/admission.ts';
 import { AppError } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
@@ -51,7 +51,7 @@ export function searchRoutes(app: FastifyInstance, web: Web, limiter: RateLimite
 
 /** A page is written to the connection itself, a failure by the framework. */
 function sayRate(reply: FastifyReply, usage: Usage): void {
-  const headers = rateHeaders(usage);
+  const headers = usageHeaders(usage);
   reply.headers(headers);
   for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
 }
