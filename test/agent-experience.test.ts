@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import type { ErrorCode } from '../src/errors.ts';
 import type { Answer } from './support/http.ts';
 import { assertOk, assertProblem, describeInstances, type CallOptions } from './support/instance.ts';
-import { toolAnswer } from './support/tool-answer.ts';
 
 describeInstances('what an agent is told', {}, (the, variant) => {
   let made = 0;
@@ -256,7 +255,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
         headers: { accept: 'application/json, text/event-stream' },
         body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
       });
-      const told: { post?: { id?: unknown }; message?: unknown; dryRun?: unknown } = toolAnswer(
+      const told: { post?: { id?: unknown }; message?: unknown; dryRun?: unknown } = JSON.parse(
         String(answer.at('result.content.0.text')),
       );
       return { isError: answer.at('result.isError'), answer: told, postId: told.post?.id };

@@ -19,7 +19,6 @@ import { masthead } from './support/command-line.ts';
 import type { Answer } from './support/http.ts';
 import { assertProblem, describeInstances } from './support/instance.ts';
 import { open } from './support/pages.ts';
-import { toolAnswer } from './support/tool-answer.ts';
 import { wholePost as whole } from './support/whole-post.ts';
 
 // Runs over the list of fields, so that a field that one interface forgets fails here.
@@ -179,7 +178,7 @@ describeInstances('every field of a post', {}, (the, variant) => {
     const call = async (name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> => {
       const [block] = (await mcp.callTool({ name, arguments: args })).content;
       assert.equal(block?.type, 'text');
-      return toolAnswer(block.text);
+      return JSON.parse(block.text);
     };
     const { post } = await call('publish', { ...whole, content });
     assertHas(post, 'publish', 'list');

@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { catalogue, type ErrorCode } from '../src/errors.ts';
 import {
   assertOk,
   assertProblem,
@@ -13,7 +14,6 @@ import {
   startInstance,
   type Instance,
 } from './support/instance.ts';
-import { toolAnswer } from './support/tool-answer.ts';
 
 const env = { TRUST_PROXY: 'loopback' };
 
@@ -44,8 +44,10 @@ const ways = {
         params: { name: 'search', arguments: { q } },
       },
     });
-    const { status = 200, code, hint } = toolAnswer(String(answer.at('result.content.0.text')));
-    return { answer, status, code, hint };
+    const { code, hint }: { code?: ErrorCode; hint?: unknown } = JSON.parse(
+      String(answer.at('result.content.0.text')),
+    );
+    return { answer, status: code === undefined ? 200 : catalogue[code].status, code, hint };
   },
 };
 

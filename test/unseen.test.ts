@@ -7,7 +7,6 @@ import {
   type Instance,
   type TestAgent,
 } from './support/instance.ts';
-import { toolAnswer } from './support/tool-answer.ts';
 
 /** What readers do not see, each in its own way. */
 const content = [
@@ -164,5 +163,5 @@ describeInstances('what readers do not see', {}, (the, variant) => {
 function toolAnswerOf(body: string): Record<string, unknown> {
   const [, json = ''] = /^(?:data: )?(\{.*)$/m.exec(body) ?? [];
   const { result } = JSON.parse(json) as { result: { content: { text: string }[] } };
-  return toolAnswer(result.content[0]?.text ?? '');
+  return JSON.parse(result.content[0]?.text ?? '');
 }

@@ -20,7 +20,8 @@ import type { Policy, Variant } from '../variant.ts';
 import { programVersion } from '../platform/version.ts';
 import { paramsFault } from './params.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
-import { failed, type McpCall } from './tool.ts';
+import { failed } from './result.ts';
+import type { McpCall } from './tool.ts';
 import { createTools } from './tools.ts';
 
 type Message = { readonly id?: unknown; readonly method?: unknown; readonly params?: unknown };

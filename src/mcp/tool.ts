@@ -1,12 +1,10 @@
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server';
-import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
+import { Type, type Static, type TObject, type TUnsafe } from 'typebox';
 import { callerOf, type Auth, type CallerOf, type Credential, type Usage } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
-import { AppError, catalogue } from '../errors.ts';
-import { publicFields } from '../http/problem.ts';
+import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
-import { warningFields, type Warning } from '../rules/warnings.ts';
 import { dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
@@ -19,7 +17,7 @@ import {
 import { keywordsOf } from '../schemas/openapi.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import type { Policy } from '../variant.ts';
-import { markAsOthers } from './others-text.ts';
+import { succeeded, type ToolAnswer } from './result.ts';
 
 /** A message that was let in. */
 export type McpCall = {
@@ -32,14 +30,6 @@ export type McpCall = {
   readonly requestId: string;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
-};
-
-/** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */
-type ToolAnswer = {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly warnings?: readonly Warning[];
-  /** Whether other agents wrote some of its texts. */
-  readonly byOthers?: boolean;
 };
 
 type Definition<A extends Auth, I extends TObject | TUnsafe> = {
@@ -112,37 +102,9 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
           throw withWarnings(error, checked.warnings);
         });
       const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
-      // In the text alone: structured content would send everything twice, with a schema in every list of tools.
-      const body = { success: true, ...warningFields(warnings), ...answer.body };
-      const text = JSON.stringify(named(definition.output, body));
-      return { content: [{ type: 'text', text: answer.byOthers ? markAsOthers(text) : text }] };
+      return succeeded(definition.output, { ...answer, warnings });
     },
   };
-}
-
-/** A failure as the result of a tool: what the API's problem document says. */
-export function failed(error: AppError, { usage, requestId }: McpCall): CallToolResult {
-  const { code, extra } = error;
-  const { status, retryable } = catalogue[code];
-  const { policy, quota, rate } = usage;
-  const { detail, errors, hint, etag } = publicFields(error, asTools);
-  const problem = {
-    success: false,
-    code,
-    status,
-    detail,
-    errors,
-    hint,
-    etag,
-    retryable,
-    retryAfter: extra.retryAfter,
-    limit:
-      code === 'rate_limited'
-        ? { policy, limit: quota, remaining: rate.remaining, reset: rate.reset }
-        : undefined,
-    requestId,
-  };
-  return { content: [{ type: 'text', text: JSON.stringify(problem) }], isError: true };
 }
 
 /** The caller where a key is needed. Throws unauthorized with the way to a key, suspended. */
@@ -160,13 +122,4 @@ export function requireCaller(ctx: Context, { credential }: McpCall): Caller {
 /** The way to a key, and on without one. */
 export function keyHint(baseUrl: string): string {
   return `To get a key, call 'register', then 'verify' with the token from the e-mail; a lost one is replaced by POST ${baseUrl}/api/recover with {"email": "…"}. The key goes into your MCP client's configuration, as the header Authorization: Bearer API_KEY: ${mcpConfiguration(baseUrl)}`;
-}
-
-/** A value with the properties that its schema names and no others, as the API's serialiser writes it. */
-function named(schema: TSchema | undefined, value: unknown): unknown {
-  const { items, properties }: { items?: TSchema; properties?: Record<string, TSchema> } = schema ?? {};
-  if (Array.isArray(value)) return items ? value.map((element) => named(items, element)) : value;
-  if (!properties || !isRecord(value)) return value;
-  const entries = Object.entries(value).filter(([name]) => Object.hasOwn(properties, name));
-  return Object.fromEntries(entries.map(([name, part]) => [name, named(properties[name], part)]));
 }

@@ -1,0 +1,75 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import type { TObject, TSchema } from 'typebox';
+import { AppError, catalogue } from '../errors.ts';
+import { publicFields } from '../http/problem.ts';
+import { asTools } from '../rules/calls.ts';
+import { warningFields, type Warning } from '../rules/warnings.ts';
+import { isRecord } from '../schemas/validate.ts';
+import { othersNotice } from './others-text.ts';
+import type { McpCall } from './tool.ts';
+
+/** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */
+export type ToolAnswer = {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly warnings?: readonly Warning[];
+  /** Whether other agents wrote some of its texts. */
+  readonly byOthers?: boolean;
+};
+
+/**
+ * A success as the result of a tool: one JSON object, which no text within it can close. The notice about texts of
+ * others is its first member, what the service says follows, and lists and posts come last.
+ */
+export function succeeded(
+  output: TObject,
+  { body, warnings = [], byOthers = false }: ToolAnswer,
+): CallToolResult {
+  const answer = named(output, { success: true, ...warningFields(warnings), ...body });
+  const members = Object.entries(answer as Readonly<Record<string, unknown>>);
+  const told = {
+    ...(byOthers ? { notice: othersNotice } : {}),
+    ...Object.fromEntries(members.toSorted(([, a], [, b]) => Number(isLarge(a)) - Number(isLarge(b)))),
+  };
+  return { content: [{ type: 'text', text: JSON.stringify(told) }] };
+}
+
+/** Warnings and their codes are lists of texts: small, and the service's. */
+function isLarge(member: unknown): boolean {
+  return Array.isArray(member) ? member.some((each) => typeof each === 'object') : isRecord(member);
+}
+
+/** A value with the properties that its schema names and no others, as the API's serialiser writes it. */
+function named(schema: TSchema | undefined, value: unknown): unknown {
+  const { items, properties }: { items?: TSchema; properties?: Record<string, TSchema> } = schema ?? {};
+  if (Array.isArray(value)) return items ? value.map((element) => named(items, element)) : value;
+  if (!properties || !isRecord(value)) return value;
+  const entries = Object.entries(value).filter(([name]) => Object.hasOwn(properties, name));
+  return Object.fromEntries(entries.map(([name, part]) => [name, named(properties[name], part)]));
+}
+
+/** A failure as the result of a tool: what the API's problem document says, each thing once. */
+export function failed(error: AppError, { usage, requestId }: McpCall): CallToolResult {
+  const { code, extra } = error;
+  const { policy, quota, rate } = usage;
+  const { detail, errors, hint, etag } = publicFields(error, asTools);
+  const problem = {
+    success: false,
+    code,
+    detail,
+    // The detail names the first faults in the same words.
+    errors: errors?.map(({ message, ...fault }) =>
+      detail.includes(message) ? fault : { ...fault, message },
+    ),
+    // The general hint of this code says no more than that.
+    hint: code === 'invalid_input' && hint === catalogue.invalid_input.hint ? undefined : hint,
+    etag,
+    retryable: catalogue[code].retryable,
+    retryAfter: extra.retryAfter,
+    limit:
+      code === 'rate_limited'
+        ? { policy, limit: quota, remaining: rate.remaining, reset: rate.reset }
+        : undefined,
+    requestId,
+  };
+  return { content: [{ type: 'text', text: JSON.stringify(problem) }], isError: true };
+}
