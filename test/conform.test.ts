@@ -186,6 +186,16 @@ const faults: [what: string, title: RegExp, fault: Fault, level?: Result['level'
     { answer: relisted(ownList, 'posts', (list) => list.toReversed()) },
   ],
   [
+    "leaves revisions out of the list of one's own posts",
+    /^one's own posts of a tag/,
+    { answer: rename('GET /api/me/posts', 'etag', 'x') },
+  ],
+  [
+    "lists one's own posts of any tag",
+    /^one's own posts of a tag/,
+    { answer: relisted('GET /api/me/posts?tag=', 'posts', () => [{}]) },
+  ],
+  [
     'lists posts of all oldest first',
     /posts come newest first, each/,
     {

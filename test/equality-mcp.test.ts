@@ -13,6 +13,7 @@ const overHttpOnly = [
   'verify_by_post',
   'regenerate_key',
   'publish_post',
+  'my_posts',
   'delete_me',
   'export_me',
   'openapi',

@@ -68,7 +68,7 @@ describeInstances('hints', {}, (the, variant) => {
     ['POST', '/register', 'POST /api/register'],
     ['POST', '/publish', 'POST /api/publish'],
     ['POST', '/api/v1/publish', 'POST /api/publish'],
-    ['GET', '/api/drafts', 'GET /api/posts?status=draft'],
+    ['GET', '/api/drafts', 'GET /api/me/posts?status=draft'],
     ['POST', `/api/posts/${id}/delete`, 'DELETE /api/posts/{id}'],
     ['GET', '/api/health', 'GET /healthz'],
   ] as const) {

@@ -118,6 +118,8 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('POST', '/api/publish', { key, body: { ...post, content: 'x'.repeat(600_000) } });
   await call('POST', '/api/publish', { key, body: post, headers: { 'if-none-match': '*' } });
   await call('GET', '/api/posts', { key });
+  await call('GET', '/api/me/posts?tag=Engine', { key });
+  await call('GET', '/api/me/posts?view=brief', { key });
   await call('GET', '/api/posts');
   await call('GET', '/api/posts?status=draft&limit=1', { key });
   await call('GET', '/api/posts?limit=many', { key });
@@ -129,7 +131,7 @@ async function live(instance: Instance, call: Call): Promise<void> {
 
   if (hasSlugs) {
     await call('GET', '/api/posts?since=2020-01-01&limit=1');
-    await call('GET', '/api/posts?agent=ada');
+    await call('GET', '/api/posts?agent=ada&tag=engine');
     await call('GET', '/api/posts?agent=nobody');
     await call('GET', '/api/blogs?sort=posts');
     await call('GET', '/api/posts/featured?limit=5');

@@ -217,13 +217,22 @@ async function ofEngagement(instance: Instance, ada: TestAgent, grace: TestAgent
 
 async function ofLists(instance: Instance, key: string): Promise<void> {
   const since = encodeURIComponent('2020-01-01T00:00:00Z');
-  for (const query of ['', 'sort=oldest', 'agent=ada', 'agent=ada&sort=oldest', `since=${since}`])
+  for (const query of ['', 'sort=oldest', 'agent=ada', 'agent=ada&sort=oldest', `since=${since}`, 'tag=a'])
     await pagesOf(instance, `/api/posts?limit=1&${query}`);
   await instance.call('GET', '/api/posts?limit=1&offset=1');
   for (const query of ['', 'status=draft', 'status=published', `status=published&since=${since}`])
     await pagesOf(instance, `/api/posts?limit=1&${query}`, key);
+  for (const query of ['tag=a&sort=oldest', 'tag=a&agent=ada', `tag=a&since=${since}`])
+    await pagesOf(instance, `/api/posts?limit=1&${query}`);
+  for (const query of ['', 'status=draft', 'tag=a', 'tag=a&status=published', 'view=brief'])
+    await pagesOf(instance, `/api/me/posts?limit=1&${query}`, key);
   for (const sort of blogOrderNames) await pagesOf(instance, `/api/blogs?limit=1&sort=${sort}`);
-  for (const path of ['/api/posts/featured', '/api/search?q=post', '/api/search?q=%22post%201%22+-none'])
+  for (const path of [
+    '/api/posts/featured',
+    '/api/search?q=post',
+    '/api/search?q=%22post%201%22+-none',
+    '/api/search?q=post&tag=a',
+  ])
     assert.equal((await instance.call('GET', path)).status, 200);
   for (const path of ['/api/me', '/api/limits', '/api/me/export'])
     assert.equal((await instance.call('GET', path, { key })).status, 200);

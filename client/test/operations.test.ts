@@ -60,6 +60,12 @@ const operations: readonly Row[] = [
     'keyed',
     'GET /api/posts?status=draft&since=1970-01-01T00%3A00%3A00.000Z&limit=3',
   ],
+  [
+    'myPosts',
+    (c) => c.myPosts({ status: 'draft', tag: 'a b', view: 'brief' }),
+    'keyed',
+    'GET /api/me/posts?status=draft&tag=a+b&view=brief',
+  ],
   ['getPost', (c) => c.getPost(id), 'either', `GET /api/posts/${id}`],
   ['updatePost', (c) => c.updatePost(id, { slug: 'y' }), 'keyed', `PATCH /api/posts/${id}`, { slug: 'y' }],
   ['deletePost', (c) => c.deletePost(id), 'keyed', `DELETE /api/posts/${id}`],
@@ -203,6 +209,7 @@ test('the limit is the one that the last answer told of', async (t) => {
 });
 
 const lists = [
+  ['iterateMyPosts', 'posts', (c: MastheadClient) => c.iterateMyPosts({ limit: 2 })],
   ['iteratePosts', 'posts', (c: MastheadClient) => c.iteratePosts({ limit: 2 })],
   ['iterateDiscovered', 'posts', (c: MastheadClient) => c.iterateDiscovered({ limit: 2, offset: 4 })],
   ['iterateBlogs', 'blogs', (c: MastheadClient) => c.iterateBlogs({ limit: 2 })],

@@ -52,7 +52,7 @@ const noLogin = 'There is no login: send the API key with each call as Authoriza
 /** Patterns of addresses below `/api`, with the call that does the same here; `route` must exist for it. */
 const shapes: readonly (readonly [shape: RegExp, call: string, route?: string])[] = [
   [/^(?:agents|users|authors|blogs)\/(?!me$)[^/]+(?:\/posts)?$/, 'GET /api/posts?agent={slug}', '/api/blogs'],
-  [/^(?:posts\/)?drafts$/, 'GET /api/posts?status=draft', '/api/posts'],
+  [/^(?:posts\/)?drafts$/, 'GET /api/me/posts?status=draft', '/api/me/posts'],
   [/^posts\/[^/]+\/delete$/, 'DELETE /api/posts/{id}', '/api/posts/:id'],
   [/^posts\/[^/]+\/(?:edit|update|(?:un)?publish)$/, 'PATCH /api/posts/{id}', '/api/posts/:id'],
   [/^comments\/[^/]+$/, 'DELETE /api/posts/{id}/comments/{commentId}', '/api/posts/:id/comments/:commentId'],

@@ -326,7 +326,7 @@ export function uuidParam(params: Readonly<Record<string, string>>, name: string
     {
       hint:
         name === 'id'
-          ? 'Ids are UUIDs, not slugs: GET /api/posts with your key lists your posts with theirs.'
+          ? 'Ids are UUIDs, not slugs: GET /api/me/posts lists your posts with theirs.'
           : 'GET /api/posts/{id}/comments lists comments with their ids.',
     },
   );

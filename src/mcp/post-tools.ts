@@ -12,7 +12,7 @@ import {
   publishQuery,
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
-import { parseSince } from '../schemas/fields.ts';
+import { parseSince, readTag } from '../schemas/fields.ts';
 import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
@@ -96,7 +96,12 @@ export function readPostTools(ctx: Context): Tool[] {
         const { status = null, agent = null, sort = 'newest' } = input;
         const page = pageOf(input);
         const from = input.since === undefined ? null : parseSince(input.since);
-        const query = { ...page, since: from === null ? null : timestamp(from), sort };
+        const query = {
+          ...page,
+          since: from === null ? null : timestamp(from),
+          tag: readTag(input.tag),
+          sort,
+        };
         const isOwn = asksForOwnPosts(variant, caller !== null, input);
         const { items, total, nextCursor, warnings } = isOwn
           ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status })

@@ -46,7 +46,7 @@ export async function listResources(
   // Our cursors name the list that they go on in, which may be its beginning.
   const [, list = '', rest = cursor ?? ''] = /^(blogs|posts):(.*)$/.exec(cursor ?? '') ?? [];
   const page = { limit: pageSize, offset: 0, cursor: rest === '' ? null : rest, sort: 'newest' } as const;
-  const all = { ...page, since: null, status: null, agent: null };
+  const all = { ...page, since: null, status: null, agent: null, tag: null };
   if (!ctx.config.variant.discovery) {
     if (caller === null) return { resources: [] };
     const { items, nextCursor } = await listOwnPosts(ctx, caller.id, all);

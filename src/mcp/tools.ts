@@ -17,6 +17,7 @@ import {
 } from '../schemas/agents.ts';
 import { doneAnswer } from '../schemas/answer-parts.ts';
 import { commentAnswer, commentBody, commentsAnswer, voteAnswer, voteBody } from '../schemas/engagement.ts';
+import { readTag } from '../schemas/fields.ts';
 import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../schemas/lists.ts';
 import { pageSizes } from '../schemas/paging.ts';
 import { limitsAnswer } from '../schemas/service.ts';
@@ -128,10 +129,11 @@ function discoveryTools(ctx: Context): Tool[] {
         'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on.',
       annotations: reading,
       auth: 'none',
-      input: Type.Object({ q: searchQuery.properties.q, ...paging }),
+      input: Type.Object({ q: searchQuery.properties.q, tag: searchQuery.properties.tag, ...paging }),
       output: searchAnswer,
-      async run(call, { q, ...input }) {
-        const { items, total, nextCursor, warnings } = await searchPosts(ctx, call, { q, ...pageOf(input) });
+      async run(call, { q, tag, ...input }) {
+        const asked = { q, tag: readTag(tag), ...pageOf(input) };
+        const { items, total, nextCursor, warnings } = await searchPosts(ctx, call, asked);
         const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
         return { byOthers: true, warnings, body: { posts, total, nextCursor } };
       },

@@ -9,6 +9,7 @@ export const operations = {
   publish: { method: 'POST', path: '/api/publish', tool: 'publish' },
   publishPost: { method: 'POST', path: '/api/posts' },
   listPosts: { method: 'GET', path: '/api/posts', tool: 'list_posts' },
+  myPosts: { method: 'GET', path: '/api/me/posts' },
   getPost: { method: 'GET', path: '/api/posts/{id}', tool: 'get_post' },
   updatePost: { method: 'PATCH', path: '/api/posts/{id}', tool: 'update_post' },
   deletePost: { method: 'DELETE', path: '/api/posts/{id}', tool: 'delete_post' },

@@ -136,7 +136,7 @@ function postFieldType(field: PostField): TSchema {
   if (field.kind === 'line')
     return ofText(lineFault, { minLength: field.minLength, maxLength: field.maxLength });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
-  if (field.kind === 'tags') return Type.Array(tag, { description, examples, maxItems: 10 });
+  if (field.kind === 'tags') return Type.Array(tag(), { description, examples, maxItems: 10 });
   if (field.kind === 'choice')
     return Type.Enum([...field.choices], { type: 'string', description, examples });
   return ofText(withOffer(postSlugFault, postSlugFromTitle), {
@@ -162,12 +162,20 @@ function answeredType(field: PostField): TSchema {
   return field.initial === null ? nullable(Type.String(options)) : Type.String(options);
 }
 
-const tag = text((value) => tagFault(normalizeTag(value)), {
-  description: 'One tag; stored in lower case.',
-  examples: ['history'],
-  minLength: 1,
-  maxLength: 40,
-});
+/** One tag, as it is sent; read it with {@link readTag}. */
+export function tag(description = 'One tag; stored in lower case.') {
+  return text((value) => tagFault(normalizeTag(value)), {
+    description,
+    examples: ['history'],
+    minLength: 1,
+    maxLength: 40,
+  });
+}
+
+/** A tag as it is stored and compared; null where none was sent. */
+export function readTag(sent: string | undefined): string | null {
+  return sent === undefined ? null : normalizeTag(sent);
+}
 
 /** A comment's text. */
 export const comment = text(commentFault, {

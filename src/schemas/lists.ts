@@ -1,11 +1,11 @@
-import { Type, type Static } from 'typebox';
+import { Type, type Static, type TProperties } from 'typebox';
 import { postOrders } from '../rules/orders.ts';
 import type { Variant } from '../variant.ts';
 import { answer, count, text } from './answer-parts.ts';
 import { votes } from './engagement.ts';
-import { agentSlug, postField, searchWords, since } from './fields.ts';
+import { agentSlug, postField, searchWords, since, tag } from './fields.ts';
 import { cursor, limit, nextCursor, order, page, pageSizes, paging, total } from './paging.ts';
-import { author, ownPost } from './posts.ts';
+import { author, ownPost, taggedPost } from './posts.ts';
 
 /** What `GET /api/posts` understands. The two lists behind it differ in the size of a page. */
 export type ListPostsQuery = Static<ReturnType<typeof postsQuery>>;
@@ -13,7 +13,7 @@ export type ListPostsQuery = Static<ReturnType<typeof postsQuery>>;
 /** `GET /api/posts` as it is documented, and as one's own posts are asked for. */
 export function listPostsQuery(variant: Variant) {
   const description = variant.discovery
-    ? "How many at most: 1 to 1,000 of one's own (all of them if absent), 1 to 100 of everyone's (50 if absent)."
+    ? "How many at most. Everyone's: 1 to 100, 50 if absent; more are refused. One's own: 1 to 1,000, all of them if absent."
     : 'How many at most; all of them if absent.';
   return postsQuery(variant, limit({ max: pageSizes.ownPosts.max }, description));
 }
@@ -35,11 +35,14 @@ export function postFilters(variant: Variant, orderDescription: string) {
   };
   const all = {
     ...own,
+    tag: oneTag,
     agent: Type.Optional(agentSlug('Only posts of the agent with this slug.')),
     sort: order(postOrders, orderDescription, 'oldest'),
   };
   return variant.discovery ? all : (own as typeof all);
 }
+
+const oneTag = Type.Optional(tag('Only posts with this tag.'));
 
 const engagement = { comments: count('How many comments the post has.'), votes };
 
@@ -64,6 +67,41 @@ export function listPostsAnswer(variant: Variant) {
   return variant.discovery ? eitherPostsAnswer : ownPostsAnswer;
 }
 
+/** How much of each post `GET /api/me/posts` answers. */
+export const views = ['full', 'brief'] as const;
+
+/** `GET /api/me/posts`. */
+export const myPostsQuery = Type.Object({
+  status: Type.Optional(postField('status', 'Only drafts, or only published posts.')),
+  tag: oneTag,
+  view: Type.Optional(
+    Type.Enum([...views], {
+      type: 'string',
+      description: "'brief' answers what names a post and tells whether it changed, about 300 bytes each.",
+      examples: ['brief'],
+      default: 'full',
+    }),
+  ),
+  limit: Type.Optional(limit(pageSizes.myPosts)),
+  cursor,
+});
+
+const { id, title, slug, status, url, publishedAt, updatedAt, etag, ...beyondBrief } = taggedPost;
+const brief = { id, title, slug, status, url, publishedAt, updatedAt, etag };
+
+/** `GET /api/me/posts` where posts have comments and votes. */
+export const myPostsAnswer = listOf({ ...beyondBrief, ...engagement });
+
+/** The same where they have none. */
+export const myPostsAloneAnswer = listOf(beyondBrief);
+
+function listOf<P extends TProperties>(full: P) {
+  const post = { ...brief, ...Type.Partial(Type.Object(full)).properties };
+  const description =
+    "With view 'brief' they have id, title, slug, status, url, publishedAt, updatedAt and etag.";
+  return answer({ posts: Type.Array(Type.Object(post), { description }), total, nextCursor });
+}
+
 /** `GET /api/posts/featured`. */
 export const featuredQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.featured)) });
 
@@ -79,6 +117,7 @@ export const featuredAnswer = answer({
 /** `GET /api/search`. */
 export const searchQuery = Type.Object({
   q: searchWords,
+  tag: oneTag,
   limit: Type.Optional(limit(pageSizes.search)),
   cursor,
 });

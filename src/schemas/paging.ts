@@ -3,6 +3,7 @@ import { count, nullable, text } from './answer-parts.ts';
 
 /** How many entries a page of a list has by default, and at most. */
 export const pageSizes = {
+  myPosts: { default: 50, max: 100 },
   ownPosts: { default: 1000, max: 1000 },
   discovery: { default: 50, max: 100 },
   blogs: { default: 50, max: 100 },

@@ -182,7 +182,7 @@ export const ownPost = {
 };
 
 /** A post that a write answers, and that its author lists. */
-const taggedPost = { ...ownPost, etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"') };
+export const taggedPost = { ...ownPost, etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"') };
 
 const outcome = {
   created: Type.Boolean({ description: 'Whether the post is new.' }),

@@ -17,6 +17,7 @@ export type DiscoverQuery = OffsetQuery & {
   since?: string | Date | undefined;
   /** An agent's slug. */
   agent?: string | undefined;
+  tag?: string | undefined;
   sort?: 'newest' | 'oldest' | undefined;
 };
 
@@ -42,7 +43,7 @@ export type BlogsQuery = OffsetQuery & { sort?: 'newest' | 'posts' | 'name' | un
 
 export type BlogsAnswer = Success & Page & { blogs: Blog[]; limit: number; offset: number };
 
-export type SearchQuery = CursorQuery;
+export type SearchQuery = CursorQuery & { tag?: string | undefined };
 
 export type FoundPost = DiscoveredPost & { snippet: string };
 

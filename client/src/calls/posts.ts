@@ -7,8 +7,9 @@ import {
   type UpdateOptions,
 } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
-import type { Done, Next, OffsetQuery, Page, RateLimit, Success, WithEtag } from '../types.ts';
+import type { CursorQuery, Done, Next, OffsetQuery, Page, RateLimit, Success, WithEtag } from '../types.ts';
 import { AgentCalls } from './agents.ts';
+import type { Votes } from './engagement.ts';
 
 export type Status = 'draft' | 'published';
 
@@ -104,6 +105,21 @@ export type OwnPostsQuery = OffsetQuery &
 
 export type OwnPostsAnswer = Success & Page & { posts: OwnPost[]; limit: number; offset: number };
 
+export type MyPostsQuery = CursorQuery & {
+  status?: Status | undefined;
+  tag?: string | undefined;
+  /** `brief`: the fields of {@link BriefPost} alone. */
+  view?: 'full' | 'brief' | undefined;
+};
+
+/** What names a post, and tells whether it changed. */
+export type BriefPost = PublishedPost & { updatedAt: string; etag: string };
+
+/** One of the agent's own, with comments (how many) and votes where the service has them. */
+export type MyPost = TaggedPost & { comments?: number; votes?: Votes };
+
+export type MyPostsAnswer<Post extends BriefPost = MyPost> = Success & Page & { posts: Post[] };
+
 /** The agent's own posts. */
 export class PostCalls extends AgentCalls {
   /** Creates the post, or updates the one of the same slug; without a slug the title finds its own post. */
@@ -137,7 +153,21 @@ export class PostCalls extends AgentCalls {
     return this.api.tagged('keyed', 'POST', '/api/publish', options, { query, body: markdown, headers });
   }
 
-  /** The agent's own posts, newest first. */
+  /** A page of the agent's own posts, newest first, drafts too. */
+  async myPosts(
+    query: MyPostsQuery & { view: 'brief' },
+    options?: CallOptions,
+  ): Promise<MyPostsAnswer<BriefPost>>;
+  async myPosts(query?: MyPostsQuery & { view?: 'full' }, options?: CallOptions): Promise<MyPostsAnswer>;
+  async myPosts(query: MyPostsQuery = {}, options: CallOptions = {}): Promise<MyPostsAnswer<BriefPost>> {
+    return this.api.json('keyed', 'GET', '/api/me/posts', options, { query });
+  }
+
+  iterateMyPosts(query: Omit<MyPostsQuery, 'view'> = {}, options: CallOptions = {}) {
+    return pages('posts', query, (at) => this.myPosts(at, options));
+  }
+
+  /** The agent's own posts, newest first, up to 1,000 at once. */
   async listPosts(query: OwnPostsQuery = {}, options: CallOptions = {}) {
     return this.api.json<OwnPostsAnswer>('keyed', 'GET', '/api/posts', options, { query });
   }

@@ -16,10 +16,15 @@ const statuses = ['draft', 'published'] as const;
 const list = serviceCommand('required', {
   name: 'post list',
   summary: 'List your own posts, newest first.',
-  options: { status: { meaning: 'Only these.', value: statuses.join('|') } },
+  options: {
+    status: { meaning: 'Only these.', value: statuses.join('|') },
+    tag: { meaning: 'Only those with this tag.', value: 'tag' },
+  },
   async run(call, { client }) {
     const status = statuses.find((each) => each === call.value('status'));
-    const posts = await collect(client.iteratePosts({ status, limit: 1000 }));
+    const posts = await collect(
+      client.iterateMyPosts({ status, tag: call.value('tag') ?? undefined, limit: 100 }),
+    );
     const rows = posts.map((post) => [post.status, post.slug, post.title, post.url]);
     call.result(posts, table([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows]));
   },

@@ -3,6 +3,7 @@ import {
   entriesAt,
   expectFields,
   expectHeader,
+  expectListed,
   expectNewestFirst,
   expectProblem,
   expectStatus,
@@ -163,6 +164,14 @@ async function checkLists(subject: Subject): Promise<void> {
     const second = await list(`status=draft&limit=1&cursor=${encodeURIComponent(String(cursor))}`);
     const [one, other] = [first, second].map((answer) => answer.at('posts.0.id'));
     if (one === other || other === undefined) throw new Mismatch('another post', shownValue(other));
+  });
+  await ours('4', "one's own posts of a tag are listed with their revisions, brief where asked", async () => {
+    const query = 'status=draft&tag=Conformance&view=brief';
+    const answer = expectSuccess(await subject.keyed('GET', `/api/me/posts?${query}`), 200);
+    expectListed(answer, 'posts', draftOf(subject).id);
+    expectFields(answer, { 'posts.0.etag': text, 'posts.0.updatedAt': time, 'posts.0.excerpt': undefined });
+    const none = await subject.keyed('GET', `/api/me/posts?tag=${subject.mark}`);
+    expectValue('of another tag:', entriesAt(expectSuccess(none, 200), 'posts').length, 0);
   });
   await ours('4', 'a limit of nothing is invalid_input', async () =>
     expectProblem(await subject.keyed('GET', '/api/posts?status=draft&limit=0'), 400, 'invalid_input'),

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
 import { blogsAnswer, blogsQuery } from '../../schemas/agents.ts';
+import { readTag } from '../../schemas/fields.ts';
 import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { markedSnippet } from '../../rules/search/search-snippet.ts';
@@ -67,7 +68,11 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ query, request, reply }) => {
       const page = pageQuery(query, pageSizes.search.default);
       const seeker = { address: request.clientAddress, signal: clientSignal(reply.raw) };
-      const { items, total, nextCursor, warnings } = await searchPosts(ctx, seeker, { q: query.q, ...page });
+      const { items, total, nextCursor, warnings } = await searchPosts(ctx, seeker, {
+        q: query.q,
+        tag: readTag(query.tag),
+        ...page,
+      });
       const posts = items.map((post) => ({ ...post, snippet: markedSnippet(post.snippet) }));
       return { ...pageAnswer(request, site.baseUrl, { posts, total, nextCursor }), warnings };
     },

@@ -1,18 +1,27 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
-import { parseSince } from '../../schemas/fields.ts';
+import { parseSince, readTag } from '../../schemas/fields.ts';
 import {
   discoverPostsQuery,
   listPostsAnswer,
   listPostsQuery,
+  myPostsAloneAnswer,
+  myPostsAnswer,
+  myPostsQuery,
   type ListPostsQuery,
 } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { postAnswer } from '../../schemas/posts.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
-import { asksForOwnPosts, listOwnPosts, listPosts, type Listing } from '../../services/lists/discovery.ts';
+import {
+  asksForOwnPosts,
+  listMyPosts,
+  listOwnPosts,
+  listPosts,
+  type Listing,
+} from '../../services/lists/discovery.ts';
 import type { PageQuery } from '../../services/lists/paging.ts';
 import { readPost } from '../../services/posts/post-views.ts';
 import { pageAnswer, pageQuery } from '../call.ts';
@@ -21,6 +30,7 @@ import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 /** Listing and reading posts. */
 export function postEndpoints(app: FastifyInstance, ctx: Context): void {
   listPostsEndpoint(app, ctx);
+  myPostsEndpoint(app, ctx);
   getPostEndpoint(app, ctx);
 }
 
@@ -31,11 +41,9 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     operationId: 'listPosts',
     summary: variant.discovery
-      ? "List one's own posts, or everyone's published ones"
-      : "List one's own posts",
-    description: variant.discovery
-      ? "One's own posts, newest created first, when status is given or a key is sent without since and agent. Everyone's published posts otherwise."
-      : "One's own posts, newest created first.",
+      ? "List everyone's published posts, or one's own"
+      : "List one's own posts, all at once",
+    description: variant.discovery ? twoForms : `One's own posts, newest created first. ${better}`,
     tag: 'Posts',
     auth: variant.discovery ? 'optional' : 'required',
     query: listPostsQuery(variant),
@@ -53,6 +61,35 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
       const checked = checkDiscovery(request.query);
       throwIfFaulty(checked);
       return discoveredPosts(publicly(ctx), checked.value, request);
+    },
+  });
+}
+
+const better = 'GET /api/me/posts has them in pages, with the ETag of each.';
+const twoForms = `Everyone's published posts, newest first, when no key is sent, or since or agent is: pages of at most 100.
+
+One's own posts, newest created first, when status is given, or a key is sent without since and agent: up to 1,000 at once. ${better}`;
+
+function myPostsEndpoint(app: FastifyInstance, ctx: Context): void {
+  const { engagement } = ctx.config.variant;
+
+  addEndpoint(app, {
+    operationId: 'myPosts',
+    summary: "List one's own posts",
+    description: `Drafts included, newest created first, without their content${engagement ? ', with the comments and votes that they have' : ''}.`,
+    tag: 'Posts',
+    auth: 'required',
+    query: myPostsQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
+    answers: { 200: engagement ? myPostsAnswer : myPostsAloneAnswer },
+    cached: true,
+    handle: async ({ caller, query, request }) => {
+      const { status = null, view = 'full', limit = pageSizes.myPosts.default, cursor = null } = query;
+      const asked = { status, tag: readTag(query.tag), view, limit, cursor };
+      const { items, total, nextCursor } = await listMyPosts(ctx, caller.id, asked);
+      const answer = pageAnswer(request, ctx.config.site.baseUrl, { posts: items, total, nextCursor });
+      return { ...answer, headers: { ...answer.headers, vary: 'Authorization' } };
     },
   });
 }
@@ -84,7 +121,11 @@ async function ownPosts(
 ): Promise<Answer> {
   if (caller === null) throw unauthorized("Listing one's own posts needs an API key.");
   const asked = listQuery(query, pageSizes.ownPosts.default);
-  const list = await listOwnPosts(ctx, caller.id, { ...asked, status: query.status ?? null });
+  const list = await listOwnPosts(ctx, caller.id, {
+    ...asked,
+    status: query.status ?? null,
+    tag: readTag(query.tag),
+  });
   return { ...listAnswer(ctx, list, asked, request), warnings: list.warnings };
 }
 
@@ -94,7 +135,7 @@ async function discoveredPosts(
   request: FastifyRequest,
 ): Promise<Answer> {
   const asked = listQuery(query, pageSizes.discovery.default);
-  const list = await listPosts(ctx, { ...asked, agent: query.agent ?? null });
+  const list = await listPosts(ctx, { ...asked, agent: query.agent ?? null, tag: readTag(query.tag) });
   return listAnswer(ctx, list, asked, request);
 }
 

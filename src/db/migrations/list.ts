@@ -6,6 +6,7 @@ import { exports } from './0005-exports.ts';
 import { unseen } from './0006-unseen.ts';
 import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';
+import { tags } from './0009-tags.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   unseen,
   registration,
   community,
+  tags,
 ];

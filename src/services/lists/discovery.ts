@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
@@ -6,8 +7,16 @@ import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
-import { filtered, readCursor, readPage, type Order, type Page, type PageQuery } from './paging.ts';
-import { authorColumns, listColumns, listedPost, ownPost } from '../posts/post-views.ts';
+import {
+  filtered,
+  readCursor,
+  readPage,
+  type Order,
+  type Page,
+  type PageQuery,
+  type SortKey,
+} from './paging.ts';
+import { authorColumns, briefPost, listColumns, listedPost, myPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
 
 /** A list with its total; null where no count is stored for the filter. */
@@ -31,12 +40,19 @@ export function asksForOwnPosts(
   );
 }
 
-export type OwnPostsQuery = PageQuery & {
+/** Which of an agent's own posts are listed. */
+type OwnFilter = {
   readonly status: 'draft' | 'published' | null;
-  readonly since: string | null;
-  /** Applies to everyone's posts only: the order of one's own is fixed. */
-  readonly sort: PostOrder;
+  /** As tags are stored. */
+  readonly tag: string | null;
 };
+
+export type OwnPostsQuery = PageQuery &
+  OwnFilter & {
+    readonly since: string | null;
+    /** Applies to everyone's posts only: the order of one's own is fixed. */
+    readonly sort: PostOrder;
+  };
 
 /** An agent's own posts, newest created first. `since` (ISO) applies to drafts' creation. Throws unauthorized. */
 export async function listOwnPosts(
@@ -44,16 +60,12 @@ export async function listOwnPosts(
   agentId: string,
   query: OwnPostsQuery,
 ): Promise<Listing<OwnPost> & { readonly warnings: readonly Warning[] }> {
-  const order = {
-    ...byCreation,
-    list: filtered(byCreation.list, { status: query.status, since: query.since }),
-  };
+  const { status, since, tag } = query;
+  const order = { ...byCreation, list: filtered(byCreation.list, { status, since, tag }) };
   const after = readCursor(query.cursor, order.list);
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw unauthorized('The agent was deleted.');
-  let posts = ctx.db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
-  if (query.status) posts = posts.where('status', '=', query.status);
-  const { since } = query;
+  let posts = ownPosts(ctx, agentId, query);
   if (since)
     posts = posts.where((row) =>
       row.or([
@@ -63,12 +75,45 @@ export async function listOwnPosts(
     );
   const slug = agent.slug ?? '';
   const page = await readPage(posts, order, after, query, (row) => ownPost(ctx, slug, row));
-  const counts = { draft: agent.draft_count, published: agent.published_count };
-  const total = query.since ? null : query.status ? counts[query.status] : counts.draft + counts.published;
-  const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && query.status === null;
+  const total = since ? null : ownTotal(agent, query);
+  const isUnexpectedlyEmpty = ctx.config.variant.discovery && total === 0 && status === null;
   const warnings = isUnexpectedlyEmpty ? [noneOfYourOwn] : [];
   if (query.sort !== 'newest') warnings.push(orderIsFixed);
   return { ...page, total, warnings };
+}
+
+/** An agent's own posts with their counts and entity tags, newest created first. Throws unauthorized. */
+export async function listMyPosts(
+  ctx: ReadContext,
+  agentId: string,
+  { view, ...query }: OwnFilter & Omit<PageQuery, 'offset'> & { readonly view: 'full' | 'brief' },
+): Promise<Listing<ReturnType<typeof briefPost>>> {
+  const { status, tag } = query;
+  const order = { ...byCreation, list: filtered(byCreation.list, { status, tag }) };
+  const after = readCursor(query.cursor, order.list);
+  const agent = await findAgent(ctx, agentId);
+  if (!agent) throw unauthorized('The agent was deleted.');
+  const posts = ownPosts(ctx, agentId, query).select('posts.revision');
+  const viewed = view === 'brief' ? briefPost : myPost;
+  const page = await readPage(posts, order, after, query, (row) => viewed(ctx, agent, row));
+  return { ...page, total: ownTotal(agent, query) };
+}
+
+function ownPosts({ db }: ReadContext, agentId: string, { status, tag }: OwnFilter) {
+  let posts = db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
+  if (status !== null) posts = posts.where('status', '=', status);
+  // `post_tags` has public posts only. As JSON, no tag holds a quotation mark without a backslash before it.
+  const tags = sql`',' || substr(tags, 2)`;
+  if (tag !== null)
+    posts = posts.where(sql<boolean>`replace(${tags}, ${`,${JSON.stringify(tag)}`}, '') <> ${tags}`);
+  return posts;
+}
+
+/** How many posts of its own an agent has; null where no count is stored for the filter. */
+function ownTotal(agent: AgentRow, { status, tag }: OwnFilter): number | null {
+  if (tag !== null) return null;
+  const counts = { draft: agent.draft_count, published: agent.published_count };
+  return status === null ? counts.draft + counts.published : counts[status];
 }
 
 const byCreation: Order<Pick<ListRow, 'created_at' | 'id'>> = {
@@ -92,22 +137,43 @@ export type PostsQuery = PageQuery & {
   readonly since: string | null;
   /** Slug of one agent. */
   readonly agent: string | null;
+  /** As tags are stored. */
+  readonly tag: string | null;
   readonly sort: PostOrder;
 };
 
 /** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
 export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Listing<ListedPost>> {
   const direction = query.sort === 'newest' ? 'desc' : 'asc';
-  const list = filtered(`posts-${query.sort}`, { agent: query.agent, since: query.since });
+  const list = filtered(`posts-${query.sort}`, { agent: query.agent, since: query.since, tag: query.tag });
   const order = { ...newestFirst, list, direction } as const;
   const after = readCursor(query.cursor, order.list);
   const agent = query.agent === null ? null : await listedAgent(ctx, query.agent);
+  if (query.tag !== null) return postsWithTag(ctx, { ...query, tag: query.tag }, order, after, agent);
   let posts = listedPosts(ctx);
   if (agent) posts = posts.where('posts.agent_id', '=', agent.id);
   if (query.since) posts = posts.where('posts.listed_at', '>=', query.since);
   const page = await readPage(posts, order, after, query, (row) => listedPost(ctx, row));
   const total = query.since ? null : agent ? agent.published_count : await readTotal(ctx, 'posts');
   return { ...page, total };
+}
+
+/** The same of one tag, in the order of the tag's index. */
+async function postsWithTag(
+  ctx: ReadContext,
+  { tag, since, ...query }: PostsQuery & { readonly tag: string },
+  order: Order<ListedRow>,
+  after: SortKey | null,
+  agent: AgentRow | null,
+): Promise<Listing<ListedPost>> {
+  let posts = listedPosts(ctx)
+    .innerJoin('post_tags', 'post_tags.post_id', 'posts.id')
+    .where('post_tags.tag', '=', tag);
+  if (agent) posts = posts.where('post_tags.agent_id', '=', agent.id);
+  if (since) posts = posts.where('post_tags.published_at', '>=', since);
+  const byTag = { ...order, columns: ['post_tags.published_at', 'post_tags.post_id'] } as const;
+  const page = await readPage(posts, byTag, after, query, (row) => listedPost(ctx, row));
+  return { ...page, total: null };
 }
 
 /** Public posts by publication. */

@@ -4,7 +4,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import type { Match } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search/search-snippet.ts';
-import { leastPrefix, parseSearch, type SearchQuery } from '../../rules/search/search-terms.ts';
+import { leastPrefix, parseSearch, searchTerms, type SearchQuery } from '../../rules/search/search-terms.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { listedPosts, type ListedRow } from './discovery.ts';
@@ -20,7 +20,13 @@ const rankedMatches = 1000;
 const snippetsAtOnce = 10;
 
 /** A query as it was written, and which page of its results. */
-type SearchCall = { readonly q: string; readonly limit: number; readonly cursor: string | null };
+type SearchCall = {
+  readonly q: string;
+  /** As tags are stored. */
+  readonly tag: string | null;
+  readonly limit: number;
+  readonly cursor: string | null;
+};
 
 /** A matching post, with the passage that shows why. */
 export type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
@@ -57,28 +63,48 @@ export function searchForPage(ctx: Context, seeker: Seeker, call: SearchCall): P
 async function search<Post>(
   ctx: Context,
   seeker: Seeker,
-  { q, limit, cursor }: SearchCall,
+  { q, tag, limit, cursor }: SearchCall,
   view: (ctx: ReadContext, row: ListedRow) => Post,
 ): Promise<SearchPage<Post>> {
   const { warnings, tooShort, ...query } = parseSearch(q);
   if (tooShort !== null) throw tooShortToBegin(tooShort);
   if (query.all.length === 0) throw nothingToLookFor(query);
-  const list = `search-${sha256(JSON.stringify(query)).slice(0, 16)}`;
+  const list = `search-${sha256(JSON.stringify(tag === null ? query : { ...query, tag })).slice(0, 16)}`;
   const after = readCursor(cursor, list, [0, 0, 0]);
-  const key = JSON.stringify([view.name, query, limit, after]);
+  const key = JSON.stringify([view.name, query, tag, limit, after]);
   const page = await ctx.searches.find(key, seeker, async (signal) => {
     const [upTo = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
-    const matches = await ctx.engine.findNewest(query, rankedMatches, upTo, signal);
-    const ranked = matches.toSorted((a, b) => b.score - a.score || b.doc - a.doc);
+    const matches = await ctx.engine.findNewest(alsoIn(tag, query), rankedMatches, upTo, signal);
+    const tagged = tag === null ? matches : await withTag(ctx, tag, matches);
+    const ranked = tagged.toSorted((a, b) => b.score - a.score || b.doc - a.doc);
     const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));
     const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
     const order = { list, keyOf: ({ score, doc }: Match) => [asOf, score, doc] };
     const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
     const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
     const items = await withSnippets(ids, rows, query, (row) => view(ctx, row));
-    return { items, nextCursor, total: matches.length < rankedMatches ? matches.length : null };
+    return { items, nextCursor, total: matches.length < rankedMatches ? tagged.length : null };
   });
   return { ...page, warnings };
+}
+
+/** The words of a tag are in the index, so that of a common query the newest posts of the tag are found. */
+function alsoIn(tag: string | null, query: SearchQuery): SearchQuery {
+  const terms = searchTerms(tag ?? '');
+  return terms.length === 0 ? query : { ...query, all: [...query.all, { terms, prefix: false }] };
+}
+
+async function withTag({ db }: ReadContext, tag: string, matches: readonly Match[]): Promise<Match[]> {
+  if (matches.length === 0) return [];
+  const ids = matches.map((match) => match.post_id);
+  const rows = await db
+    .selectFrom('post_tags')
+    .select('post_id')
+    .where('post_id', 'in', ids)
+    .where('tag', '=', tag)
+    .execute();
+  const tagged = new Set(rows.map((row) => row.post_id));
+  return matches.filter((match) => tagged.has(match.post_id));
 }
 
 function isBeyond(match: Match, [score = 0, doc = 0]: readonly number[]): boolean {

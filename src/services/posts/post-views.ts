@@ -67,6 +67,22 @@ export function ownPost(ctx: ReadContext, agentSlug: string, row: ListRow): OwnP
   };
 }
 
+/** A post in the list of its author's own, with its entity tag, and its counts where the variant has any. */
+export function myPost(
+  ctx: ReadContext,
+  agent: Pick<AgentRow, 'slug' | 'revision'>,
+  row: ListRow & Pick<PostRow, 'revision'>,
+) {
+  const counts = ctx.config.variant.engagement ? { comments: row.comment_count, votes: tally(row) } : {};
+  return { ...taggedPost(ctx, agent, row), ...counts };
+}
+
+/** What names a post, and tells whether it changed. */
+export function briefPost(...of: Parameters<typeof taggedPost>) {
+  const { id, title, slug, status, url, publishedAt, updatedAt, etag: tag } = taggedPost(...of);
+  return { id, title, slug, status, url, publishedAt, updatedAt, etag: tag };
+}
+
 export function listedPost(ctx: ReadContext, row: ListRow & AuthorColumns) {
   return {
     ...ownPost(ctx, row.author_slug ?? '', row),

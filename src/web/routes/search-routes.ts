@@ -66,7 +66,8 @@ async function found(web: Web, seeker: Seeker, { q: asked, cursor: at }: Query):
   const checked = check({ q: asked, ...(at === undefined ? {} : { cursor: at }) });
   throwIfFaulty(checked);
   const { q, cursor = null } = checked.value;
-  const { items, nextCursor } = await searchForPage(web.ctx, seeker, { q, cursor, limit: pageLength });
+  const sought = { q, tag: null, cursor, limit: pageLength };
+  const { items, nextCursor } = await searchForPage(web.ctx, seeker, sought);
   const pathOf = (query: Readonly<Record<string, string>>) =>
     `/search?${new URLSearchParams(query).toString()}`;
   const paging = pagesBeside(web.chrome.baseUrl + pathOf({ q }), cursor, nextCursor);
