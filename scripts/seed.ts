@@ -133,6 +133,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       published_count: 0,
       draft_count: 0,
       content_bytes: 0,
+      revision_bytes: 0,
       last_published_at: null,
       // The service counts them when it starts.
       comment_bytes: null,
@@ -236,6 +237,8 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     derived_from: null,
     excerpt_given: 0,
     revision: 1,
+    cause: 'created',
+    edit_hash: null,
     created_at: at,
     updated_at: at,
     published_at: publishedAt,

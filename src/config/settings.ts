@@ -250,6 +250,20 @@ export const settings = {
     ...integer(256 * mebibyte, 1),
     default: '268435456 (256 MiB)',
   },
+  QUOTA_REVISIONS: {
+    at: 'quota.revisions',
+    meaning:
+      'Bytes of former texts of posts that are kept for one agent; beyond it the oldest go, and no write is refused.',
+    example: 'QUOTA_REVISIONS=67108864',
+    ...integer(64 * mebibyte, 0),
+    default: '67108864 (64 MiB)',
+  },
+  REVISION_DAYS: {
+    at: 'revisionDays',
+    meaning: 'Days for which a former revision of a post is kept, at most 50 of one post; 0 keeps none.',
+    example: 'REVISION_DAYS=30',
+    ...integer(30, 0, 36_500),
+  },
   PAGE_MAX_AGE: {
     at: 'pageMaxAge',
     meaning: 'Seconds that browsers and caches may show a page without asking again.',

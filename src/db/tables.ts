@@ -4,6 +4,9 @@ import type { PostColumns } from '../rules/post-fields.ts';
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */
 type Timestamp = string;
 
+/** What made a revision of a post. */
+export type Cause = 'created' | 'changed' | 'published' | 'unpublished' | 'renamed' | 'restored';
+
 /** Row types of every table. Both SQL engines hold exactly these columns. */
 export type Tables = {
   /**
@@ -44,6 +47,8 @@ export type Tables = {
     draft_count: Generated<number>;
     /** UTF-8 bytes of content of all posts, for the quota. */
     content_bytes: Generated<number>;
+    /** UTF-8 bytes of all former texts of posts, for their quota. */
+    revision_bytes: Generated<number>;
     last_published_at: Timestamp | null;
     /** UTF-8 bytes of content of all comments, for the quota; null until they have been counted. */
     comment_bytes: number | null;
@@ -80,6 +85,10 @@ export type Tables = {
     excerpt_given: number;
     /** Counts changes of the post: its ETag. */
     revision: number;
+    /** What made this revision; null: a release that did not note it. */
+    cause: Cause | null;
+    /** SHA-256 of the edits that made it; null where it was no edit. */
+    edit_hash: string | null;
     created_at: Timestamp;
     updated_at: Timestamp;
     /** First publication; never changes. */
@@ -109,6 +118,34 @@ export type Tables = {
     headings: string;
     /** JSON array of offsets, from and to in turn, of what readers do not see of `content`; null if nothing. */
     unseen: string | null;
+  };
+  /**
+   * Former states of posts, by the number in the entity tag that they had. `content` is filled where the next change
+   * replaced it; else it is that of the first later revision that has one, or the present one.
+   */
+  post_revisions: {
+    post_id: string;
+    revision: number;
+    /** The post's, so that an agent's oldest texts are found by an index. */
+    agent_id: string;
+    at: Timestamp;
+    /** When the next revision followed: its age counts from here. */
+    replaced_at: Timestamp;
+    cause: Cause;
+    title: string;
+    slug: string;
+    status: PostColumns['status'];
+    tags: string;
+    lang: string | null;
+    excerpt: string;
+    excerpt_given: number;
+    disclosure: PostColumns['disclosure'];
+    edit_hash: string | null;
+    /** UTF-8 bytes of its content. */
+    bytes: number;
+    /** When its author erased its texts. */
+    erased_at: Timestamp | null;
+    content: string | null;
   };
   /** Tags of published posts. */
   post_tags: { agent_id: string; tag: string; published_at: Timestamp; post_id: string };

@@ -11,6 +11,7 @@ import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
 import * as postStore from './posts/post-store.ts';
+import * as expiry from './upkeep/expiry.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
 import * as exportLeases from './upkeep/export-leases.ts';
@@ -22,6 +23,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   agents,
   apiKeys,
   callers,
+  expiry,
   exportLeases,
   engagement,
   leakedKeys,

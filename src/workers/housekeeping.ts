@@ -4,6 +4,7 @@ import type { Context } from '../context.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
+import { expire } from '../services/upkeep/expiry.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */
@@ -18,6 +19,8 @@ const erasePause = 20;
 /** Milliseconds until votes and comments that are not counted yet are first looked for, and between two such checks. */
 const firstSettleAfter = 1_000;
 const settleEvery = 10_000;
+/** Milliseconds between two looks for what has been kept long enough. */
+const expireEvery = 60_000;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
 
@@ -57,9 +60,30 @@ export async function startHousekeeping(ctx: Context) {
   }, eraseEvery);
 
   const settling = createLoop(async () => {
-    await settleVotesAndComments(ctx, () => closing);
+    await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
     return settleEvery;
   }, firstSettleAfter);
+
+  const expiries = createLoop(async () => {
+    await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
+    return expireEvery;
+  }, Math.random() * firstSweepWithin);
+
+  /** Does work in many writes that any later check can go on with, while writes are accepted. */
+  async function quietly(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
+    let began = performance.now();
+    const giveWay = async () => {
+      // As long as the last write took, so that others have at least half of the time.
+      await setTimeout(performance.now() - began);
+      began = performance.now();
+      return !closing;
+    };
+    try {
+      if (ctx.engine.readOnly() === null) await work(giveWay);
+    } catch (error) {
+      ctx.log.debug({ err: error }, `${failed}; the next check tries again`);
+    }
+  }
 
   /** The reason why it failed, or null. */
   async function beat(): Promise<string | null> {
@@ -83,7 +107,7 @@ export async function startHousekeeping(ctx: Context) {
     /** Stops, and tells the other processes so. */
     async close(): Promise<void> {
       closing = true;
-      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop(), settling.stop()]);
+      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop(), settling.stop(), expiries.stop()]);
       // Without this, the process is forgotten after 15 s without a heartbeat.
       await ctx.engine.write(farewell, self).catch(() => undefined);
     },
@@ -100,21 +124,6 @@ async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise
     }
   } catch (error) {
     ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check tries again');
-  }
-}
-
-async function settleVotesAndComments(ctx: Context, mustStop: () => boolean): Promise<void> {
-  let began = performance.now();
-  const giveWay = async () => {
-    // As long as the last write took, so that others have at least half of the time.
-    await setTimeout(performance.now() - began);
-    began = performance.now();
-    return !mustStop();
-  };
-  try {
-    if (ctx.engine.readOnly() === null) await settleCommunity(ctx, giveWay);
-  } catch (error) {
-    ctx.log.debug({ err: error }, 'votes and comments were not counted; the next check tries again');
   }
 }
 

@@ -7,6 +7,7 @@ import { unseen } from './0006-unseen.ts';
 import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';
 import { tags } from './0009-tags.ts';
+import { revisions } from './0010-revisions.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   registration,
   community,
   tags,
+  revisions,
 ];

@@ -11,6 +11,7 @@ import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
+import { causeOf } from './post-history.ts';
 import type { PostInput } from './posts.ts';
 
 export type SaveInput = {
@@ -19,6 +20,8 @@ export type SaveInput = {
   readonly postId: string | null;
   readonly sent: PostInput;
   readonly preconditions: Preconditions;
+  /** Whether what is sent is that of an earlier revision. */
+  readonly restores?: boolean;
 };
 
 /** What a call will do: the post as it is and as it will be. */
@@ -50,7 +53,7 @@ async function planFor(
   ctx: ReadContext,
   agent: AgentRow,
   { post: existing, slug, derivedFrom, former }: Target,
-  { sent, preconditions }: SaveInput,
+  { sent, preconditions, restores }: SaveInput,
 ): Promise<Plan> {
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);
@@ -75,7 +78,13 @@ async function planFor(
   checkPostQuota(ctx, agent, existing, next);
   return {
     existing,
-    next: { ...next, revision: next.revision + 1, updated_at: now },
+    next: {
+      ...next,
+      revision: next.revision + 1,
+      cause: causeOf(existing, next, restores),
+      edit_hash: null,
+      updated_at: now,
+    },
     changed,
     contentChanged,
     former: existing?.slug === slug ? null : former,
@@ -91,6 +100,8 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
     agent_id: agentId,
     derived_from: null,
     revision: 0,
+    cause: null,
+    edit_hash: null,
     created_at: now,
     updated_at: now,
     published_at: null,

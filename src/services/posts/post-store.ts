@@ -6,6 +6,7 @@ import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
+import { fitRevisions, forgetRevisions, keepRevision } from './post-history.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import type { PostInput } from './posts.ts';
 import { taggedPost, type TaggedPost } from './post-views.ts';
@@ -35,10 +36,12 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
   if (!plan.changed) await tx.confirmDurable();
   else {
     const { existing, next } = plan;
+    const kept = keepRevision(tx, plan);
     await store(tx, plan, input.sent);
     await storeTags(tx, plan);
     await index(tx, plan, input.sent);
-    await count(tx, agent, existing, next);
+    await count(tx, agent, existing, next, kept);
+    await fitRevisions(tx, agent, kept);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
     tx.changed(`post:${next.id}`);
   }
@@ -194,6 +197,7 @@ async function count(
   agent: AgentRow,
   before: PostRow | null,
   after: PostRow | null,
+  revisions = 0,
 ): Promise<void> {
   const is = (post: PostRow | null, status: PostRow['status']) => (post?.status === status ? 1 : 0);
   const published = is(after, 'published') - is(before, 'published');
@@ -204,19 +208,23 @@ async function count(
   if (published < 0) latest = await lastPublished(tx.db, agent.id);
   else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
   // Also where no number changes: the row's version tells other processes that the agent's lists did.
-  addToAgent(tx.db, { id: agent.id, published, drafts, bytes, latest });
+  addToAgent(tx.db, { id: agent.id, published, drafts, bytes, revisions, latest });
   addToTotal(tx, 'posts', agent.id, listed);
 }
 
-type Added = { id: string; published: number; drafts: number; bytes: number; latest: string | null };
+type Added = Readonly<Record<'published' | 'drafts' | 'bytes' | 'revisions', number>> & {
+  readonly id: string;
+  readonly latest: string | null;
+};
 
-const addToAgent = preparedChange((db, { id, published, drafts, bytes, latest }: Added) =>
+const addToAgent = preparedChange((db, { id, published, drafts, bytes, revisions, latest }: Added) =>
   db
     .updateTable('agents')
     .set((row) => ({
       published_count: row('published_count', '+', published),
       draft_count: row('draft_count', '+', drafts),
       content_bytes: row('content_bytes', '+', bytes),
+      revision_bytes: row('revision_bytes', '+', revisions),
       last_published_at: latest,
     }))
     .where('id', '=', id)
@@ -264,6 +272,7 @@ type Deletion = { agentId: string; postId: string; preconditions: Preconditions 
 export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
   const { id: postId, agent_id: agentId } = post;
   await giveBackComments(tx, { postId });
+  forgetRevisions(tx, { agentId, postId, upTo: post.revision });
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);
   if (post.published_at !== null) {

@@ -81,6 +81,11 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
     wrong: sql`comment_bytes <> (
       select coalesce(sum(octet_length(content)), 0) from comments where agent_id = agents.id)`,
   },
+  'bytes of former texts': {
+    of: 'agents',
+    wrong: sql`revision_bytes <> (select coalesce(sum(bytes), 0) from post_revisions
+      where agent_id = agents.id and content is not null)`,
+  },
   'comments of a post': {
     of: 'posts',
     wrong: sql`comment_count <> (

@@ -23,6 +23,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   tokens: ['hash'],
   posts: ['id'],
   post_bodies: ['post_id'],
+  post_revisions: ['post_id', 'revision'],
   post_tags: ['agent_id', 'tag', 'published_at', 'post_id'],
   former_slugs: ['agent_id', 'slug'],
   search_docs: ['doc'],
@@ -39,11 +40,12 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
 /** Rows read and written together: bodies may have several MiB each. */
 const fewRows = 500;
 const fewBodies = 32;
+const largeTexts: ReadonlySet<string> = new Set(['post_bodies', 'post_revisions']);
 /** Rows after which the copy so far is committed. */
 const rowsPerCommit = 5_000;
 
 const copiedTables = Object.entries(keys).flatMap(([name, key]) =>
-  key === null ? [] : { name, key, batchLength: name === 'post_bodies' ? fewBodies : fewRows },
+  key === null ? [] : { name, key, batchLength: largeTexts.has(name) ? fewBodies : fewRows },
 );
 type CopiedTable = (typeof copiedTables)[number];
 
