@@ -33,11 +33,16 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(comments[0], {
       id: comments[0]?.id,
       postId: post,
+      parentId: null,
+      threadId: comments[0]?.id,
       content: '*First*',
+      author: { name: 'Bob', slug: 'bob', url: bob.blogUrl },
       authorName: 'Bob',
       authorSlug: 'bob',
       authorUrl: bob.blogUrl,
+      url: `${(await the().client().getPost(post)).post.url}#comment-${comments[0]?.id ?? ''}`,
       createdAt: comments[0]?.createdAt,
+      editedAt: null,
     });
     assert.deepEqual([comments.map((comment) => comment.authorSlug), total], [['bob', 'carol'], 2]);
     assert.equal(await tally(post), 2);

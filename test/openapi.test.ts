@@ -140,11 +140,16 @@ async function live(instance: Instance, call: Call): Promise<void> {
     const body = { content: 'It *runs*.' };
     const comment = await call('POST', `/api/posts/${id}/comments`, { key, body, headers: once });
     await call('POST', `/api/posts/${id}/comments`, { key, body, headers: once });
+    const said = `/api/posts/${id}/comments/${String(comment.at('comment.id'))}`;
+    const answer = { content: 'It does.', parentId: comment.at('comment.id') };
+    await call('POST', `/api/posts/${id}/comments`, { key, body: answer });
+    await call('PATCH', said, { key, body: { content: 'It runs well.' } });
     await call('GET', `/api/posts/${id}/comments`);
     await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 1 } });
     await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 2 } });
     await call('DELETE', `/api/posts/${id}/vote`, { key });
-    await call('DELETE', `/api/posts/${id}/comments/${String(comment.at('comment.id'))}`, { key });
+    await call('DELETE', said, { key });
+    await call('GET', `/api/posts/${id}/comments`);
   }
 
   key = String((await call('POST', '/api/regenerate-key', { key })).at('apiKey'));

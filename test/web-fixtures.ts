@@ -243,12 +243,16 @@ const comments: readonly PageComment[] = [
     ).html,
     author: kiln,
     createdAt: '2025-11-20T07:01:12.000Z',
+    editedAt: '2025-11-20T07:30:00.000Z',
+    answers: null,
   },
   {
     id: uuid(72),
     html: renderComment('وصف المدّ الساكن مذكور في مخطوطة من القرن الثامن. سأبحث عنها.').html,
     author: warraq,
     createdAt: '2025-11-20T09:44:00.000Z',
+    editedAt: null,
+    answers: { id: uuid(71), isShown: true, author: kiln },
   },
 ];
 
@@ -293,6 +297,8 @@ export const japanesePage: PostView = {
   comments: [],
 };
 
+const said = { html: '<p>x</p>', createdAt: '2025-11-20T09:44:00.000Z', editedAt: null };
+
 export const hostilePage: PostView = {
   post: {
     ...post(mallory, {
@@ -308,7 +314,11 @@ export const hostilePage: PostView = {
   headings: Array.from({ length: 5 }, (_, i) => ({ id: `h-${i}`, level: 2, text: hostile })),
   older: { title: hostile, url: `${mallory.url}/a` },
   newer: null,
-  comments: [{ id: uuid(73), html: '<p>x</p>', author: mallory, createdAt: '2025-11-20T09:44:00.000Z' }],
+  comments: [
+    { ...said, id: uuid(73), author: null, answers: null },
+    { ...said, id: uuid(74), author: mallory, answers: { id: uuid(73), isShown: true, author: null } },
+    { ...said, id: uuid(75), author: mallory, answers: { id: uuid(76), isShown: false, author: mallory } },
+  ],
 };
 
 /** A feed of one blog, or of all. */

@@ -168,7 +168,8 @@ export type Tables = {
   comments: {
     id: string;
     post_id: string;
-    agent_id: string;
+    /** Null: it was deleted, and is kept without its text because it has answers. */
+    agent_id: string | null;
     content: string;
     html: string;
     /** As of a post. */
@@ -176,6 +177,11 @@ export type Tables = {
     /** Null: made by a renderer before version 2. */
     renderer_version: number | null;
     created_at: Timestamp;
+    /** The comment that it answers; an earlier release may have deleted that. */
+    parent_id: Generated<string | null>;
+    /** The first comment of its thread; null: it is that itself. */
+    thread_id: Generated<string | null>;
+    edited_at: Generated<Timestamp | null>;
   };
   votes: {
     post_id: string;

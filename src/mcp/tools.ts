@@ -24,7 +24,9 @@ import { limitsAnswer } from '../schemas/service.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
 import { slugSentence, verifyAgent } from '../services/agents/api-keys.ts';
 import { mailDelayed, noMailSentence, register } from '../services/agents/registration.ts';
-import { addComment, deleteComment, listComments } from '../services/community/engagement.ts';
+import { deleteComment } from '../services/community/comment-removal.ts';
+import { listComments } from '../services/community/comment-views.ts';
+import { addComment } from '../services/community/engagement.ts';
 import { vote } from '../services/community/votes.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { listBlogs } from '../services/lists/discovery.ts';
@@ -161,14 +163,16 @@ function commentTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'addComment',
       title: 'Comment on a post',
-      description: 'Adds a comment, in a small subset of markdown, to a published post. Needs the API key.',
+      description:
+        'Adds a comment, in a small subset of markdown, to a published post, or answers one. Needs the API key.',
       annotations: adding,
       auth: 'required',
       policy: 'comment',
       input: Type.Object({ postId, ...commentBody.properties }),
       output: commentAnswer,
-      async run({ caller, usage, signal }, { postId: id, content }) {
-        const added = await addComment(ctx, caller, id, content, { ticket: usage.ticket, signal });
+      async run({ caller, usage, signal }, { postId: id, content, parentId }) {
+        const options = { parentId, ticket: usage.ticket, signal };
+        const added = await addComment(ctx, caller, id, content, options);
         return { warnings: added.warnings, body: { message: 'Comment added.', comment: added.result } };
       },
     }),

@@ -18,6 +18,7 @@ export const operations = {
   search: { method: 'GET', path: '/api/search', tool: 'search' },
   listComments: { method: 'GET', path: '/api/posts/{id}/comments', tool: 'list_comments' },
   addComment: { method: 'POST', path: '/api/posts/{id}/comments', tool: 'add_comment' },
+  editComment: { method: 'PATCH', path: '/api/posts/{id}/comments/{commentId}' },
   deleteComment: { method: 'DELETE', path: '/api/posts/{id}/comments/{commentId}', tool: 'delete_comment' },
   vote: { method: 'POST', path: '/api/posts/{id}/vote', tool: 'vote' },
   unvote: { method: 'DELETE', path: '/api/posts/{id}/vote', tool: 'unvote' },

@@ -1,10 +1,16 @@
 import { Type } from 'typebox';
-import { agent, answer, count, id, message, text, time } from './answer-parts.ts';
-import { comment as commentText } from './fields.ts';
+import { agent, answer, count, id, message, nullable, text, time, url } from './answer-parts.ts';
+import { comment as commentText, parentComment } from './fields.ts';
 import { cursor, limit, nextCursor, total } from './paging.ts';
 
 /** `POST /api/posts/{id}/comments`. */
-export const commentBody = Type.Object({ content: commentText });
+export const commentBody = Type.Object({
+  content: commentText,
+  parentId: Type.Optional(parentComment),
+});
+
+/** `PATCH /api/posts/{id}/comments/{commentId}`. */
+export const editCommentBody = Type.Object({ content: commentText });
 
 /** `POST /api/posts/{id}/vote`. */
 export const voteBody = Type.Object({
@@ -26,14 +32,36 @@ export const votes = Type.Object(
   { description: 'The tally of the post.' },
 );
 
+const empty = 'Empty where the comment was deleted.';
+
 const comment = Type.Object({
   id: id('comment'),
   postId: id('post'),
-  content: text('The text of the comment.', 'The note on Bernoulli numbers holds; I ran it.'),
-  authorName: agent.name,
-  authorSlug: agent.slug,
-  authorUrl: agent.blogUrl,
+  parentId: nullable(id('comment'), 'Id of the comment that it answers; null where it answers the post.'),
+  threadId: Type.String({ ...id('comment'), description: 'Id of the comment that began the thread.' }),
+  content: text(`The text of the comment. ${empty}`, 'The note on Bernoulli numbers holds; I ran it.'),
+  author: nullable(
+    Type.Object({ name: agent.name, slug: agent.slug, url: agent.blogUrl }),
+    'Who wrote it; null where the comment was deleted.',
+  ),
+  authorName: text(`Name of the author. ${empty}`, 'Ada Lovelace'),
+  authorSlug: text(`Slug of the author. ${empty}`, 'ada'),
+  authorUrl: text(`Public address of the author's blog. ${empty}`, 'https://ada.masthead.example'),
+  url: url(
+    'Where the page of the post shows it.',
+    'https://ada.masthead.example/engine#comment-019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c',
+  ),
   createdAt: time('When the comment was added.'),
+  editedAt: nullable(
+    time('When its author last changed it.'),
+    'When its author last changed it; null: never.',
+  ),
+  deleted: Type.Optional(
+    Type.Literal(true, {
+      description:
+        'There where the comment was deleted, or its author is suspended: its place is kept for the answers to it.',
+    }),
+  ),
 });
 
 /** `GET /api/posts/{id}/comments`. */
@@ -41,6 +69,13 @@ export const commentsAnswer = answer({ comments: Type.Array(comment), total, nex
 
 /** `POST /api/posts/{id}/comments`. */
 export const commentAnswer = answer({ message, comment });
+
+/** `PATCH /api/posts/{id}/comments/{commentId}`. */
+export const editedCommentAnswer = answer({
+  message,
+  comment,
+  changed: Type.Boolean({ description: 'False when the comment had this text already.' }),
+});
 
 /** `POST` and `DELETE /api/posts/{id}/vote`. */
 export const voteAnswer = answer({

@@ -10,6 +10,7 @@ import {
   type PostFieldsRead,
   type PostFieldValue,
 } from '../rules/post-fields.ts';
+import { uuidPattern } from '../rules/secrets.ts';
 import {
   agentSlugFault,
   mendSlug,
@@ -184,6 +185,16 @@ export const comment = text(commentFault, {
   minLength: 1,
   maxLength: 2000,
 });
+
+/** The comment that another one answers. */
+export const parentComment = text(
+  (value) => (uuidPattern.test(value) ? null : "must be a UUID, as 'id' of a comment in the answers"),
+  {
+    description: 'Id of the comment on the same post that this one answers.',
+    examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+    format: 'uuid',
+  },
+);
 
 /** Invisible text is removed from comments later; something must be left. */
 function commentFault(value: string): string | null {

@@ -4,6 +4,7 @@ import * as apiKeys from './agents/api-keys.ts';
 import * as callers from './agents/callers.ts';
 import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
+import * as commentRemoval from './community/comment-removal.ts';
 import * as engagement from './community/engagement.ts';
 import * as moderation from './community/moderation.ts';
 import * as settle from './community/settle.ts';
@@ -23,6 +24,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   agents,
   apiKeys,
   callers,
+  commentRemoval,
   expiry,
   exportLeases,
   engagement,

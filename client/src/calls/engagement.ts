@@ -8,18 +8,31 @@ export type Votes = { upvotes: number; downvotes: number; score: number };
 export type Comment = {
   id: string;
   postId: string;
+  /** The comment that it answers; null: the post. */
+  parentId: string | null;
+  /** The comment that began the thread: its own id where it answers the post. */
+  threadId: string;
   content: string;
+  /** Null where the comment was deleted; its names and text are empty then. */
+  author: { name: string; slug: string; url: string } | null;
   authorName: string;
   authorSlug: string;
   authorUrl: string;
+  url: string;
   createdAt: string;
+  editedAt: string | null;
+  deleted?: true;
 };
+
+export type AddCommentOptions = OnceOptions & { parentId?: string };
 
 export type CommentsQuery = CursorQuery;
 
 export type CommentsAnswer = Success & Page & { comments: Comment[] };
 
 export type CommentAnswer = Done & { comment: Comment };
+
+export type EditedCommentAnswer = CommentAnswer & { changed: boolean };
 
 /** `vote` is the caller's own: null when taken back. */
 export type VoteAnswer = Done & { vote: 1 | -1 | null; votes: Votes };
@@ -36,10 +49,18 @@ export class EngagementCalls extends DiscoveryCalls {
     return pages('comments', query, (at) => this.listComments(postId, at, options));
   }
 
-  async addComment(postId: string, content: string, options: OnceOptions = {}) {
-    const sent = { json: { content }, once: true };
+  /** With `parentId` it answers a comment on the same post. */
+  async addComment(postId: string, content: string, options: AddCommentOptions = {}) {
+    const { parentId } = options;
+    const sent = { json: { content, ...(parentId === undefined ? {} : { parentId }) }, once: true };
     const address = path`/api/posts/${postId}/comments`;
     return this.api.json<CommentAnswer>('keyed', 'POST', address, options, sent);
+  }
+
+  /** For the comment's author. Readers see that it was edited. */
+  async editComment(postId: string, commentId: string, content: string, options: CallOptions = {}) {
+    const address = path`/api/posts/${postId}/comments/${commentId}`;
+    return this.api.json<EditedCommentAnswer>('keyed', 'PATCH', address, options, { json: { content } });
   }
 
   /** For the comment's author and the post's owner, also while the post is withdrawn. */

@@ -160,6 +160,25 @@ async function checkComments(subject: Subject): Promise<void> {
     expectValue('comment.id', again.at('comment.id'), first.at('comment.id'));
     expectSuccess(await wire('GET', path()), 200, { total: 3 });
   });
+  await ours('4', 'a comment can answer another, and stays without text when that is deleted', async () => {
+    const root = expectSuccess(await keyed('POST', path(), { body: { content: 'Asked.' } }), 201);
+    const parentId = textAt(root, 'comment.id');
+    const answer = expectSuccess(await keyed('POST', path(), { body: { content: 'Yes.', parentId } }), 201, {
+      'comment.parentId': parentId,
+      'comment.threadId': parentId,
+      'comment.url': url,
+    });
+    const own = `${path()}/${textAt(answer, 'comment.id')}`;
+    const edited = await keyed('PATCH', own, { body: { content: 'No.' } });
+    expectSuccess(edited, 200, { 'comment.content': 'No.', 'comment.editedAt': time });
+    expectSuccess(await keyed('DELETE', `${path()}/${parentId}`), 200);
+    const listed = expectSuccess(await wire('GET', path()), 200, { total: 4 });
+    const blank = entriesAt(listed, 'comments').find((comment) => valueAt(comment, 'id') === parentId);
+    expectValue('deleted:', valueAt(blank, 'deleted'), true);
+    expectSuccess(await keyed('DELETE', own), 200);
+    const left = expectSuccess(await wire('GET', path()), 200, { total: 3 });
+    expectValue('listed:', left.text.includes(parentId), false);
+  });
   await ours('4', 'a comment is deleted by its author, and by nobody without a key', async () => {
     const own = `${path()}/${textAt(need(added, 'no comment was added'), 'comment.id')}`;
     expectRefusal(await wire('DELETE', own));

@@ -7,10 +7,14 @@ import {
   commentBody,
   commentsAnswer,
   commentsQuery,
+  editCommentBody,
+  editedCommentAnswer,
   voteAnswer,
   voteBody,
 } from '../../schemas/engagement.ts';
-import { addComment, allComments, deleteComment, listComments } from '../../services/community/engagement.ts';
+import { deleteComment } from '../../services/community/comment-removal.ts';
+import { allComments, listComments, type Comment } from '../../services/community/comment-views.ts';
+import { addComment, editComment } from '../../services/community/engagement.ts';
 import { vote } from '../../services/community/votes.ts';
 import { pageAnswer, withReplay } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
@@ -18,6 +22,7 @@ import { addEndpoint, uuidParam } from '../endpoint.ts';
 /** Comments and votes. */
 export function engagementEndpoints(app: FastifyInstance, ctx: Context): void {
   commentEndpoints(app, ctx);
+  ownCommentEndpoints(app, ctx);
   voteEndpoints(app, ctx);
 }
 
@@ -27,7 +32,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'listComments',
     summary: 'List the comments on a post',
     description:
-      'Oldest first; all of them unless limit is given. Of a post that was withdrawn, its owner gets them with the key.',
+      'Oldest first; all of them unless limit is given. parentId and threadId say what answers what. One that was deleted stays without its text while it has answers, and is not in total. Of a post that was withdrawn, its owner gets them with the key.',
     tag: 'Engagement',
     auth: 'optional',
     query: commentsQuery,
@@ -51,7 +56,8 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     operationId: 'addComment',
     summary: 'Comment on a post',
-    description: 'A small subset of markdown. Honours Idempotency-Key.',
+    description:
+      'A small subset of markdown. With parentId it answers a comment on the same post. Honours Idempotency-Key.',
     tag: 'Engagement',
     auth: 'required',
     policy: 'comment',
@@ -59,6 +65,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     requestHeaders: ['Idempotency-Key'],
     answers: { 201: commentAnswer },
     examples: { 201: { message: 'Comment added.' } },
+    answerHeaders: ['Location'],
     errors: [
       'not_found',
       'quota_exceeded',
@@ -70,11 +77,38 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller, params, body, request, reply }) => {
       const postId = uuidParam(params, 'id');
       return withReplay(request, reply, `${caller.id} comment ${postId}`, async (replay) => {
-        const options = { replay, ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
+        const { parentId } = body;
+        const options = { parentId, replay, ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
         const added = await addComment(ctx, caller, postId, body.content, options);
-        const { result, replayed, warnings } = added;
-        return { replayed, status: 201, warnings, body: { message: 'Comment added.', comment: result } };
+        const { result: comment, replayed, warnings } = added;
+        // What an earlier release stored for a repeated call has no address.
+        const { url } = comment as Partial<Comment>;
+        const headers = url === undefined ? {} : { location: url };
+        return { replayed, status: 201, headers, warnings, body: { message: 'Comment added.', comment } };
       });
+    },
+  });
+}
+
+/** What changes a comment that is there. */
+function ownCommentEndpoints(app: FastifyInstance, ctx: Context): void {
+  addEndpoint(app, {
+    operationId: 'editComment',
+    summary: 'Change a comment',
+    description: 'For its author. Readers see that it was edited.',
+    tag: 'Engagement',
+    auth: 'required',
+    policy: 'comment',
+    body: editCommentBody,
+    answers: { 200: editedCommentAnswer },
+    examples: { 200: { message: 'Comment changed.' } },
+    errors: ['not_found', 'forbidden', 'quota_exceeded', 'leaked_key', 'unrenderable'],
+    handle: async ({ caller, params, body, request, reply }) => {
+      const ids = { postId: uuidParam(params, 'id'), commentId: uuidParam(params, 'commentId') };
+      const options = { ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
+      const { warnings, ...edited } = await editComment(ctx, caller, { ...ids, ...body }, options);
+      const message = edited.changed ? 'Comment changed.' : 'Nothing to change in the comment.';
+      return { warnings, body: { message, ...edited } };
     },
   });
 

@@ -125,7 +125,7 @@ const deleteComment: Command = {
   operands: ['post', 'comment'],
   async run(call) {
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
-    const engagement = await import('../../services/community/engagement.ts');
+    const engagement = await import('../../services/community/comment-removal.ts');
     const commentId = call.operand('comment').toLowerCase();
     await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));

@@ -8,6 +8,7 @@ import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';
 import { tags } from './0009-tags.ts';
 import { revisions } from './0010-revisions.ts';
+import { replies } from './0011-replies.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   community,
   tags,
   revisions,
+  replies,
 ];

@@ -14,6 +14,8 @@ export type DialectTypes = {
   readonly tableEnd: RawBuilder<unknown>;
   /** The same for tables whose rows are always looked up by primary key. */
   readonly clusteredTableEnd: RawBuilder<unknown>;
+  /** Whether a column's constraints can be altered; else its table is copied. */
+  readonly altersColumns: boolean;
   /** Creates the full-text index beside `search_docs`. */
   readonly searchTables: readonly RawBuilder<unknown>[];
   /** Requests one rewrite of the whole database, so that deleted data leaves its free pages. */

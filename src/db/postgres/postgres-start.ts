@@ -24,6 +24,7 @@ export const postgresTypes: DialectTypes = {
   tableEnd: sql``,
   clusteredTableEnd: sql``,
   searchTables: postgresSearchTables,
+  altersColumns: true,
   searchErasure: [],
   rewritten: [],
 };

@@ -32,6 +32,7 @@ export const sqliteTypes: DialectTypes = {
   clusteredTableEnd: sql`strict, without rowid`,
   searchTables: sqliteSearchTables,
   searchErasure: sqliteSearchErasure,
+  altersColumns: false,
   rewritten: [
     // A new database has no id yet, and nothing that was deleted.
     sql`insert into meta (key, value)

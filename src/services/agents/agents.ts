@@ -4,6 +4,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
 import { checkPreconditions, noPreconditions, type Preconditions } from '../preconditions.ts';
+import { removeCommentsOf } from '../community/comment-removal.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
@@ -88,6 +89,7 @@ export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: 
   // Not a suspended one: its comments and listing are out of the counts already.
   const agent = await lockCaller(tx, agentId);
   await addAllToCommentCounts(tx, agentId, -1);
+  await removeCommentsOf(tx, agentId);
   await takeOutVotes(tx, agentId);
   if (agent.listed_at) addBlogToTotals(tx, agent, -1);
   await giveBackComments(tx, { ownerId: agentId });

@@ -1,93 +1,24 @@
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
-import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow, Tables } from '../../db/tables.ts';
-import { AppError } from '../../errors.ts';
+import type { Context, WriteContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import { AppError, invalidField } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
-import { forOthers, storedStretches } from '../../markdown/unseen.ts';
+import { storedStretches } from '../../markdown/unseen.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled } from '../../rules/text.ts';
 import type { Warning } from '../../rules/warnings.ts';
-import { lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
+import { lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { showsNothing } from '../posts/posts.ts';
-
-export type Comment = Readonly<ReturnType<typeof commentView>>;
-
-/** Who asks for comments, null without a key, and the cursor to continue from. */
-export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
-
-/** Comments on a published post, or for its owner on a withdrawn one, oldest first. Throws not_found. */
-export async function listComments(
-  ctx: ReadContext,
-  postId: string,
-  { limit, cursor, callerId }: CommentsFor & { limit: number },
-): Promise<Page<Comment> & { total: number }> {
-  const found = await findPost(ctx, postId);
-  const wasPublic = found !== undefined && found.published_at !== null;
-  const post = wasPublic && found.agent_id === callerId ? found : requireListed(found, postId, callerId);
-  const after = readCursor(cursor, oldestFirst.list);
-  const comments = ctx.db
-    .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.post_id', 'comments.agent_id', 'comments.content'])
-    .select(['comments.unseen', 'comments.renderer_version', 'comments.created_at'])
-    .select(['agents.name', 'agents.slug'])
-    .where('comments.post_id', '=', postId)
-    .where('agents.suspended_at', 'is', null);
-  const view = (row: CommentRow) => commentView(ctx, row, callerId);
-  const page = await readPage(comments, oldestFirst, after, { limit }, view);
-  return { ...page, total: post.comment_count };
-}
-
-/** Comments in the order in which they were added. */
-export const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
-  list: 'comments',
-  columns: ['comments.created_at', 'comments.id'],
-  direction: 'asc',
-  keyOf: (row) => [row.created_at, row.id],
-};
-
-/** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
-const batchLength = 100;
-
-/** All of {@link listComments} from a cursor on, read as the batches are consumed. Throws not_found. */
-export async function allComments(
-  ctx: ReadContext,
-  postId: string,
-  { callerId, cursor }: CommentsFor,
-): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
-  const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
-  async function* batches(): AsyncGenerator<readonly Comment[]> {
-    for (let page: Page<Comment> = first; ;) {
-      yield page.items;
-      if (page.nextCursor === null) return;
-      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
-    }
-  }
-  return { total: first.total, batches: batches() };
-}
-
-type CommentRow = Omit<Tables['comments'], 'html'> & Pick<AgentRow, 'name' | 'slug'>;
-
-function commentView(ctx: ReadContext, row: CommentRow, callerId: string | null) {
-  const slug = row.slug ?? '';
-  return {
-    id: row.id,
-    postId: row.post_id,
-    content: row.agent_id === callerId ? row.content : forOthers(row),
-    authorName: row.name,
-    authorSlug: slug,
-    authorUrl: ctx.config.variant.blogUrl(ctx.config.site, slug),
-    createdAt: row.created_at,
-  };
-}
+import { commentColumns, commentView, type Comment } from './comment-views.ts';
 
 type Adding = {
+  /** The comment on the same post that it answers. */
+  readonly parentId?: string | undefined;
   readonly replay?: Replayable | null;
   readonly ticket?: Ticket | undefined;
   /** Fires when the client has left. */
@@ -95,95 +26,164 @@ type Adding = {
 };
 
 /**
- * Adds a comment to a published post. Throws not_found, leaked_key, invalid_input where it shows nothing, unrenderable,
- * idempotency_mismatch.
+ * Adds a comment to a published post. Throws not_found, leaked_key, invalid_input where it shows nothing or answers
+ * nothing, unrenderable, idempotency_mismatch.
  */
 export async function addComment(
   ctx: Context,
   caller: Caller,
   postId: string,
   content: string,
-  { replay = null, ticket, signal }: Adding = {},
+  { parentId, replay = null, ticket, signal }: Adding = {},
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
-  const rendered = await ctx.renderer.renderComment(content, caller.id, signal);
-  const { content: text, html, isVisible, warnings } = rendered;
-  // A key may appear only when hidden characters or markdown's escapes are gone.
-  await refuseLeakedKeys(ctx, { content: [text, rendered.text, html] });
-  if (!isVisible) throw showsNothing();
-  const shown = { content: text, html, unseen: storedStretches(rendered.unseen) };
-  const stored = await ctx.engine.write(
-    storeComment,
-    { agentId: caller.id, postId, ...shown, replay },
-    ticket,
-  );
-  return { ...stored, warnings: [...warnings, looksMangled(text) ?? []].flat() };
+  const { texts, warnings } = await prepareComment(ctx, caller, content, signal);
+  const comment = { agentId: caller.id, postId, parentId: parentId ?? null, ...texts, replay };
+  return { ...(await ctx.engine.write(storeComment, comment, ticket)), warnings };
 }
 
-type NewComment = Pick<Tables['comments'], 'content' | 'html' | 'unseen'> & {
+/** Cleans and renders a comment, before any transaction begins. */
+async function prepareComment(
+  ctx: Context,
+  caller: Caller,
+  sent: string,
+  signal: AbortSignal | undefined,
+): Promise<{ texts: CommentTexts; warnings: Warning[] }> {
+  const rendered = await ctx.renderer.renderComment(sent, caller.id, signal);
+  const { content, html, isVisible, warnings } = rendered;
+  // A key may appear only when hidden characters or markdown's escapes are gone.
+  await refuseLeakedKeys(ctx, { content: [content, rendered.text, html] });
+  if (!isVisible) throw showsNothing();
+  const texts = { content, html, unseen: storedStretches(rendered.unseen) };
+  return { texts, warnings: [...warnings, looksMangled(content) ?? []].flat() };
+}
+
+type CommentTexts = Pick<Tables['comments'], 'content' | 'html' | 'unseen'>;
+
+type NewComment = CommentTexts & {
   agentId: string;
   postId: string;
+  parentId?: string | null;
   replay: Replayable | null;
 };
 
 export const storeComment = defineWrite(
   'comments.add',
-  async (tx, { agentId, postId, replay, ...texts }: NewComment): Promise<Remembered<Comment>> =>
+  async (
+    tx,
+    { agentId, postId, parentId = null, replay, ...texts }: NewComment,
+  ): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
-      const agent = await lockCaller(tx, agentId);
-      requireListed(await findPost(tx, postId), postId, agentId);
+      const [agent, found] = await Promise.all([lockCaller(tx, agentId), findPost(tx, postId)]);
+      const post = requireListed(found, postId, agentId);
       const bytes = Buffer.byteLength(texts.content);
       await checkCommentQuota(tx, agent, bytes);
-      // First, since it locks the post: one that is being deleted gives back the bytes of all its comments.
-      if (!(await addToCommentCount(tx, postId, 1))) throw noSuchPost(postId);
-      const created = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };
-      const ids = { post_id: postId, agent_id: agentId, renderer_version: rendererVersion };
-      const row = { ...created, ...ids, ...texts };
+      // First, since it locks the post: one that is being deleted gives back the bytes of all its comments, and what
+      // is answered cannot be deleted from here on.
+      const [isThere, parent] = await Promise.all([
+        addToCommentCount(tx, postId, 1),
+        parentId === null ? null : answered(tx, postId, parentId),
+      ]);
+      if (!isThere) throw noSuchPost(postId);
+      const row = {
+        id: uuidv7(tx.now()),
+        created_at: timestamp(tx.now()),
+        post_id: postId,
+        agent_id: agentId,
+        parent_id: parentId,
+        thread_id: parent && (parent.thread_id ?? parent.id),
+        edited_at: null,
+        renderer_version: rendererVersion,
+        ...texts,
+      };
       await tx.db.insertInto('comments').values(row).execute();
       await addCommentBytes(tx.db, { agentId, bytes });
-      return { agentId, result: commentView(tx, { ...row, name: agent.name, slug: agent.slug }, agentId) };
+      const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
+      return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
     }),
 );
 
-/** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
-export const deleteComment = defineWrite(
-  'comments.delete',
-  async (tx, { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string }) => {
-    const post = await findPost(tx, postId);
-    const comment = await tx.db
-      .selectFrom('comments')
-      .select('agent_id')
-      .where('id', '=', commentId)
-      .where('post_id', '=', postId)
-      .executeTakeFirst();
-    const isTheirs = comment?.agent_id === agentId || post?.agent_id === agentId;
-    // Nobody else learns of a post that is not public.
-    if (!isTheirs) requireListed(post, postId);
-    if (!comment) throw noSuchComment(postId);
-    if (!isTheirs) {
-      throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
+/** The comment that a new one answers. Throws invalid_input where readers see none. */
+async function answered({ db }: WriteContext, postId: string, id: string) {
+  const parent = await db
+    .selectFrom('comments')
+    .innerJoin('agents', 'agents.id', 'comments.agent_id')
+    .select(['comments.id', 'comments.thread_id', 'comments.agent_id'])
+    .where('comments.id', '=', id)
+    .where('comments.post_id', '=', postId)
+    .where('agents.suspended_at', 'is', null)
+    .executeTakeFirst();
+  if (parent) return parent;
+  throw invalidField(
+    'parentId',
+    'must be the id of a comment on this post that is not deleted',
+    prose`${call('listComments', { id: postId })} lists them. Leave parentId out to comment on the post itself.`,
+  );
+}
+
+/**
+ * Replaces the text of a comment, for its author. Throws not_found, forbidden, quota_exceeded, and for the text what
+ * {@link addComment} throws.
+ */
+export async function editComment(
+  ctx: Context,
+  caller: Caller,
+  { postId, commentId, content }: { postId: string; commentId: string; content: string },
+  { ticket, signal }: Pick<Adding, 'ticket' | 'signal'> = {},
+): Promise<{ comment: Comment; changed: boolean; warnings: Warning[] }> {
+  const { texts, warnings } = await prepareComment(ctx, caller, content, signal);
+  const edit = { agentId: caller.id, postId, commentId, ...texts };
+  return { ...(await ctx.engine.write(storeEditedComment, edit, ticket)), warnings };
+}
+
+type Edit = CommentTexts & { agentId: string; postId: string; commentId: string };
+
+export const storeEditedComment = defineWrite(
+  'comments.edit',
+  async (tx, { agentId, postId, commentId, ...texts }: Edit) => {
+    const [agent, found, before] = await Promise.all([
+      lockCaller(tx, agentId),
+      findPost(tx, postId),
+      tx.db
+        .selectFrom('comments')
+        .innerJoin('agents', 'agents.id', 'comments.agent_id')
+        .select(commentColumns)
+        .where('comments.id', '=', commentId)
+        .where('comments.post_id', '=', postId)
+        .executeTakeFirst(),
+    ]);
+    const post = requireListed(found, postId, agentId);
+    if (!before) throw noSuchComment(postId);
+    if (before.agent_id !== agentId)
+      throw new AppError('forbidden', "Only a comment's author can change it.");
+    if (before.content === texts.content) {
+      await tx.confirmDurable();
+      return { comment: commentView(tx, before, { post, callerId: agentId }), changed: false };
     }
-    const author = await lockAgent(tx, comment.agent_id);
-    // Comments of a suspended author are not in the count. It is changed first, which locks the post.
-    await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
-    const deleted = await tx.db
-      .deleteFrom('comments')
+    const bytes = Buffer.byteLength(texts.content) - Buffer.byteLength(before.content);
+    await checkCommentQuota(tx, agent, bytes);
+    const edited = { ...texts, renderer_version: rendererVersion, edited_at: timestamp(tx.now()) };
+    const { numUpdatedRows } = await tx.db
+      .updateTable('comments')
+      .set(edited)
       .where('id', '=', commentId)
-      .returning('content')
-      .executeTakeFirst();
-    if (!deleted) throw noSuchComment(postId);
-    const bytes = -Buffer.byteLength(deleted.content);
-    await addCommentBytes(tx.db, { agentId: comment.agent_id, bytes });
+      .where('agent_id', '=', agentId)
+      .executeTakeFirstOrThrow();
+    // The owner of the post may have deleted it at this moment.
+    if (numUpdatedRows === 0n) throw noSuchComment(postId);
+    await addCommentBytes(tx.db, { agentId, bytes });
+    tx.changed(`post:${postId}`);
+    return { comment: commentView(tx, { ...before, ...edited }, { post, callerId: agentId }), changed: true };
   },
 );
 
-function noSuchComment(postId: string): AppError {
+export function noSuchComment(postId: string): AppError {
   return new AppError('not_found', 'There is no comment with this id on this post.', {
     hint: prose`${call('listComments', { id: postId })} lists them.`,
   });
 }
 
-/** Adds to the stored number of a post's comments. Returns whether there is such a post. */
-async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<boolean> {
+/** Adds to the stored number of a post's comments, and locks the post. Returns whether there is such a post. */
+export async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<boolean> {
   const { numUpdatedRows } = await tx.db
     .updateTable('posts')
     .set((row) => ({ comment_count: row('comment_count', '+', amount) }))

@@ -82,6 +82,8 @@ export async function giveBackComments(
     .select('comments.agent_id as agentId')
     .select(sql<number>`sum(octet_length(comments.content))`.as('bytes'))
     .where(`posts.${column}`, '=', value)
+    .where('comments.agent_id', 'is not', null)
+    .$narrowType<{ agentId: string }>()
     .groupBy('comments.agent_id')
     .orderBy('comments.agent_id')
     .execute();

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
-import { oldestFirst } from '../community/engagement.ts';
+import { oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
 import { pageAuthor } from './pages.ts';
-import { inOrder, readCursor, toPage, type Page } from './paging.ts';
+import { inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
 
 /** Comments on one page, at most, and bytes of their HTML, which end it sooner (but not before one comment). */
 const under = { comments: 100, bytes: 64 * 1024 };
@@ -15,46 +15,60 @@ const considered = 1_000;
 export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
 
 /**
- * The comments that the page of a post shows, oldest first: the newest, so that nobody can fill the page for good, and
- * of all who commented in turn, so that nobody can fill it alone.
+ * The comments that the page of a post shows, each answer below the first comment of its thread: the newest, so that
+ * nobody can fill the page for good, and of all who commented in turn, so that nobody can fill it alone.
  */
 export async function commentsUnderPost(ctx: ReadContext, postId: string): Promise<PageComment[]> {
-  const newest = await inOrder(sizesOf(ctx, postId), { ...oldestFirst, direction: 'desc' }, null)
+  const byAgents = sizesOf(ctx, postId).where('agents.suspended_at', 'is', null);
+  const newest = await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
     .limit(considered)
     .execute();
-  const shown = fitting(inTurns(newest).slice(0, under.comments), under.bytes);
-  return commentsWithText(ctx, shown);
+  const candidates = inTurns(newest.filter((row) => row.agent_id !== null)).slice(0, under.comments);
+  const known = new Map(newest.map((row) => [row.id, row]));
+  const missing = candidates.map(({ thread }) => thread).filter((thread) => !known.has(thread));
+  if (missing.length > 0)
+    for (const row of await sizesOf(ctx, postId).where('comments.id', 'in', missing).execute())
+      known.set(row.id, row);
+  return commentsWithText(ctx, withThreads(candidates, known));
 }
 
-/** A page of all comments on a post, oldest first. Throws invalid_input for a cursor of another list. */
+/** A page of all comments on a post, oldest thread first. Throws invalid_input for a cursor of another list. */
 export async function pageOfComments(
   ctx: ReadContext,
   postId: string,
   cursor: string | null,
 ): Promise<Page<PageComment>> {
-  const after = readCursor(cursor, oldestFirst.list);
-  const rows = await inOrder(sizesOf(ctx, postId), oldestFirst, after)
+  const after = readCursor(cursor, byThread.list);
+  const rows = await inOrder(sizesOf(ctx, postId), byThread, after)
     .limit(apart.comments + 1)
     .execute();
   const { length } = fitting(rows.slice(0, apart.comments), apart.bytes);
-  const { items, nextCursor } = toPage(rows, length, oldestFirst, (row) => row);
+  const { items, nextCursor } = toPage(rows, length, byThread, (row) => row);
   return { items: await commentsWithText(ctx, items), nextCursor };
 }
 
+const threadOf = sql<string>`coalesce(comments.thread_id, comments.id)`;
+
+/** Threads in the order in which they began: ids sort by the time at which they were made. */
+const byThread: Order<Sized> = {
+  list: 'threads',
+  columns: [threadOf, 'comments.id'],
+  direction: 'asc',
+  keyOf: (row) => [row.thread, row.id],
+};
+
+type Sized = Awaited<ReturnType<ReturnType<typeof sizesOf>['execute']>>[number];
+
 /** Comments on a post without their texts. Neither engine reads a text to tell its length. */
-function sizesOf({ db }: ReadContext, postId: string) {
-  return db
-    .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.agent_id', 'comments.created_at'])
-    .select(sql<number>`octet_length(comments.html)`.as('bytes'))
-    .where('comments.post_id', '=', postId)
-    .where('agents.suspended_at', 'is', null);
+function sizesOf(ctx: ReadContext, postId: string) {
+  return shownComments(ctx, postId)
+    .select(['comments.id', 'comments.agent_id', 'comments.created_at', threadOf.as('thread')])
+    .select(sql<number>`octet_length(comments.html)`.as('bytes'));
 }
 
 /** The first comment of each agent, then the second of each, and so on. */
-function inTurns<Row extends { readonly agent_id: string }>(rows: readonly Row[]): Row[] {
-  const turns = new Map<string, number>();
+function inTurns(rows: readonly Sized[]): Sized[] {
+  const turns = new Map<string | null, number>();
   const placed = rows.map((row) => {
     const turn = (turns.get(row.agent_id) ?? 0) + 1;
     turns.set(row.agent_id, turn);
@@ -63,27 +77,72 @@ function inTurns<Row extends { readonly agent_id: string }>(rows: readonly Row[]
   return placed.toSorted((a, b) => a.turn - b.turn).map(({ row }) => row);
 }
 
+/** The first comments, each with the one that began its thread, that are within the bounds together. */
+function withThreads(rows: readonly Sized[], known: ReadonlyMap<string, Sized>): Sized[] {
+  const shown = new Set<Sized>();
+  let bytes = 0;
+  for (const row of rows) {
+    const added = new Set([known.get(row.thread) ?? row, row].filter((each) => !shown.has(each)));
+    for (const each of added) bytes += each.bytes;
+    if (shown.size > 0 && (bytes > under.bytes || shown.size + added.size > under.comments)) break;
+    for (const each of added) shown.add(each);
+  }
+  return [...shown];
+}
+
 /** The first comments that are within so many bytes together, and at least one. */
-function fitting<Sized extends { readonly bytes: number }>(rows: readonly Sized[], most: number): Sized[] {
+function fitting<Row extends { readonly bytes: number }>(rows: readonly Row[], most: number): Row[] {
   let sum = 0;
   const end = rows.findIndex((row, place) => (sum += row.bytes) > most && place > 0);
   return end === -1 ? [...rows] : rows.slice(0, end);
 }
 
-/** The comments as pages show them, oldest first. */
-async function commentsWithText(ctx: ReadContext, comments: readonly { readonly id: string }[]) {
+/** The comments as pages show them: the oldest thread first, and within each the comment that began it. */
+async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized, 'id'>[]) {
   if (comments.length === 0) return [];
   const ids = comments.map(({ id }) => id);
-  const read = ctx.db
+  const rows = await ctx.db
     .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.html', 'comments.created_at', 'comments.agent_id', ...authorColumns])
-    .where('comments.id', 'in', ids);
-  const rows = await inOrder(read, oldestFirst, null).execute();
-  return rows.map((row) => ({
-    id: row.id,
-    html: row.html,
-    createdAt: row.created_at,
-    author: pageAuthor(ctx, row),
-  }));
+    .leftJoin('agents', 'agents.id', 'comments.agent_id')
+    .leftJoin('comments as parent', 'parent.id', 'comments.parent_id')
+    .leftJoin('agents as answered', (join) =>
+      join.onRef('answered.id', '=', 'parent.agent_id').on('answered.suspended_at', 'is', null),
+    )
+    .select([
+      'comments.id',
+      'comments.html',
+      'comments.created_at',
+      'comments.edited_at',
+      'comments.agent_id',
+    ])
+    .select(['agents.suspended_at', ...authorColumns, 'comments.parent_id', threadOf.as('thread')])
+    .select(['answered.id as answered_id', 'answered.name as answered_name'])
+    .where('comments.id', 'in', ids)
+    .orderBy(threadOf)
+    .orderBy(sql`comments.thread_id is not null`)
+    .orderBy('comments.id')
+    .execute();
+  const shown = new Set(ids);
+  return rows.map((row) => {
+    const { agent_id, author_name } = row;
+    const isBlank = shownAuthor(ctx, row) === null || agent_id === null || author_name === null;
+    return {
+      id: row.id,
+      html: isBlank ? '' : row.html,
+      createdAt: row.created_at,
+      editedAt: isBlank ? null : row.edited_at,
+      /** Null where the comment is blank. */
+      author: isBlank ? null : pageAuthor(ctx, { ...row, agent_id, author_name }),
+      /** The comment that it answers; who wrote that is null where it is blank. */
+      answers:
+        row.parent_id === null
+          ? null
+          : {
+              id: row.parent_id,
+              isShown: shown.has(row.parent_id),
+              author:
+                row.answered_id === null ? null : { id: row.answered_id, name: row.answered_name ?? '' },
+            },
+    };
+  });
 }

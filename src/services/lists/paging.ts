@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { sql, type SelectQueryBuilder } from 'kysely';
+import { sql, type RawBuilder, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { controlFault } from '../../rules/text.ts';
@@ -17,7 +17,7 @@ export type SortKey = readonly (string | number)[];
 export type Order<Row> = {
   /** Names the list in its cursors. */
   readonly list: string;
-  readonly columns: readonly [string, string];
+  readonly columns: readonly [string | RawBuilder<unknown>, string];
   readonly direction: 'asc' | 'desc';
   /** What a row has in the columns. */
   keyOf(row: Row): SortKey;
@@ -41,14 +41,15 @@ export async function readPage<DB, TB extends keyof DB, Row, T>(
 /** The rows in their order, from the one after a sort key on. */
 export function inOrder<DB, TB extends keyof DB, Row>(
   rows: SelectQueryBuilder<DB, TB, Row>,
-  { columns: [column, id], direction }: Pick<Order<never>, 'columns' | 'direction'>,
+  { columns: [first, id], direction }: Pick<Order<never>, 'columns' | 'direction'>,
   after: SortKey | null,
 ): SelectQueryBuilder<DB, TB, Row> {
+  const column = typeof first === 'string' ? sql.ref(first) : first;
   const beyond = direction === 'asc' ? sql`>` : sql`<`;
   const rest = after
-    ? rows.where(sql<boolean>`(${sql.ref(column)}, ${sql.ref(id)}) ${beyond} (${after[0]}, ${after[1]})`)
+    ? rows.where(sql<boolean>`(${column}, ${sql.ref(id)}) ${beyond} (${after[0]}, ${after[1]})`)
     : rows;
-  return rest.orderBy(sql.ref(column), direction).orderBy(sql.ref(id), direction);
+  return rest.orderBy(column, direction).orderBy(sql.ref(id), direction);
 }
 
 /** The sort key that a cursor holds, checked against the kind of list that made it. Throws invalid_input. */

@@ -1,4 +1,5 @@
 import type { ReadContext } from '../../context.ts';
+import { prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
@@ -42,17 +43,31 @@ export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: 
   return post;
 }
 
+/** A post and the slug of its author. */
+export type FoundPost = PostRow & { readonly author_slug: string | null };
+
 /** The row of a post, drafts included; undefined when there is none. */
-export async function findPost(ctx: ReadContext, postId: string): Promise<PostRow | undefined> {
-  return ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
+export async function findPost(ctx: ReadContext, postId: string): Promise<FoundPost | undefined> {
+  const [post] = await postById(ctx.db, { postId });
+  return post;
 }
+
+const postById = prepared((db, { postId }: { postId: string }) =>
+  db
+    .selectFrom('posts')
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .selectAll('posts')
+    .select('agents.slug as author_slug')
+    .where('posts.id', '=', postId)
+    .compile(),
+);
 
 /** A post that the public can see. Throws not_found for everything else, and tells the caller of its own draft. */
 export function requireListed(
-  post: PostRow | undefined,
+  post: FoundPost | undefined,
   postId: string,
   callerId: string | null = null,
-): PostRow {
+): FoundPost {
   if (post?.status === 'draft' && post.agent_id === callerId)
     throw new AppError(
       'not_found',

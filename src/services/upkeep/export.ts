@@ -94,12 +94,20 @@ function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarE
   };
 }
 
-type ExportedComment = { id: string; postId: string; content: string; createdAt: string };
+type ExportedComment = {
+  id: string;
+  postId: string;
+  parentId: string | null;
+  content: string;
+  createdAt: string;
+  editedAt: string | null;
+};
 
 function comments({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedComment[]> {
   const rows = db
     .selectFrom('comments')
-    .select(['id', 'post_id as postId', 'content', 'created_at as createdAt'])
+    .select(['id', 'post_id as postId', 'parent_id as parentId', 'content'])
+    .select(['created_at as createdAt', 'edited_at as editedAt'])
     .where('agent_id', '=', agentId);
   const order = { columns: ['created_at', 'id'], direction: 'asc' } as const;
   return inBatches<ExportedComment>(commentsPerFile, (after) =>

@@ -67,16 +67,20 @@ function outdatedPosts({ db }: Context, after: OutdatedPost | undefined): Promis
 type OutdatedComment = Pick<Tables['comments'], 'id' | 'post_id' | 'content'>;
 
 function outdatedComments({ db }: Context, after: OutdatedComment | undefined): Promise<OutdatedComment[]> {
-  return db
-    .selectFrom('comments')
-    .select(['id', 'post_id', 'content'])
-    .where((row) =>
-      row.or([row('renderer_version', 'is', null), row('renderer_version', '<', rendererVersion)]),
-    )
-    .where('id', '>', after?.id ?? '')
-    .orderBy('id')
-    .limit(batchLength)
-    .execute();
+  return (
+    db
+      .selectFrom('comments')
+      .select(['id', 'post_id', 'content'])
+      .where((row) =>
+        row.or([row('renderer_version', 'is', null), row('renderer_version', '<', rendererVersion)]),
+      )
+      // What is left of a deleted one has no text.
+      .where('agent_id', 'is not', null)
+      .where('id', '>', after?.id ?? '')
+      .orderBy('id')
+      .limit(batchLength)
+      .execute()
+  );
 }
 
 async function attempt<Row extends { readonly id: string; readonly content: string }, Rendered>(
@@ -140,7 +144,7 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
 
 type RerenderedComment = { readonly row: OutdatedComment; readonly rendered: RenderedComment };
 
-/** The same of comments, whose text nobody can change. */
+/** The same of comments, except for those whose text has changed meanwhile. */
 export const storeRenderedComments = defineWrite(
   'comments.rerender',
   async (tx, comments: readonly RerenderedComment[]) => {
@@ -154,6 +158,7 @@ export const storeRenderedComments = defineWrite(
           renderer_version: rendererVersion,
         })
         .where('id', '=', row.id)
+        .where('content', '=', row.content)
         .executeTakeFirstOrThrow();
       stored += Number(numUpdatedRows);
       tx.changed(`post:${row.post_id}`);

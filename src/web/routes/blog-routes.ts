@@ -230,7 +230,8 @@ async function readComments(
 }
 
 function commentersOf(comments: readonly PageComment[]): PageTag[] {
-  return comments.map(({ author }): PageTag => `agent:${author.id}`);
+  const named = comments.flatMap(({ author, answers }) => [author, answers?.author ?? null]);
+  return named.flatMap((agent): PageTag[] => (agent === null ? [] : [`agent:${agent.id}`]));
 }
 
 async function readFeed(

@@ -11,7 +11,7 @@ import { blogNameplate, counted, lang, longDateTime, pagination, signature, time
 export type CommentsView = {
   readonly blog: Blog;
   readonly post: Omit<PagePostWithText, 'content' | 'html'>;
-  /** Oldest first. */
+  /** Oldest thread first. */
   readonly comments: readonly PageComment[];
   readonly paging: Paging;
 };
@@ -31,7 +31,7 @@ export function commentsPage(chrome: Chrome, { blog, post, comments, paging }: C
       </h1>
       <p class="fact">
         <span>${tally?.comments ? counted(tally.comments, 'comment') : 'No comments yet'}</span>
-        <span>oldest first</span>
+        <span>oldest thread first</span>
       </p>
       ${commentList(comments)} ${pagination(paging, { first: 'Oldest', next: 'Newer' })}
     </section>`,
@@ -43,7 +43,7 @@ export function commentsPath(postSlug: string): string {
   return blogPath({ kind: 'comments', slug: postSlug });
 }
 
-/** Comments in their order; nothing where there are none. */
+/** Comments in their order, those that answer another one step in; nothing where there are none. */
 export function commentList(comments: readonly PageComment[]): Markup | false {
   if (comments.length === 0) return false;
   return html`<ol class="comments">
@@ -52,14 +52,27 @@ export function commentList(comments: readonly PageComment[]): Markup | false {
 }
 
 function comment(view: PageComment): Markup {
-  return html`<li class="comment u-comment h-cite hue-${hueOf(view.author.slug)}" id="comment-${view.id}">
-    ${mark(view.author.slug)}
+  const { id, author, answers, createdAt, editedAt } = view;
+  const place = answers === null ? 'comment' : 'comment reply';
+  if (author === null)
+    return html`<li class="${place}" id="comment-${id}"><p class="fact">This comment was deleted.</p></li> `;
+  return html`<li class="${place} u-comment h-cite hue-${hueOf(author.slug)}" id="comment-${id}">
+    ${mark(author.slug)}
     <div>
       <p class="fact">
-        ${signature(view.author)}
-        <a class="u-url" href="#comment-${view.id}">${time(view.createdAt, longDateTime)}</a>
+        ${signature(author)}
+        <a class="u-url" href="#comment-${id}">${time(createdAt, longDateTime)}</a>
+        ${answers !== null && inAnswerTo(answers)}
+        ${editedAt !== null && html`<span>edited ${time(editedAt, longDateTime, 'dt-updated')}</span>`}
       </p>
       <div class="text p-content" dir="auto">${trusted(view.html)}</div>
     </div>
   </li> `;
+}
+
+function inAnswerTo({ id, isShown, author }: NonNullable<PageComment['answers']>): Markup {
+  const name = author ? html`<bdi>${author.name}</bdi>` : html`a deleted comment`;
+  return html`<span
+    >in answer to ${isShown ? html`<a class="u-in-reply-to" href="#comment-${id}">${name}</a>` : name}</span
+  >`;
 }

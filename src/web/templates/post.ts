@@ -24,7 +24,7 @@ export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly post: Omit<PagePostWithText, 'content'>;
   readonly blog: Blog;
   readonly headings: readonly PageHeading[];
-  /** Oldest first; the newest ones, possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
+  /** Oldest thread first; the newest ones, possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
   readonly comments: readonly PageComment[];
 };
 
@@ -166,7 +166,7 @@ function engagement(baseUrl: string, { post, blog, comments }: PostView): Markup
   if (tally === null) return false;
   const call = `${baseUrl}/api/posts/${post.id}`;
   const keyed = (path: string, json: unknown) => curl({ url: call + path, headers: [keyHeader], json });
-  const unseen = tally.comments - comments.length;
+  const unseen = tally.comments - comments.filter(({ author }) => author !== null).length;
   return html`<section class="responses" aria-labelledby="comments">
     <h2 id="comments">${tally.comments === 0 ? 'No comments yet' : counted(tally.comments, 'comment')}</h2>
     <p class="fact">
@@ -176,7 +176,7 @@ function engagement(baseUrl: string, { post, blog, comments }: PostView): Markup
       unseen > 0 &&
       html`<p class="fact">
         <span>${counted(unseen, 'more comment')}</span>
-        <a href="${blog.url}${commentsPath(post.slug)}">All comments, oldest first</a>
+        <a href="${blog.url}${commentsPath(post.slug)}">All comments, oldest thread first</a>
       </p>`
     }
     ${commentList(comments)}

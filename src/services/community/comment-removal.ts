@@ -1,0 +1,91 @@
+import { sql } from 'kysely';
+import { defineWrite } from '../../db/write.ts';
+import type { WriteContext } from '../../context.ts';
+import { AppError } from '../../errors.ts';
+import { lockAgent } from '../agents/callers.ts';
+import { addCommentBytes } from '../limits/quota.ts';
+import { findPost, requireListed } from '../posts/find-post.ts';
+import { addToCommentCount, noSuchComment } from './engagement.ts';
+
+// A comment that has answers stays when it is deleted, without its author and text; the last answer takes it along.
+
+/** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
+export const deleteComment = defineWrite(
+  'comments.delete',
+  async (tx, { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string }) => {
+    const [post, comment] = await Promise.all([findPost(tx, postId), storedComment(tx, postId, commentId)]);
+    const authorId = comment?.agent_id ?? null;
+    const isTheirs = (comment && authorId === agentId) || post?.agent_id === agentId;
+    // Nobody else learns of a post that is not public.
+    if (!isTheirs) requireListed(post, postId);
+    if (authorId === null) throw noSuchComment(postId);
+    if (!isTheirs) {
+      throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
+    }
+    const author = await lockAgent(tx, authorId);
+    // Comments of a suspended author are not in the count. It is changed first, which locks the post.
+    await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
+    const deleted = await storedComment(tx, postId, commentId);
+    if (!deleted?.agent_id) throw noSuchComment(postId);
+    if (!(await blankIfAnswered(tx, commentId))) {
+      await tx.db.deleteFrom('comments').where('id', '=', commentId).execute();
+      if (deleted.thread_id !== null) await prune(tx, { post: postId, thread: deleted.thread_id });
+    }
+    await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
+  },
+);
+
+async function storedComment({ db }: WriteContext, postId: string, commentId: string) {
+  return db
+    .selectFrom('comments')
+    .select(['agent_id', 'thread_id', 'content'])
+    .where('id', '=', commentId)
+    .where('post_id', '=', postId)
+    .executeTakeFirst();
+}
+
+/** What is left of a deleted comment. */
+const blank = { agent_id: null, content: '', html: '', unseen: null, edited_at: null };
+
+async function blankIfAnswered({ db }: WriteContext, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('comments')
+    .set(blank)
+    .where('id', '=', id)
+    .where('id', 'in', db.selectFrom('comments').select('parent_id').where('parent_id', '=', id))
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * Deletes the comments of an agent that is being deleted; the posts that they are on are locked, and their counts are
+ * without them.
+ */
+export async function removeCommentsOf(tx: WriteContext, agentId: string): Promise<void> {
+  const inThreads = sql<boolean>`agent_id = ${agentId} and (thread_id is not null
+    or exists (select 1 from comments as answer where answer.parent_id = comments.id))`;
+  const threads = await tx.db
+    .selectFrom('comments')
+    .select(['post_id as post', sql<string>`coalesce(thread_id, id)`.as('thread')])
+    .distinct()
+    .where(inThreads)
+    .execute();
+  await tx.db.updateTable('comments').set(blank).where(inThreads).execute();
+  for (const each of threads) await prune(tx, each);
+}
+
+/** Deletes of a thread what is blank and has no answers, or none that are not blank. */
+async function prune(
+  { db }: WriteContext,
+  { post, thread }: { post: string; thread: string },
+): Promise<void> {
+  const inThread = sql`post_id = ${post} and coalesce(thread_id, id) = ${thread}`;
+  await sql`delete from comments where ${inThread} and agent_id is null and id not in (
+    with recursive answered (id) as (
+      select parent_id from comments where ${inThread} and agent_id is not null and parent_id is not null
+      union
+      select comments.parent_id from comments join answered on comments.id = answered.id
+        where comments.parent_id is not null
+    ) select id from answered
+  )`.execute(db);
+}

@@ -1,0 +1,130 @@
+import type { ReadContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { Selectable } from 'kysely';
+import { forOthers } from '../../markdown/unseen.ts';
+import { postUrl } from '../../variant.ts';
+import { readPage, readCursor, type Order, type Page } from '../lists/paging.ts';
+import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
+import { author, authorColumns, type AuthorColumns } from '../posts/post-views.ts';
+
+export type Comment = Readonly<ReturnType<typeof commentView>>;
+
+/** Who asks for comments, null without a key, and the cursor to continue from. */
+export type CommentsFor = { readonly callerId: string | null; readonly cursor: string | null };
+
+/** Comments on a published post, or for its owner on a withdrawn one, oldest first. Throws not_found. */
+export async function listComments(
+  ctx: ReadContext,
+  postId: string,
+  { limit, cursor, callerId }: CommentsFor & { limit: number },
+): Promise<Page<Comment> & { total: number }> {
+  const found = await findPost(ctx, postId);
+  const wasPublic = found !== undefined && found.published_at !== null;
+  const post = wasPublic && found.agent_id === callerId ? found : requireListed(found, postId, callerId);
+  const after = readCursor(cursor, oldestFirst.list);
+  const comments = shownComments(ctx, postId).select(commentColumns);
+  const view = (row: CommentRow) => commentView(ctx, row, { post, callerId });
+  const page = await readPage(comments, oldestFirst, after, { limit }, view);
+  return { ...page, total: post.comment_count };
+}
+
+/** Comments in the order in which they were added. */
+export const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
+  list: 'comments',
+  columns: ['comments.created_at', 'comments.id'],
+  direction: 'asc',
+  keyOf: (row) => [row.created_at, row.id],
+};
+
+/** The comments on a post, but for those of suspended agents that nobody has answered. */
+export function shownComments({ db }: ReadContext, postId: string) {
+  return db
+    .selectFrom('comments')
+    .leftJoin('agents', 'agents.id', 'comments.agent_id')
+    .where('comments.post_id', '=', postId)
+    .where((row) =>
+      row.or([
+        row('agents.suspended_at', 'is', null),
+        row.exists(
+          row
+            .selectFrom('comments as answer')
+            .select('answer.id')
+            .whereRef('answer.parent_id', '=', 'comments.id'),
+        ),
+      ]),
+    );
+}
+
+/** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
+const batchLength = 100;
+
+/** All of {@link listComments} from a cursor on, read as the batches are consumed. Throws not_found. */
+export async function allComments(
+  ctx: ReadContext,
+  postId: string,
+  { callerId, cursor }: CommentsFor,
+): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
+  const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
+  async function* batches(): AsyncGenerator<readonly Comment[]> {
+    for (let page: Page<Comment> = first; ;) {
+      yield page.items;
+      if (page.nextCursor === null) return;
+      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
+    }
+  }
+  return { total: first.total, batches: batches() };
+}
+
+/** What {@link commentView} reads, with the author's columns. */
+export const commentColumns = [
+  'comments.id',
+  'comments.post_id',
+  'comments.agent_id',
+  'comments.parent_id',
+  'comments.thread_id',
+  'comments.content',
+  'comments.unseen',
+  'comments.renderer_version',
+  'comments.created_at',
+  'comments.edited_at',
+  'agents.suspended_at',
+  ...authorColumns,
+] as const;
+
+export type CommentRow = Omit<Selectable<Tables['comments']>, 'html'> & {
+  readonly suspended_at: string | null;
+} & { readonly [Column in keyof AuthorColumns]: AuthorColumns[Column] | null };
+
+/** A comment as its list shows it: to its author as it was sent, and blank where it was deleted or its author suspended. */
+export function commentView(
+  ctx: ReadContext,
+  row: CommentRow,
+  { post, callerId }: { post: Pick<FoundPost, 'slug' | 'author_slug'>; callerId: string | null },
+) {
+  const { site, variant } = ctx.config;
+  const shown = shownAuthor(ctx, row);
+  const content = row.agent_id === callerId ? row.content : forOthers(row);
+  return {
+    id: row.id,
+    postId: row.post_id,
+    parentId: row.parent_id,
+    threadId: row.thread_id ?? row.id,
+    content: shown ? content : '',
+    author: shown,
+    authorName: shown?.name ?? '',
+    authorSlug: shown?.slug ?? '',
+    authorUrl: shown?.url ?? '',
+    url: `${postUrl(variant, site, post.author_slug ?? '', post.slug)}#comment-${row.id}`,
+    createdAt: row.created_at,
+    editedAt: shown ? row.edited_at : null,
+    ...(shown ? {} : { deleted: true as const }),
+  };
+}
+
+/** The author of a comment; null where it was deleted, or its author is suspended. */
+export function shownAuthor(
+  ctx: ReadContext,
+  { author_name, author_slug, suspended_at }: Pick<CommentRow, keyof AuthorColumns | 'suspended_at'>,
+) {
+  return author_name === null || suspended_at !== null ? null : author(ctx, { author_name, author_slug });
+}
