@@ -8,13 +8,33 @@ const id = /^(?:h-[\p{L}\p{N}\p{M}_-]+|fn-\d+|fnref-\d+(?:-\d+)?)$/u;
 const direction = { dir: /^auto$/ };
 const cell = { class: /^(?:left|center|right)$/ };
 
+/** What an element of a formula may say: nothing that loads, runs or hides anything. */
+const formula = {
+  ...Object.fromEntries(
+    'accent accentunder displaystyle fence largeop movablelimits separator stretchy symmetric'
+      .split(' ')
+      .map((name) => [name, /^(?:true|false)$/]),
+  ),
+  ...Object.fromEntries(
+    'height linethickness lspace maxsize minsize rspace width'
+      .split(' ')
+      .map((name) => [name, /^[\d.]+(?:em|ex|pt|px)$/]),
+  ),
+  class: /^[a-z -]+$/,
+  display: /^block$/,
+  form: /^(?:prefix|infix|postfix)$/,
+  mathvariant: /^normal$/,
+  notation: /^[a-z ]+$/,
+  scriptlevel: /^[012]$/,
+};
+
 /** Every element that a rendered document may have, and every attribute with the values that it may take. */
 const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
-  p: direction,
+  p: { ...direction, class: /^callout-title$/ },
   blockquote: direction,
   ul: direction,
   ol: { ...direction, start: /^\d+$/ },
-  li: { ...direction, class: /^task$/, id },
+  li: { ...direction, class: /^(?:task|level-[2-6])$/, id },
   ...Object.fromEntries(['h2', 'h3', 'h4', 'h5', 'h6'].map((heading) => [heading, { ...direction, id }])),
   hr: {},
   br: {},
@@ -26,10 +46,36 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   sup: { class: /^footnote-ref$/ },
   details: { open: /^$/ },
   summary: direction,
-  pre: { tabindex: /^0$/, title: text },
+  pre: { tabindex: /^0$/ },
+  figure: { ...direction, class: /^code$/ },
+  figcaption: {},
+  mark: {},
+  ins: {},
+  s: {},
+  u: {},
+  small: {},
+  abbr: { title: text },
+  ruby: {},
+  rt: {},
+  rp: {},
+  dl: direction,
+  dt: {},
+  dd: {},
+  nav: { class: /^toc$/, 'aria-label': /^Contents$/ },
+  ...Object.fromEntries(
+    'math mrow mi mn mo mtext ms mspace mfrac msqrt mroot msup msub msubsup mover munder munderover mmultiscripts mprescripts none mtable mtr mtd mstyle menclose'
+      .split(' ')
+      .map((element) => [element, formula]),
+  ),
   code: { class: /^language-\S+$/ },
   span: { class: /^(?:hljs-[a-z_-]+|language-[a-z-]+)(?: [a-z]+_+)*$/ },
-  div: { class: /^table$/, role: /^region$/, 'aria-label': /^Table \d+$/, tabindex: /^0$/ },
+  div: {
+    ...direction,
+    class: /^(?:table|formula|callout (?:note|tip|important|warning|caution))$/,
+    role: /^(?:region|note)$/,
+    'aria-label': /^Table \d+$/,
+    tabindex: /^0$/,
+  },
   table: direction,
   thead: {},
   tbody: {},
@@ -41,6 +87,8 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
     src: /^https:\/\//i,
     alt: text,
     title: text,
+    width: /^\d{1,5}$/,
+    height: /^\d{1,5}$/,
     loading: /^lazy$/,
     decoding: /^async$/,
     referrerpolicy: /^no-referrer$/,
@@ -180,6 +228,33 @@ const payloads: readonly string[] = [
   '[![a](https://b.example)](javascript:alert(1))',
   '[[a](javascript:alert(1))](https://b.example)',
   '![&quot;onerror=alert(1)](https://b.example)',
+  '![a](https://b.example/c.png "<script>alert(1)</script>")',
+  '<img src="https://b.example/c.png" alt="a" width="1" onerror="alert(1)">',
+  '<img src="https://b.example/c.png&quot; onerror=&quot;alert(1)" alt="&quot;><script>alert(1)</script>">',
+  '<img src="javascript:alert(1)" alt="a">',
+  '<img src=https://b.example/c.png alt=a/onerror=alert(1)>',
+  '<img src="https://b.example/c.png" width="1&quot; onerror=&quot;alert(1)">',
+  '<abbr title="&quot; onclick=&quot;alert(1)">a</abbr>',
+  "<abbr title='\"><script>alert(1)</script>'>a</abbr>",
+  '<abbr title="a" onclick="alert(1)">a</abbr>',
+  '<ruby>a<rp><script></rp><rt onclick="alert(1)">b</rt></ruby>',
+  '<mark onclick=alert(1)>a</mark><small/onclick=alert(1)>',
+  '> [!NOTE] <script>alert(1)</script>\n> a',
+  '> [!NOTE"onclick="alert(1)]\n> a',
+  '<!-- --><script>alert(1)</script><!-- -->',
+  '<!-- -- ><script>alert(1)</script> -->',
+  '$\\href{javascript:alert(1)}{a}$',
+  '$\\text{<script>alert(1)</script>}$',
+  '$\\class{a" onclick="alert(1)}{b}$',
+  '$\\style{background:url(https://b.example)}{b}$',
+  '$\\includegraphics[height=1em]{https://b.example/c.png}$',
+  '$\\url{javascript:alert(1)}$',
+  '$$\n\\color{red"onclick="alert(1)}<img src=x onerror=alert(1)>\n$$',
+  '\\(\\htmlData{onclick=alert(1)}{a}\\)',
+  '```math\n\\unicode{x3c}script\\unicode{x3e}\n```',
+  'a\n: <script>alert(1)</script>\n: b',
+  '[TOC]\n\n# <script>alert(1)</script> "onclick="alert(1)',
+  ':"onclick="alert(1): :rocket:<script>',
   '# a"onclick="alert(1)\n\n# <script>alert(1)</script>',
   '# &quot;&gt;&lt;script&gt;',
   '```"onclick="alert(1)\na\n```',
@@ -221,7 +296,8 @@ describe('no markup of the author reaches the page', () => {
   const pieces =
     '> |- |1. |# |---\n|===\n|```\n|```js\n|```html\n|```yaml\n|~~~\n|:-:|\\|&|&amp;|&#|*|**|_|__|~|~~|`|``|[|]|](|)|![|<|>|"|\'|(|' +
     '[^1]|[^1]: |[a]: |[x] |[ ] |<details>|</details>|<details open>|<summary>|</summary>|<br>|<kbd>|</kbd>|<sub>|</sub>|<sup>|</sup>|' +
-    'https://|www.|@|a.b|http:|javascript:|#|?|:|;|a|é|日|😀|\u202e|\u200d|\ufe0f|{|}|<script>|</script>|${|//|/*|<style>';
+    'https://|www.|@|a.b|http:|javascript:|#|?|:|;|a|é|日|😀|\u202e|\u200d|\ufe0f|{|}|<script>|</script>|${|//|/*|<style>|' +
+    '<!--|-->|$|$$|\\(|\\)|\\[|\\]|\\text{|\\frac|x^2|[!NOTE]|[!tip] |: |<mark>|</mark>|<abbr title="a">|</abbr>|<ruby>|<rt>|</rt>|</ruby>|<rp>(</rp>|<img src="https://a.example" alt="|">|[TOC]|:rocket:|:';
   const fragments = [...payloads, ...pieces.split('|'), '|', '|-|\n', '\n', '\n\n', ' ', '    ', '\t'];
   const documents = fc
     .array(

@@ -210,6 +210,7 @@ function undecorated(html: string): string {
   return squeezed(
     html
       .replace(/ <a class="anchor"[^>]*><\/a>/g, '')
+      .replace(/<figure class="code">\n<figcaption>.*<\/figcaption>\n|<\/figure>\n/g, '')
       .replace(/<div class="table"[^>]*>\n|<\/div>\n/g, '')
       .replace(/<(h[2-6]) id="[^"]*"/g, '<$1')
       .replace(/<span class="hljs-[^"]*">|<\/span>/g, '')

@@ -23,7 +23,7 @@ function left(render: Render, markdown: string): string {
 /** Text and attributes of some HTML, as they were before they were escaped. */
 function shown(html: string): string {
   const text = html.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
-  return text.replaceAll('&amp;', '&').replaceAll(/<\/?span[^>]*>/g, '');
+  return text.replaceAll('&amp;', '&').replaceAll(/<\/?(?:span|m[a-z]+)[^>]*>/g, '');
 }
 
 describe('what readers do not see is left out for others', () => {
@@ -133,7 +133,7 @@ describe('what readers see stays for others', () => {
     '- a\n-\n- b\n\n1.\n2. c\n\n>\n> d\n\n***',
     '| a | b |\n|-|-|\n| c |\n| d | e | |\n| [f](/g) | \\| |',
     'Title\n=====\n\n# a #\n\nlazy\n> quote\nlazy\n- item\nlazy',
-    '<details>\n<summary>a</summary>\n\nb\n\n</details>\n\n<!-- shown as text -->',
+    '<details>\n<summary>a</summary>\n\nb\n\n</details>\n\n<!-- never closed, shown as text',
     '[](/a) [ ](/b "c") [](<> "d") []() ![](/e) ![f](http://g.example "h") [![i](/j "k")](/l)',
   ];
   for (const markdown of cases) {
@@ -160,7 +160,11 @@ describe('what would show nothing is shown', () => {
       '![a [b](/c "d") ![e](/f)](https://g.example)',
       /alt="a \[b\]\(\/c &quot;d&quot;\) !\[e\]\(\/f\)"/,
     ],
-    ['the title of code', '```js title="a &amp; b"\nc\n```', /<pre tabindex="0" title="a &amp; b">/],
+    [
+      'the title of code',
+      '```js title="a &amp; b"\nc\n```',
+      /<figcaption><span>a &amp; b<\/span> <span>js<\/span>/,
+    ],
     [
       'an entity of something invisible in a title',
       '[a](/b "c&#x202e;&#8291;d")',
@@ -210,6 +214,21 @@ describe('what is left for others renders to the same, and nothing more can be l
 
   // § stands for a word that occurs nowhere else.
   const pieces = [
+    '<!-- § -->',
+    '\n<!-- §\n\n§ -->\n',
+    '> [!NOTE] §\n> §\n',
+    '> [!TIP]\n> <!-- § --> §\n',
+    '$§$',
+    '$x_{§} % §$',
+    '$\\text{§} \\phantom{§}$',
+    '$$\n§ \\label{§}\n$$\n',
+    '\\(x \\def\\y{§}\\)',
+    '\n```math\n\\tag{§} §\n```\n',
+    '<abbr title="§">§</abbr>',
+    '<ruby>§<rp>(</rp><rt>§</rt></ruby>',
+    '<img src="https://§.example" alt="§" title="§">',
+    '§\n: § <!-- § -->\n',
+    '\n[TOC]\n',
     '[§ §]: /§ "§"\n',
     '[a]: /§ "§"\n',
     '[a\n§]: /§\n',

@@ -24,8 +24,8 @@ describe('a post in HTML', () => {
     ],
     [
       'an image is lazy and sends no referrer',
-      '![a *b*](https://c.example/d.png "t")',
-      '<p dir="auto"><img src="https://c.example/d.png" alt="a b" title="t" loading="lazy" decoding="async" referrerpolicy="no-referrer"></p>\n',
+      '![a *b*](https://c.example/d.png "t") c',
+      '<p dir="auto"><img src="https://c.example/d.png" alt="a b" title="t" loading="lazy" decoding="async" referrerpolicy="no-referrer"> c</p>\n',
     ],
     [
       'a table scrolls, and aligns by class',
@@ -43,18 +43,21 @@ describe('a post in HTML', () => {
     [
       'code is highlighted by class',
       '```js\nlet a\n```',
-      '<pre tabindex="0"><code class="language-js"><span class="hljs-keyword">let</span> a\n</code></pre>\n',
+      '<figure class="code">\n<figcaption><span>js</span></figcaption>\n' +
+        '<pre tabindex="0"><code class="language-js"><span class="hljs-keyword">let</span> a\n</code></pre>\n</figure>\n',
     ],
     [
       'code in a language nobody knows is plain',
       '```brainfog\n<a>\n```',
-      '<pre tabindex="0"><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n',
+      '<figure class="code">\n<figcaption><span>brainfog</span></figcaption>\n' +
+        '<pre tabindex="0"><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n</figure>\n',
     ],
     ['a language is never guessed', '```\nlet a\n```', '<pre tabindex="0"><code>let a\n</code></pre>\n'],
     [
       'an info string is escaped',
       '```"><script>\na\n```',
-      '<pre tabindex="0"><code class="language-&quot;&gt;&lt;script&gt;">a\n</code></pre>\n',
+      '<figure class="code">\n<figcaption><span>&quot;&gt;&lt;script&gt;</span></figcaption>\n' +
+        '<pre tabindex="0"><code class="language-&quot;&gt;&lt;script&gt;">a\n</code></pre>\n</figure>\n',
     ],
     [
       'our own tags work within text',
@@ -82,7 +85,8 @@ describe('a post in HTML', () => {
       '<blockquote dir="auto">\n<p>&lt;details&gt;</p>\n<p>&lt;summary&gt;a&lt;/summary&gt;</p>\n</blockquote>\n' +
         '<p dir="auto">&lt;/details&gt;</p>\n',
     ],
-    ['an HTML comment is shown', '<!-- do as I say -->', '<p dir="auto">&lt;!-- do as I say --&gt;</p>\n'],
+    ['an HTML comment shows nothing', 'a <!-- do as I say --> b', '<p dir="auto">a  b</p>\n'],
+    ['one that is never closed is text', 'a <!-- b', '<p dir="auto">a &lt;!-- b</p>\n'],
     [
       'an entity of something invisible is shown as it was written',
       'a&#x202e;b &zwj; &#xe0041; &nbsp;&#9;&lt;',
@@ -180,8 +184,18 @@ describe('a post as text', () => {
     assert.ok(text.isWellFormed());
   });
 
-  test('gives an excerpt of at most 300 code points, cut at a word', () => {
-    assert.equal(renderPost('# A\n\nb  \nc').excerpt, 'A b c');
+  test('gives an excerpt of at most 300 code points, cut at a sentence or a word', () => {
+    assert.equal(renderPost('# A\n\nb  \nc').excerpt, 'b c');
+    const table = '| a | b |\n|-|-|\n| 1 | 2 |';
+    const prose = `![x](https://a.example "t") **Bold** text.[^1]\n\n- item\n\n> quote`;
+    assert.equal(
+      renderPost(`# T\n\n${table}\n\n\`\`\`\ncode\n\`\`\`\n\n${prose}\n\n[^1]: Note`).excerpt,
+      'Bold text.',
+    );
+    assert.equal(renderPost('- only\n- a list').excerpt, 'only a list');
+    const sentence = `${'word '.repeat(40)}end.`;
+    assert.equal(renderPost(`${sentence} ${sentence}`).excerpt, sentence);
+    assert.equal(renderPost(`${'漢字'.repeat(90)}。${'漢字'.repeat(90)}`).excerpt, `${'漢字'.repeat(90)}。`);
     const { excerpt } = renderPost('word, '.repeat(100));
     assert.ok(
       excerpt.endsWith('word…') && Array.from(excerpt).length <= 300 && excerpt.length > 290,
@@ -212,7 +226,9 @@ describe('the warnings of a post', () => {
     ['![a](/b.png)', /an image needs an https address/],
     ['[a](#nowhere)', /'#nowhere' leads nowhere/],
     ['<div>a</div>', /^raw HTML is shown as text, beginning with '<div'/],
-    ['a <!-- b -->', /^raw HTML is shown as text/],
+    ['a <!-- b', /^raw HTML is shown as text/],
+    ['a <!-- b -->', /^10 characters of the markdown show nothing/],
+    ['$x % y$', /^the formula 'x % y' is shown as code/],
   ];
   for (const [markdown, warning] of cases) {
     test(`name what is probably a mistake in ${JSON.stringify(markdown)}`, () => {

@@ -19,12 +19,12 @@ const longestText = 200_000;
 /** Cleans and renders a post. Takes long with 512 KiB: runs in a thread with a deadline. Throws `unrenderable`. */
 export function renderPost(markdown: string): RenderedPost {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
-  const { html, text, headings, unseen, isVisible, warnings } = render(content, 'post');
+  const { html, text, prose, headings, unseen, isVisible, warnings } = render(content, 'post');
   return {
     content,
     html,
     text: cut(text),
-    excerpt: excerptOf(text),
+    excerpt: excerptOf(prose.trim() || text),
     headings,
     words: countWords(text),
     unseen,
@@ -53,13 +53,13 @@ function render(markdown: string, kind: Kind) {
   let left = markdown;
   for (let pass = 0; pass < mostPasses; pass++) {
     const parsed = parsers[kind](left);
-    const { html, text, headings, ...written } = write(parsed.tokens, kind, parsed.places);
+    const { html, text, prose, headings, ...written } = write(parsed.tokens, kind, parsed.places);
     for (const each of [...parsed.warnings, ...written.warnings]) warnings.set(each.text, each);
     if (written.unseen.length === 0) {
       const isVisible = !isBlank(text) || showsWithoutText.test(html);
       const found = [...warnings.values()];
       if (unseen.length > 0) found.push(unseenWarning(markdown, unseen));
-      return { html, text, headings, unseen, isVisible, warnings: found };
+      return { html, text, prose, headings, unseen, isVisible, warnings: found };
     }
     unseen = composed(unseen, written.unseen);
     left = without(markdown, unseen);
@@ -67,7 +67,7 @@ function render(markdown: string, kind: Kind) {
   throw unrenderable('hides text in layers that readers do not see', 'Leave out what shows nothing.');
 }
 
-const showsWithoutText = /<(?:img|hr|li|pre|table|details)\b/;
+const showsWithoutText = /<(?:img|hr|li|pre|table|details|math)\b/;
 
 function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning {
   const texts = unseen.map(([from, to]) => markdown.slice(from, to));

@@ -4,7 +4,7 @@ import type { Stretch } from './unseen.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
-export const rendererVersion = 2;
+export const rendererVersion = 3;
 
 /** A post as readers, search and lists need it. */
 export type RenderedPost = {
@@ -14,7 +14,7 @@ export type RenderedPost = {
   readonly html: string;
   /** Plain text for search, at most 200,000 UTF-16 units: blocks on lines of their own, table cells between tabs. */
   readonly text: string;
-  /** The first 300 code points of the plain text on one line, cut at a word. */
+  /** The beginning of its paragraphs on one line, or else of all its text: at most 300 code points, whole sentences. */
   readonly excerpt: string;
   /** The first 200 headings, in order. */
   readonly headings: readonly Heading[];

@@ -8,6 +8,7 @@ export const warningCodes = {
   escaped_twice: 'line breaks arrived as the two characters \\n',
   raw_html: 'HTML is shown as text',
   refused_link: 'an address was not made a link or an image',
+  unset_formula: 'a formula is shown as code',
   dead_link: 'a link leads to no heading of the post',
   missing_alt: 'an image has no alternative text',
   unused_footnote: 'a footnote to which nothing refers is not shown',

@@ -4,7 +4,8 @@ import { cellRange } from './origin.ts';
 import { joined, type Stretch } from '../unseen.ts';
 
 /** Blocks that only hold others: what they hold decides whether a line is seen. */
-const holders = /^(?:blockquote|bullet_list|ordered_list|list_item|paragraph|table|thead|tbody)_open$/;
+const holders =
+  /^(?:blockquote|callout|bullet_list|ordered_list|list_item|dl|dd|paragraph|table|thead|tbody)_open$/;
 /** The mark of a list item without content, which shows as its bullet. */
 const emptyItem = /^(?:[-+*]|\d{1,9}[.)])[ \t]*$/;
 

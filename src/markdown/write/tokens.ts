@@ -22,7 +22,7 @@ export function titleOf(token: Token): string {
 }
 
 /** What is hidden in a text as the entities that brought it there: others were removed from the content already. */
-function spelled(text: string): string {
+export function spelled(text: string): string {
   if (!invisible.test(text) || hiddenText(text).length === 0) return text;
   return text.replace(invisibles, (char) => `&#x${char.codePointAt(0)?.toString(16)};`);
 }
@@ -37,7 +37,7 @@ export function direction(token: Token): string {
 /** Elements without attributes: inside text, on lines of their own, and those of which only the end is so. */
 const marks = new Set(['em', 'strong', 'del']);
 const rows = new Set(['thead', 'tbody', 'tr']);
-const blocks = new Set(['p', 'blockquote', 'ul', 'ol', 'li', 'th', 'td']);
+const blocks = new Set(['p', 'blockquote', 'ul', 'ol', 'li', 'th', 'td', 'dl', 'dt', 'dd']);
 
 const fixed: Readonly<Record<string, string>> = {
   link_close: '</a>',
@@ -45,6 +45,11 @@ const fixed: Readonly<Record<string, string>> = {
   hr: '<hr>\n',
   hardbreak: '<br>\n',
   tag_break: '<br>',
+  callout_close: '</div>\n',
+  callout_title_open: '<p class="callout-title">',
+  dt_open: '<dt>',
+  dd_open: '<dd>',
+  html_comment: '',
 };
 
 /** The HTML of a token that depends on nothing else; undefined for other tokens. */
@@ -52,13 +57,18 @@ export function htmlOf(token: Token): string | undefined {
   const { type, tag, nesting } = token;
   if (marks.has(tag)) return nesting === 1 ? `<${tag}>` : `</${tag}>`;
   if (rows.has(tag)) return nesting === 1 ? `<${tag}>\n` : `</${tag}>\n`;
-  if (nesting === -1 && blocks.has(tag)) return `</${tag}>\n`;
+  if (nesting === -1 && type !== 'callout_close' && blocks.has(tag)) return `</${tag}>\n`;
   switch (type) {
     case 'paragraph_open':
       return `<p${direction(token)}>`;
     case 'blockquote_open':
     case 'bullet_list_open':
+    case 'dl_open':
       return `<${tag}${direction(token)}>\n`;
+    case 'callout_open':
+      return `<div class="callout ${token.info}" role="note"${direction(token)}>\n`;
+    case 'ruby_parenthesis':
+      return `<rp>${escape(token.content)}</rp>`;
     case 'ordered_list_open': {
       const start = token.attrGet('start');
       return `<ol${start === null ? '' : ` start="${Number(start)}"`}${direction(token)}>\n`;
@@ -73,7 +83,7 @@ export function htmlOf(token: Token): string | undefined {
   }
 }
 
-const lineEnds = /^(?:(?:paragraph|heading|summary|tr)_close|hardbreak|tag_break)$/;
+const lineEnds = /^(?:(?:paragraph|heading|summary|callout_title|dt|dd|tr)_close|hardbreak|tag_break)$/;
 
 /** What separates the words before and after a token in plain text. */
 export function separatorOf({ type }: Token): string {
@@ -94,7 +104,7 @@ export function plainText(tokens: readonly Token[]): string {
 
 function textOf(token: Token): string {
   const { type, info, content } = token;
-  if (/^(?:text|code_inline|tag_(?:open|close))$/.test(type)) return info === paired ? '' : content;
+  if (/^(?:text|code_inline|formula|tag_(?:open|close))$/.test(type)) return info === paired ? '' : content;
   if (/^(?:softbreak|hardbreak|tag_break)$/.test(type)) return '\n';
   return type === 'image' ? alternativeText(token) : '';
 }
@@ -175,14 +185,25 @@ function decode(fragment: string): string {
 /** Longest excerpt, in code points, its ellipsis included. */
 const excerptLength = 300;
 
-/** The beginning of a plain text on one line, cut between words. */
-export function excerptOf(text: string): string {
-  const line = onOneLine(text.slice(0, excerptLength * 10));
-  const whole = firstCodePoints(line, excerptLength);
+/** Longest excerpt in lists and previews of pages. */
+const previewLength = 160;
+
+/** The beginning of an excerpt, for lists and previews. */
+export function previewOf(excerpt: string): string {
+  return excerptOf(excerpt, previewLength);
+}
+
+/** The beginning of a plain text on one line, at most so many code points: whole sentences, or else cut between words. */
+export function excerptOf(text: string, length = excerptLength): string {
+  const line = onOneLine(text.slice(0, length * 10));
+  const whole = firstCodePoints(line, length);
   if (whole === line) return line;
-  const cut = firstCodePoints(line, excerptLength - 1);
+  const sentences = /^.*(?:[.!?…]["'”’)\]]*(?=\s)|[。！？][」』”’）]*)/su.exec(`${whole} `)?.[0];
+  if (sentences !== undefined && sentences.length >= length / 2) return sentences;
+  const cut = firstCodePoints(line, length - 1);
   // A cut within a word is mended only where words have spaces between them.
-  const atWord = /^(.{200,}\S)\s+\S*$/su.exec(cut)?.[1] ?? cut;
+  const words = /^(.*\S)\s+\S*$/su.exec(cut)?.[1] ?? '';
+  const atWord = words.length >= (length * 2) / 3 ? words : cut;
   return `${atWord.replace(/[\s,;:–—-]+$/u, '')}…`;
 }
 

@@ -1,7 +1,9 @@
 import type { Token } from 'markdown-it';
 import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
+import { captionedImage, codeBlock, figure, imageElement, tableOfContents } from './elements.ts';
 import { Footnotes } from './footnotes.ts';
+import { mathml } from './maths.ts';
 import { Names } from './names.ts';
 import { originOf, type Origin } from './origin.ts';
 import { Seen } from './seen.ts';
@@ -18,12 +20,18 @@ const largestHtml = 4 * 1024 * 1024;
 /** Most code highlighted in one document, in UTF-16 units. */
 const mostHighlighted = 64 * 1024;
 const mostHeadings = 200;
+/** Length of prose from which on no excerpt needs more, in UTF-16 units. */
+const mostLeading = 3000;
+/** Most TeX set in one document, in UTF-16 units. */
+const mostMaths = 32 * 1024;
 const mostWarnings = 20;
 
 /** What a document may contain: a post everything, a comment no images and no headings. */
 export type Kind = 'post' | 'comment';
 
 type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'> & {
+  /** The text of outermost paragraphs alone, as far as an excerpt could need it. */
+  readonly prose: string;
   /** What of the source shows nothing, in order. */
   readonly unseen: readonly Stretch[];
 };
@@ -49,8 +57,11 @@ class Writer {
   private readonly warnings = new Map<string, WarningCode>();
   private html = '';
   private text = '';
+  private leading = '';
+  private isLeading = false;
   private tables = 0;
   private highlighted = 0;
+  private maths = 0;
   /** The checkbox of a task, until the text that it belongs to begins. */
   private checkbox = '';
   private isWithinLink = false;
@@ -73,7 +84,7 @@ class Writer {
     this.names.shorten();
     const unseen = this.seen.stretches();
     const { html, headings } = this;
-    return { html, text: this.text.trim(), headings, warnings, unseen };
+    return { html, text: this.text.trim(), prose: this.leading, headings, warnings, unseen };
   }
 
   private blocks(from: number, to: number): void {
@@ -85,11 +96,16 @@ class Writer {
         continue;
       }
       const before = this.html.length;
-      if (!token.hidden) this.html += htmlOf(token) ?? this.block(token, at);
+      if (!token.hidden) this.html += this.captioned(token, at) ?? htmlOf(token) ?? this.block(token, at);
       this.text += separatorOf(token);
       if (token.type === 'inline') {
         this.checkbox = '';
+        const holder = this.tokens[at - 1];
+        this.isLeading =
+          holder?.type === 'paragraph_open' && holder.level === 0 && this.leading.length < mostLeading;
         this.inline(token.children ?? [], at);
+        if (this.isLeading) this.leading += '\n';
+        this.isLeading = false;
       }
       // Whatever becomes of the source: what nothing is written for is unseen.
       if (this.html.length > before) this.seen.block(token);
@@ -113,6 +129,10 @@ class Writer {
         this.seen.table(this.tokens, at);
         // A wide table scrolls by itself; the keyboard can reach it, and its name tells it from other regions.
         return `<div class="table" role="region" aria-label="Table ${++this.tables}" tabindex="0">\n<table${direction(token)}>\n`;
+      case 'formula_block':
+        return this.formulaBlock(token.content);
+      case 'contents':
+        return tableOfContents(this.outline.headings.values());
       case 'details_open':
       case 'details_close':
         return this.details(token, this.tokens[at + 1]);
@@ -154,13 +174,40 @@ class Writer {
     const end = this.places.ends[map?.[0] ?? 0] ?? 0;
     for (const [from, to] of (meta?.['unseen'] as Stretch[] | undefined) ?? [])
       this.seen.hide(end + from, end + to);
-    this.text += content;
+    const title = String(token.attrGet('title') ?? '');
+    if (language === 'math' && title === '' && this.kind === 'post') return this.formulaBlock(content);
+    this.text += title === '' ? content : `${title}\n${content}`;
     const isWithin = this.highlighted + content.length <= mostHighlighted;
     const html = isWithin ? highlight(content, language) : undefined;
     if (html !== undefined) this.highlighted += content.length;
-    const className = language === '' ? '' : ` class="language-${escape(language)}"`;
-    // Code scrolls sideways, which the keyboard can only do in a focusable element.
-    return `<pre tabindex="0"${titleOf(token)}><code${className}>${html ?? escape(content)}</code></pre>\n`;
+    return codeBlock(content, html, language, title);
+  }
+
+  /** A formula as MathML; one that cannot be shown whole as the code that it is. */
+  private formula(tex: string, isDisplayed: boolean): string {
+    this.prose(tex);
+    this.maths += tex.length;
+    const html = this.maths <= mostMaths ? mathml(tex, isDisplayed) : undefined;
+    if (html !== undefined) return html;
+    const why = 'it is not TeX that can be set whole';
+    this.warn('unset_formula', `the formula '${shorten(tex)}' is shown as code: ${why}`);
+    return `<code class="language-tex">${escape(tex)}</code>`;
+  }
+
+  private formulaBlock(tex: string): string {
+    const html = this.formula(tex.trim(), true);
+    this.text += '\n';
+    return html.startsWith('<math')
+      ? `<div class="formula">${html}</div>\n`
+      : `<pre tabindex="0">${html}</pre>\n`;
+  }
+
+  /** A paragraph of one image with a title, as a figure. */
+  private captioned(token: Token, at: number): string | undefined {
+    const image = captionedImage(this.tokens, at);
+    if (image === undefined || !this.isShown(image)) return undefined;
+    if (token.nesting === -1) this.text += `\n${String(image.attrGet('title'))}`;
+    return figure(token, image);
   }
 
   private details(token: Token, next: Token | undefined): string {
@@ -180,7 +227,9 @@ class Writer {
       this.html += htmlOf(token) ?? this.mark(token);
       if (token.type === 'link_open') this.html += this.addressShown(token, tokens, place);
       if (token.tag === 'a') this.isWithinLink = token.type === 'link_open';
-      this.text += separatorOf(token);
+      const separator = separatorOf(token);
+      this.text += separator;
+      if (this.isLeading) this.leading += separator;
       if (token.map !== null) {
         const [from, to] = token.map;
         origin ??= originOf(this.tokens, at, this.places);
@@ -215,7 +264,9 @@ class Writer {
       case 'tag_open':
       case 'tag_close':
         if (token.info !== paired) return this.prose(token.content);
-        return token.type === 'tag_open' ? `<${token.tag}>` : `</${token.tag}>`;
+        return token.type === 'tag_open' ? `<${token.tag}${titleOf(token)}>` : `</${token.tag}>`;
+      case 'formula':
+        return this.formula(token.content, token.info === 'display');
       case 'footnote_reference':
         return this.footnotes.reference(token.info);
       default:
@@ -238,7 +289,7 @@ class Writer {
   private image(token: Token): string {
     const src = String(token.attrGet('src') ?? '');
     const alt = alternativeText(token);
-    if (this.kind === 'comment' || !isAllowedImage(src)) {
+    if (!this.isShown(token)) {
       const why = this.kind === 'comment' ? 'comments have no images' : 'an image needs an https address';
       this.warn('refused_link', `the image '${shorten(src)}' is shown as a link: ${why}`);
       return this.imageAddress(src, isBlank(alt) ? '' : alt, token);
@@ -249,7 +300,11 @@ class Writer {
         `the image '${shorten(src)}' has no alternative text; write ![what it shows](…)`,
       );
     this.text += alt;
-    return `<img src="${escape(src)}" alt="${escape(alt)}"${titleOf(token)} loading="lazy" decoding="async" referrerpolicy="no-referrer">`;
+    return imageElement(token, src, alt);
+  }
+
+  private isShown(image: Token): boolean {
+    return this.kind === 'post' && isAllowedImage(String(image.attrGet('src') ?? ''));
   }
 
   /** An image that is not shown, as a link; within a link, where there can be none, as text. */
@@ -283,6 +338,7 @@ class Writer {
 
   private prose(text: string): string {
     this.text += text;
+    if (this.isLeading) this.leading += text;
     return escape(text);
   }
 
