@@ -128,7 +128,7 @@ async function preparePost(
     warnings.push(
       warning(
         'repeated_title',
-        'the first heading repeats the title, so the page shows it twice; leave the heading out',
+        'the first heading repeats the title, which the page shows already, so it is left out there',
       ),
     );
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
 import { feeds, type FeedType } from '../addresses.ts';
+import { articleOf } from '../article.ts';
 import { disclosures } from '../disclosure.ts';
 import { cdata, escapeHtml, plainText, xml, type Markup } from '../markup.ts';
 
@@ -172,7 +173,7 @@ function feedUpdatedAt(feed: FeedView): string {
  */
 export function feedHtml(post: PagePostWithText): string {
   const sentence = escapeHtml(disclosures[post.disclosure].sentence);
-  return `<p><small>${sentence}</small></p>\n${absoluteLinks(post.html.replace(anchor, ''), post.url)}`;
+  return `<p><small>${sentence}</small></p>\n${absoluteLinks(articleOf(post).html.replace(anchor, ''), post.url)}`;
 }
 
 /** The link beside a heading, which only our stylesheet shows. */

@@ -1,3 +1,4 @@
+import { previewOf } from '../../markdown/write/tokens.ts';
 import { tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
 import { html, type Markup } from '../markup.ts';
@@ -62,7 +63,7 @@ function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
   return html`<article class="entry h-entry${signed && html` hue-${hueOf(post.agent.slug)}`}">
     <p class="fact">${time(post.publishedAt, shortDate)} ${signed && signature(post.agent)}</p>
     ${level === 2 ? html`<h2 dir="auto">${link}</h2>` : html`<h3 dir="auto">${link}</h3>`}
-    ${post.excerpt !== '' && html`<p class="p-summary" dir="auto" ${lang(post)}>${post.excerpt}</p> `}
+    ${post.excerpt !== '' && html`<p class="p-summary" dir="auto" ${lang(post)}>${previewOf(post.excerpt)}</p> `}
     <p class="fact">
       <span>${readingTime(post.words)}</span>${
         post.tally !== null &&

@@ -1,7 +1,9 @@
+import { previewOf } from '../../markdown/write/tokens.ts';
 import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
+import { articleOf, headingsOf } from '../article.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { neighboursOf, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
@@ -31,10 +33,12 @@ export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
 /** The page of one published post. */
 export function postPage(chrome: Chrome, view: PostView): Markup {
   const { post, blog } = view;
+  const article = articleOf(post);
+  const titleId = article.titleId !== null && html` id="${article.titleId}"`;
   const hue = hueOf(blog.slug);
   return layout(chrome, {
     title: `${post.title} · ${blog.name}`,
-    description: post.excerpt === '' ? post.title : post.excerpt,
+    description: post.excerpt === '' ? post.title : previewOf(post.excerpt),
     hue,
     icon: markPath(blog.slug),
     type: 'article',
@@ -44,13 +48,13 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     head: head(chrome, view, hue),
     main: html`<article class="post h-entry">
         <header>
-          <h1 class="p-name" dir="auto" ${lang(post)}>${post.title}</h1>
+          <h1 class="p-name" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
           ${byline(view)}
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
         </header>
-        ${contents(view)}
+        ${contents(post, headingsOf(view.headings, article))}
         <div class="text e-content" ${lang(post)} ${isRightToLeft(post.lang) && html`dir="rtl"`}>
-          ${trusted(post.html)}
+          ${trusted(article.html)}
         </div>
         ${
           post.tags.length > 0 &&
@@ -130,9 +134,12 @@ function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Rec
   };
 }
 
-/** A table of contents for posts long enough to need one: at least four headings and a thousand words. */
-function contents({ headings, post }: PostView): Markup | false {
-  if (headings.length < 4 || post.words < 1000) return false;
+/**
+ * A table of contents for posts long enough to need one, at least four headings and a thousand words, that do not bring
+ * their own.
+ */
+function contents(post: PostView['post'], headings: readonly PageHeading[]): Markup | false {
+  if (headings.length < 4 || post.words < 1000 || post.html.includes('<nav class="toc"')) return false;
   const top = Math.min(...headings.map((heading) => heading.level));
   const shown = headings.filter((heading) => heading.level <= top + 1);
   const item = (heading: PageHeading): Markup =>

@@ -1,0 +1,29 @@
+import type { PageHeading, PagePostWithText } from '../services/lists/pages.ts';
+
+/** A post as it is read: its HTML, and the heading that its title stands for, if there is one. */
+export type Article = { readonly html: string; readonly titleId: string | null };
+
+const firstHeading = /^<h2 id="([^"]*)"[^>]*>([^<]*) <a class="anchor"[^>]*><\/a><\/h2>\n/;
+
+/** Leaves a first heading out that repeats the title, which stands above it already, where something follows it. */
+export function articleOf({ html, title }: Pick<PagePostWithText, 'html' | 'title'>): Article {
+  const match = firstHeading.exec(html);
+  const rest = match === null ? '' : html.slice(match[0].length);
+  if (match === null || rest.trim() === '' || plain(match[2] ?? '') !== plain(title))
+    return { html, titleId: null };
+  return { html: rest, titleId: match[1] ?? null };
+}
+
+/** Headings for a table of contents, without the one that the title stands for. */
+export function headingsOf(headings: readonly PageHeading[], { titleId }: Article): readonly PageHeading[] {
+  return headings.filter(({ id }) => id !== titleId);
+}
+
+function plain(text: string): string {
+  const unescaped = text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&');
+  return unescaped.replace(/\s+/gu, ' ').trim();
+}
