@@ -54,6 +54,6 @@ export function publicly(ctx: Context): Context {
 
 /**
  * What a cached answer depends on: one post; an agent, wherever it is named; what only its own blog and lists of blogs
- * say of it; or lists of the whole site.
+ * say of it; lists of the whole site; or long lists, which change only when a blog is removed from them.
  */
-export type ChangeTag = `post:${string}` | `agent:${string}` | `blog:${string}` | 'site';
+export type ChangeTag = `post:${string}` | `agent:${string}` | `blog:${string}` | 'site' | 'removed';

@@ -181,6 +181,7 @@ export function blogChanged(tx: WriteContext, agentId: string): void {
 export function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): void {
   addToTotal(tx, 'blogs', agent.id, sign);
   addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
+  if (sign < 0) tx.changed('removed');
   blogChanged(tx, agent.id);
 }
 

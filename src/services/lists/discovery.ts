@@ -188,7 +188,8 @@ export type Blog = Readonly<ReturnType<typeof blogView>>;
 
 export type BlogsQuery = PageQuery & { readonly sort: BlogOrder };
 
-const blogColumns = [
+/** What a view of a blog is made from. */
+export const blogColumns = [
   'id',
   'name',
   'slug',

@@ -1,8 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { readFact } from '../upkeep/facts.ts';
-import { inOrder } from './paging.ts';
+import { blogColumns, blogView } from './discovery.ts';
+import { inBatches, inOrder, type SortKey } from './paging.ts';
 import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
 
 /** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
@@ -44,37 +46,60 @@ export async function postsForFeed(
   });
 }
 
+/** Rows of a list of everything that are read at once, and those that are passed over to where a part begins. */
+const rowsAtOnce = 500;
+const passedAtOnce = 5_000;
+
 type Part = { readonly limit: number; readonly offset: number };
 
-/** Slugs and last changes of the published posts of a blog, oldest first, for its sitemap. */
-export async function postsForSitemap(
-  { db }: ReadContext,
-  agentId: string,
-  { limit, offset }: Part,
-): Promise<{ slug: string; updatedAt: string }[]> {
+/** Slugs and last changes of the published posts of a blog, oldest first, for its sitemap: in batches. */
+export function postsForSitemap({ db }: ReadContext, agentId: string, part: Part) {
   const posts = db
     .selectFrom('posts')
-    .select(['slug', 'updated_at as updatedAt'])
+    .select(['id', 'listed_at', 'slug', 'updated_at as updatedAt'])
     .where('agent_id', '=', agentId)
     .where('listed_at', 'is not', null);
-  return inOrder(posts, oldestFirst, null).limit(limit).offset(offset).execute();
+  return partOf(part, (after, limit, offset) =>
+    inOrder(posts, byPublication('asc'), after).limit(limit).offset(offset).execute(),
+  );
 }
 
-/** Addresses of the blogs that have posts, oldest first, for the index of sitemaps. */
-export async function blogsForSitemap(
-  { db, config: { variant, site } }: ReadContext,
+/** The blogs among those of a part that have posts, in batches: oldest first for sitemaps, newest first for OPML. */
+export async function* blogsWithPosts(ctx: ReadContext, direction: 'asc' | 'desc', part: Part) {
+  const blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
+  const batches = partOf(part, (after, limit, offset) =>
+    inOrder(blogs, byPublication(direction), after).limit(limit).offset(offset).execute(),
+  );
+  // Chosen here, since one statement might have to pass over all the others.
+  for await (const rows of batches)
+    yield rows.filter((row) => row.published_count > 0).map((row) => blogView(ctx, row));
+}
+
+const byPublication = (direction: 'asc' | 'desc') => ({ columns: ['listed_at', 'id'], direction }) as const;
+
+/** Where a row stands in the order of publication. */
+type Listed = { readonly id: string; readonly listed_at: string | null };
+
+/** The rows of a part, in batches between which other work is done. */
+async function* partOf<Row extends Listed>(
   { limit, offset }: Part,
-): Promise<{ url: string }[]> {
-  const blogs = db
-    .selectFrom('agents')
-    .select('slug')
-    .where('listed_at', 'is not', null)
-    .where('published_count', '>', 0);
-  const rows = await inOrder(blogs, oldestFirst, null).limit(limit).offset(offset).execute();
-  return rows.map(({ slug }) => ({ url: variant.blogUrl(site, slug ?? '') }));
+  read: (after: SortKey | null, limit: number, offset: number) => Promise<Row[]>,
+): AsyncGenerator<Row[], undefined> {
+  const readAfter = async (row: Row | undefined, many: number, passed = 0) =>
+    read(row ? [row.listed_at ?? '', row.id] : null, many, passed);
+  let before: Row | undefined;
+  for (let left = offset; left > 0; left -= passedAtOnce) {
+    [before] = await readAfter(before, 1, Math.min(left, passedAtOnce) - 1);
+    if (!before) return;
+    await nextTurn();
+  }
+  let left = limit;
+  for await (const rows of inBatches<Row>(rowsAtOnce, (row) => readAfter(row, rowsAtOnce), before)) {
+    yield rows.slice(0, left);
+    left -= rows.length;
+    if (left <= 0) return;
+  }
 }
-
-const oldestFirst = { columns: ['listed_at', 'id'], direction: 'asc' } as const;
 
 /** The UUID that this installation was given when its database was created. */
 export async function instanceId({ db }: ReadContext): Promise<string> {

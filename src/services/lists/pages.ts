@@ -1,4 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
 import { prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
@@ -52,17 +55,37 @@ function taggedWith(ctx: ReadContext, agentId: string, tag: string, after: SortK
   return inOrder(ids, { columns: ['published_at', 'post_id'], direction: 'desc' }, after).limit(limit);
 }
 
-/** The tags of a blog, the commonest first. */
-export async function tagsOfBlog(ctx: ReadContext, agentId: string, limit: number) {
-  return ctx.db
-    .selectFrom('post_tags')
-    .select((row) => ['tag', row.fn.countAll<number>().as('posts')])
-    .where('agent_id', '=', agentId)
-    .groupBy('tag')
-    .orderBy('posts', 'desc')
-    .orderBy('tag')
-    .limit(limit)
-    .execute();
+/** Entries of the index of tags that one statement counts. */
+const entriesAtOnce = 2_000;
+
+type TagEntry = Pick<Tables['post_tags'], 'tag' | 'published_at' | 'post_id'>;
+
+/** The tags of a blog, the commonest first: counted in parts, since a blog may have a hundred thousand. */
+export async function tagsOfBlog({ db }: ReadContext, agentId: string, limit: number) {
+  const counts = new Map<string, number>();
+  const ofBlog = db.selectFrom('post_tags').where('agent_id', '=', agentId);
+  const key = sql`(tag, published_at, post_id)`;
+  for (let from: TagEntry | undefined; ;) {
+    const start = from && sql`(${from.tag}, ${from.published_at}, ${from.post_id})`;
+    const rest = start ? ofBlog.where(sql<boolean>`${key} >= ${start}`) : ofBlog;
+    const next: TagEntry | undefined = await rest
+      .select(['tag', 'published_at', 'post_id'])
+      .orderBy('tag')
+      .orderBy('published_at')
+      .orderBy('post_id')
+      .offset(entriesAtOnce)
+      .limit(1)
+      .executeTakeFirst();
+    const end = next && sql`(${next.tag}, ${next.published_at}, ${next.post_id})`;
+    const part = end ? rest.where(sql<boolean>`${key} < ${end}`) : rest;
+    const counted = part.select((row) => ['tag', row.fn.countAll<number>().as('posts')]).groupBy('tag');
+    for (const { tag, posts } of await counted.execute()) counts.set(tag, (counts.get(tag) ?? 0) + posts);
+    if (!next) break;
+    await nextTurn();
+    from = next;
+  }
+  const all = Array.from(counts, ([tag, posts]) => ({ tag, posts }));
+  return all.toSorted((a, b) => b.posts - a.posts || (a.tag < b.tag ? -1 : 1)).slice(0, limit);
 }
 
 export type PageHeading = Readonly<{ id: string; level: number; text: string }>;

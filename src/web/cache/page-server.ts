@@ -44,7 +44,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
     const asked = readPlainRequest(request);
     if (asked === null) return false;
-    const stored = cache.get(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
+    const stored = cached(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
     if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
     const representation =
       stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
@@ -75,19 +75,35 @@ export function createPageServer(ctx: Context, cache: PageCache) {
 
   async function find({ key, read }: Omit<Address, 'twin'>): Promise<Found> {
     if (key === null) return make(key, read, 0);
-    const cached = cache.get(key);
-    if (cached !== undefined) return cached;
-    const since = cache.generation();
-    const joined = underWay.get(key);
-    // Nothing has changed since that read began, so it is as good as our own.
-    if (joined?.since === since) return joined.found;
+    for (;;) {
+      const stored = cached(key);
+      if (stored !== undefined) return stored;
+      const since = cache.generation();
+      const joined = underWay.get(key);
+      // Nothing has changed since that read began, so it is as good as our own.
+      if (joined?.since === since) return joined.found;
+      // Else one after the other: of a long list that changes all the time, one is made at a time.
+      if (joined) await joined.found.catch(() => undefined);
+      else return makeAlone(key, read, since);
+    }
+  }
+
+  async function makeAlone(key: string, read: Address['read'], since: number): Promise<Found> {
     const found = make(key, read, since);
     underWay.set(key, { since, found });
     try {
       return await found;
     } finally {
-      if (underWay.get(key)?.found === found) underWay.delete(key);
+      underWay.delete(key);
     }
+  }
+
+  /** A page that may be sent as it is. */
+  function cached(key: string): StoredPage | undefined {
+    const stored = cache.get(key);
+    if (stored === undefined || stored.cachedFor === Infinity) return stored;
+    // A clock that was put back makes it look made in the future.
+    return Math.abs(ctx.now() - stored.madeAt) < stored.cachedFor ? stored : undefined;
   }
 
   async function make(key: string | null, read: Address['read'], since: number): Promise<Found> {

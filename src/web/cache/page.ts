@@ -18,6 +18,8 @@ export type Page = {
   readonly body: string | Markup | Buffer;
   /** It is made again when one of these changes; never, if there are none. */
   readonly tags?: readonly PageTag[];
+  /** Milliseconds that it is cached at most, where its tags do not cover all that it shows. */
+  readonly cachedFor?: number;
   /** Absolute address of the markdown twin. A client that prefers markdown is sent that. */
   readonly twin?: string;
   /** Further members of the `Link` header. */
@@ -63,6 +65,8 @@ export type StoredPage = {
   readonly lastModified: string | null;
   /** Epoch ms from which that may be sent; `Infinity` once it is sent, or if there is nothing to send. */
   settlesAt: number;
+  readonly madeAt: number;
+  readonly cachedFor: number;
   /** Whether it was requested since the cache last looked for something to evict. */
   used: boolean;
 };
@@ -93,6 +97,8 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     describing: describingHeaders(page, config),
     lastModified: isFeed ? new Date(now).toUTCString() : null,
     settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
+    madeAt: now,
+    cachedFor: page.cachedFor ?? Infinity,
     used: false,
   };
   stored.representations.identity = makeRepresentation(stored, 'identity', body);

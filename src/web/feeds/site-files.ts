@@ -1,5 +1,5 @@
 import type { Blog } from '../../services/lists/discovery.ts';
-import { xml, type Markup } from '../markup.ts';
+import { Markup, xml } from '../markup.ts';
 
 /** An address for search engines; `changedAt` in ISO 8601, null where it is not known. */
 type SitemapEntry = { readonly url: string; readonly changedAt: string | null };
@@ -18,26 +18,36 @@ export function sitemapRange(part: number): { limit: number; offset: number } {
   return { limit: sitemapLength, offset: (part - 1) * sitemapLength - 1 };
 }
 
+/** Items as they are read, a batch at a time. */
+type Batches<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
+
 /** Pages. The caller splits them by {@link sitemapLength}. */
-export function sitemap(pages: readonly SitemapEntry[]): string {
+export function sitemap(pages: Batches<SitemapEntry>): Promise<string> {
   return list(xml`urlset`, xml`url`, pages);
 }
 
 /** The addresses of sitemaps, where one does not hold all. */
-export function sitemapIndex(sitemaps: readonly string[]): string {
-  const entries = sitemaps.map((url) => ({ url, changedAt: null }));
-  return list(xml`sitemapindex`, xml`sitemap`, entries);
+export function sitemapIndex(sitemaps: Batches<SitemapEntry>): Promise<string> {
+  return list(xml`sitemapindex`, xml`sitemap`, sitemaps);
 }
 
-function list(root: Markup, element: Markup, entries: readonly SitemapEntry[]): string {
-  if (entries.length > sitemapLength) throw new RangeError(`a sitemap holds ${sitemapLength} addresses`);
+async function list(root: Markup, element: Markup, batches: Batches<SitemapEntry>): Promise<string> {
+  let entries = 0;
+  const written = await writeAll(batches, ({ url, changedAt }) => {
+    if (++entries > sitemapLength) throw new RangeError(`a sitemap holds ${sitemapLength} addresses`);
+    return xml`<${element}><loc>${url}</loc>${changedAt !== null && xml`<lastmod>${changedAt}</lastmod>`}</${element}>\n`;
+  });
   return xml`<?xml version="1.0" encoding="utf-8"?>
 <${root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-${entries.map(
-  ({ url, changedAt }) =>
-    xml`<${element}><loc>${url}</loc>${changedAt !== null && xml`<lastmod>${changedAt}</lastmod>`}</${element}>\n`,
-)}</${root}>
+${written}</${root}>
 `.toString();
+}
+
+/** Batch by batch, so that what reads them can give way between two. */
+async function writeAll<T>(batches: Batches<T>, write: (item: T) => Markup): Promise<Markup> {
+  let text = '';
+  for await (const batch of batches) for (const item of batch) text += write(item).toString();
+  return new Markup(text);
 }
 
 /** robots.txt: everything may be read, searched, and used as input by AI (contentsignals.org). */
@@ -54,17 +64,19 @@ export function robotsText(sitemaps: readonly string[]): string {
 }
 
 /** Blogs as OPML 2.0, to be imported into a feed reader. */
-export function opml(title: string, blogs: readonly Blog[]): string {
+export async function opml(title: string, blogs: Batches<Blog>): Promise<string> {
+  const outlines = await writeAll(
+    blogs,
+    (blog) =>
+      xml`<outline type="rss" text="${blog.name}" title="${blog.name}"${blog.bio !== null && xml` description="${blog.bio}"`} xmlUrl="${blog.url}/feed.xml" htmlUrl="${blog.url}"/>\n`,
+  );
   return xml`<?xml version="1.0" encoding="utf-8"?>
 <opml version="2.0">
 <head>
 <title>${title}</title>
 </head>
 <body>
-${blogs.map(
-  (blog) =>
-    xml`<outline type="rss" text="${blog.name}" title="${blog.name}"${blog.bio !== null && xml` description="${blog.bio}"`} xmlUrl="${blog.url}/feed.xml" htmlUrl="${blog.url}"/>\n`,
-)}</body>
+${outlines}</body>
 </opml>
 `.toString();
 }

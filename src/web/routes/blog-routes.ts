@@ -276,12 +276,20 @@ async function readFile(
 async function sitemapOf(ctx: Web['ctx'], blog: Blog, part: number | null): Promise<string | null> {
   const parts = sitemapParts(blog.postCount);
   if (parts > 1 && part === null)
-    return sitemapIndex(Array.from({ length: parts }, (_, at) => `${blog.url}/sitemap.xml?part=${at + 1}`));
+    return sitemapIndex([
+      Array.from({ length: parts }, (_, at) => ({
+        url: `${blog.url}/sitemap.xml?part=${at + 1}`,
+        changedAt: null,
+      })),
+    ]);
   const number = part ?? 1;
   if (number > parts) return null;
-  const posts = await postsForSitemap(ctx, blog.id, sitemapRange(number));
-  const entries = posts.map(({ slug, updatedAt }) => ({ url: `${blog.url}/${slug}`, changedAt: updatedAt }));
-  return sitemap(number === 1 ? [{ url: blog.url, changedAt: blog.lastPublishedAt }, ...entries] : entries);
+  async function* entries() {
+    if (number === 1) yield [{ url: blog.url, changedAt: blog.lastPublishedAt }];
+    for await (const posts of postsForSitemap(ctx, blog.id, sitemapRange(number)))
+      yield posts.map(({ slug, updatedAt }) => ({ url: `${blog.url}/${slug}`, changedAt: updatedAt }));
+  }
+  return sitemap(entries());
 }
 
 function tagsOf(blog: Blog, posts: readonly { id: string }[]): PageTag[] {

@@ -4,7 +4,7 @@ import { isErrorCode } from '../../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
-import { blogsForSitemap, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
+import { blogsWithPosts, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
 import { selectForHome } from '../../services/lists/featured.ts';
 import {
   blogsPath,
@@ -39,6 +39,10 @@ const blogsPageLength = 50;
 const llmsLength = 100;
 const opmlLength = 10_000;
 
+/** Up to so many blogs, lists of all of them are made again after each change. */
+const mostAlwaysNew = 500;
+const hour = 3_600_000;
+
 /** When the first feed of all blogs can have begun: `updated` while there is no post. */
 const epoch = '2025-01-01T00:00:00.000Z';
 
@@ -72,7 +76,7 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   add('/llms.txt', async () => llms(web));
   add('/robots.txt', async () => robots(web));
   add('/favicon.ico', () => assets.favicon);
-  add('/-/sitemap.xml', () => ownSitemap(web));
+  add('/-/sitemap.xml', async () => ownSitemap(web));
   addAt('/sitemap.xml', ({ query }) => {
     const part = readPart(query['part']);
     const path = part === null ? '/sitemap.xml' : `/sitemap.xml?part=${part}`;
@@ -161,17 +165,27 @@ async function robots({ ctx, chrome: { baseUrl } }: Web): Promise<Page> {
 
 /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
 async function siteSitemap({ ctx, chrome }: Web, part: number): Promise<Page | null> {
-  if (part > 1 && part > sitemapParts(await readTotal(ctx, 'blogs'))) return null;
-  const listed = await blogsForSitemap(ctx, sitemapRange(part));
-  if (part > 1 && listed.length === 0) return null;
-  const urls = listed.map(({ url }) => `${url}/sitemap.xml`);
-  const body = sitemapIndex(part === 1 ? [`${chrome.baseUrl}/-/sitemap.xml`, ...urls] : urls);
-  return { type: 'xml', body, tags: ['site'] };
+  const total = await readTotal(ctx, 'blogs');
+  if (part > 1 && part > sitemapParts(total)) return null;
+  async function* entries() {
+    if (part === 1) yield [{ url: `${chrome.baseUrl}/-/sitemap.xml`, changedAt: null }];
+    for await (const batch of blogsWithPosts(ctx, 'asc', sitemapRange(part)))
+      yield batch.map(({ url }) => ({ url: `${url}/sitemap.xml`, changedAt: null }));
+  }
+  return { type: 'xml', body: await sitemapIndex(entries()), ...freshness(total, ['site']) };
 }
 
-function ownSitemap({ chrome: { baseUrl, discovery } }: Web): Page {
+/** How new a list of all blogs is: once it is long, it is made once an hour, and when a blog is removed. */
+function freshness(total: number, tags: readonly PageTag[]): Pick<Page, 'tags' | 'cachedFor'> {
+  return total > mostAlwaysNew ? { tags: ['removed'], cachedFor: hour } : { tags };
+}
+
+async function ownSitemap({ chrome: { baseUrl, discovery } }: Web): Promise<Page> {
   const paths = ['/', '/docs', ...(discovery ? ['/blogs'] : [])];
-  return { type: 'xml', body: sitemap(paths.map((path) => ({ url: baseUrl + path, changedAt: null }))) };
+  return {
+    type: 'xml',
+    body: await sitemap([paths.map((path) => ({ url: baseUrl + path, changedAt: null }))]),
+  };
 }
 
 /** Where the interfaces are and what describes them: RFC 9727, as an RFC 9264 link set. */
@@ -224,11 +238,19 @@ async function feed({ ctx, chrome }: Web, type: FeedType): Promise<Page> {
 }
 
 async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
-  const { items } = await listBlogs(ctx, { sort: 'newest', limit: opmlLength, offset: 0, cursor: null });
+  const total = await readTotal(ctx, 'blogs');
+  async function* newest() {
+    let left = opmlLength;
+    for await (const batch of blogsWithPosts(ctx, 'desc', { limit: total, offset: 0 })) {
+      yield batch.slice(0, left);
+      left -= batch.length;
+      if (left <= 0) return;
+    }
+  }
   return {
     type: 'opml',
-    body: opml(`Blogs on ${chrome.siteName}`, items),
-    tags: ['site', 'agent:*', 'blog:*'],
+    body: await opml(`Blogs on ${chrome.siteName}`, newest()),
+    ...freshness(total, ['site', 'post:*', 'agent:*', 'blog:*']),
   };
 }
 

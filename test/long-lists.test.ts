@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { blogsWithPosts } from '../src/services/lists/feeds.ts';
+import { tagsOfBlog } from '../src/services/lists/pages.ts';
+import { describeInstances, type Instance } from './support/instance.ts';
+import { query } from './support/postgres.ts';
+
+const hour = 3_600_000;
+
+/** Runs statements on the database itself: a thousand blogs by registration would take minutes. */
+async function run(instance: Instance, statements: readonly string[]): Promise<void> {
+  const { database } = instance.ctx().config;
+  for (const statement of statements) {
+    if (database.engine === 'postgres') await query(database.urls[0] ?? '', statement);
+    else {
+      const file = new DatabaseSync(database.file, { timeout: 5_000 });
+      file.exec(statement);
+      file.close();
+    }
+  }
+}
+
+const numbers = (count: number) =>
+  `with recursive n (n) as (select 1 union all select n + 1 from n where n < ${count})`;
+
+/** Turns of the event loop that others get while something runs. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isDone = false;
+  const count = () => {
+    turns++;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  await work();
+  isDone = true;
+  return turns;
+}
+
+describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
+  const text = async (path: string) => (await the().call('GET', path)).text;
+
+  test('a few blogs are listed as they are; the OPML has those that have posts', async () => {
+    const [ada, bea] = [await the().agent('Ada'), await the().agent('Bea')];
+    assert.doesNotMatch(await text('/blogs.opml'), /<outline/);
+    const { post } = await ada.client.publish({ title: 'One', content: 'x', status: 'published' });
+    assert.match(await text('/sitemap.xml'), /ada\.localhost/);
+    assert.match(await text('/blogs.opml'), /ada\.localhost/);
+    assert.doesNotMatch(await text('/blogs.opml'), /bea\.localhost/);
+    await ada.client.updatePost(post.id, { status: 'draft' });
+    assert.doesNotMatch((await text('/sitemap.xml')) + (await text('/blogs.opml')), /ada\.localhost/);
+    await ada.client.updatePost(post.id, { status: 'published' });
+    await bea.client.deleteMe();
+  });
+
+  test('many blogs and tags are read in parts, between which others have their turn', async () => {
+    const columns = 'id, name, slug, email, email_key, created_at, registered_at, verified_at, listed_at';
+    const at = `'2026-01-01T00:00:00.000Z'`;
+    await run(the(), [
+      `insert into agents (${columns}, published_count) ${numbers(2_000)}
+        select 'x' || n, 'X', 'x' || n, 'x', 'x' || n, ${at}, ${at}, ${at}, ${at}, n % 2 from n`,
+      `insert into counters (name, shard, value) values ('blogs', 99, 2000)`,
+      `insert into post_tags (agent_id, tag, published_at, post_id) ${numbers(5_000)}
+        select posts.agent_id, 't' || n, ${at}, posts.id from n, posts`,
+      `insert into post_tags (agent_id, tag, published_at, post_id) ${numbers(1_999)}
+        select posts.agent_id, 't' || n, '2027', posts.id from n, posts`,
+    ]);
+    const ctx = the().ctx();
+    const all: string[] = [];
+    const turns = await turnsDuring(async () => {
+      for await (const batch of blogsWithPosts(ctx, 'asc', { limit: 10_000, offset: 0 })) {
+        assert.ok(batch.length <= 500);
+        all.push(...batch.map(({ slug }) => slug));
+      }
+    });
+    assert.ok(turns >= 4, `${turns} turns`);
+    assert.equal(new Set(all).size, 1_001);
+    const part: string[] = [];
+    for await (const batch of blogsWithPosts(ctx, 'asc', { limit: 700, offset: 1_100 }))
+      part.push(...batch.map(({ slug }) => slug));
+    assert.ok(part.length > 300);
+    assert.deepEqual(part, all.slice(all.indexOf(part[0] ?? '')).slice(0, part.length));
+
+    const agentId = (await ctx.db.selectFrom('posts').select('agent_id').executeTakeFirstOrThrow()).agent_id;
+    let tags: Awaited<ReturnType<typeof tagsOfBlog>> = [];
+    const tagTurns = await turnsDuring(async () => (tags = await tagsOfBlog(ctx, agentId, 6_000)));
+    assert.ok(tagTurns >= 3, `${tagTurns} turns`);
+    assert.equal(tags.length, 5_000);
+    assert.deepEqual(tags[0], { tag: 't1', posts: 2 });
+    assert.equal(tags.filter(({ posts }) => posts === 2).length, 1_999);
+  });
+
+  test('long ones are made once an hour, and when a blog is removed', async () => {
+    const [cleo, dora] = [await the().agent('Cleo'), await the().agent('Dora')];
+    const paths = ['/sitemap.xml', '/blogs.opml'];
+    const read = async () => (await Promise.all(paths.map(text))).join('\n');
+    const publish = { title: 'One', content: 'x', status: 'published' } as const;
+    await cleo.client.publish(publish);
+    assert.match(await read(), /\bada\.localhost[^]*cleo\.localhost/);
+    await dora.client.publish(publish);
+    assert.doesNotMatch(await read(), /dora\.localhost/);
+    the().clock.advance(hour - 10_000);
+    assert.doesNotMatch(await read(), /dora\.localhost/);
+    the().clock.advance(10_000);
+    assert.match(await read(), /dora\.localhost/);
+    await cleo.client.deleteMe();
+    assert.doesNotMatch(await read(), /cleo\.localhost/);
+    the().clock.advance(-hour);
+  });
+});
