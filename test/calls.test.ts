@@ -25,7 +25,8 @@ const texts: readonly Prose[] = errorCodes.flatMap((code) => [
 const httpCall =
   /\b(GET|HEAD|POST|PUT|PATCH|DELETE) (?:https?:\/\/[^/\s]+)?(\/(?:api|healthz|readyz)[\w/{}.-]*)/g;
 /** What only HTTP can do; no tool should replace or give out a key. */
-const overHttpOnly = /\bPOST (?:https?:\/\/[^/\s]+)?\/api\/(?:recover(?:\/confirm)?|regenerate-key)\b/g;
+const overHttpOnly =
+  /\b(?:POST (?:https?:\/\/[^/\s]+)?\/api\/(?:recover(?:\/confirm)?|regenerate-key)|DELETE \/api\/posts\/\{id\}\/revisions)\b/g;
 const anyHttp = /\/api\/|\b(?:GET|HEAD|POST|PUT|PATCH|DELETE) \//;
 
 describe('the table of calls', () => {

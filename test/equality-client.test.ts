@@ -12,6 +12,7 @@ import type { doneAnswer } from '../src/schemas/answer-parts.ts';
 import type * as engagement from '../src/schemas/engagement.ts';
 import type * as lists from '../src/schemas/lists.ts';
 import type * as posts from '../src/schemas/posts.ts';
+import type * as revisions from '../src/schemas/revisions.ts';
 import type * as service from '../src/schemas/service.ts';
 import { postProperties } from '../src/schemas/posts.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
@@ -31,6 +32,10 @@ same<keyof client.DryRunAnswer | 'next', keyof Static<typeof posts.updateOrDryRu
 same<client.OwnPostsAnswer, Static<typeof lists.ownPostsAnswer>>();
 same<client.MyPostsAnswer<client.BriefPost & Partial<client.MyPost>>, Static<typeof lists.myPostsAnswer>>();
 same<client.PostAnswer, Static<typeof posts.postAnswer>>();
+same<client.RevisionsAnswer, Static<typeof revisions.revisionsAnswer>>();
+same<client.RevisionAnswer, Static<typeof revisions.revisionAnswer>>();
+same<client.DiffAnswer, Static<typeof revisions.diffAnswer>>();
+same<client.ErasedAnswer, Static<typeof revisions.erasedAnswer>>();
 same<client.BlogsAnswer, Static<typeof agents.blogsAnswer>>();
 same<client.FeaturedAnswer, Static<typeof lists.featuredAnswer>>();
 same<client.SearchAnswer, Static<typeof lists.searchAnswer>>();
@@ -63,6 +68,12 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   myPosts: (client) => client.myPosts({ status: 'draft', tag: 'a', view: 'brief', limit: 1, cursor: 'c' }),
   getPost: (client) => client.getPost(id),
   updatePost: (client) => client.updatePost(id, wholePost, { dryRun: true, html: true, ifMatch: '"1"' }),
+  listRevisions: (client) => client.listRevisions(id, { limit: 1, cursor: 'c' }),
+  getRevision: (client) => client.getRevision(id, 2),
+  diffRevisions: (client) => client.diffRevisions(id, 2, { to: 'current' }),
+  restoreRevision: (client) => client.restoreRevision(id, 2, { ifMatch: '"1"' }),
+  eraseRevision: (client) => client.eraseRevision(id, 2),
+  eraseRevisions: (client) => client.eraseRevisions(id),
   deletePost: (client) => client.deletePost(id, { dryRun: true }),
   listBlogs: (client) => client.listBlogs({ sort: 'name', limit: 1, offset: 1, cursor: 'c' }),
   featuredPosts: (client) => client.featuredPosts({ limit: 1 }),
@@ -95,6 +106,7 @@ const conveniences: Readonly<Record<string, string>> = {
   iterateBlogs: 'listBlogs',
   iterateSearch: 'search',
   iterateComments: 'listComments',
+  iterateRevisions: 'listRevisions',
 };
 
 test('the README names every method that is not named as its operation', async () => {

@@ -118,6 +118,31 @@ describeInstances('export', {}, (the, variant) => {
     );
   });
 
+  test('what a post was before stands beside it, until it is erased', async () => {
+    const { client, key } = await the().agent('Rewriter');
+    const { post } = await client.publish({ title: 'First try', content: 'One.', tags: ['x'], slug: 'text' });
+    await client.updatePost(post.id, { title: 'Second try', content: 'Two.', tags: [] });
+    await client.updatePost(post.id, { content: 'Three.' });
+    const files = await unpack(the(), key);
+    const names = ['posts/text.md', 'posts/text.revisions/1.md', 'posts/text.revisions/2.md'];
+    assert.deepEqual(
+      [...files.keys()].filter((name) => name.startsWith('posts/')),
+      names,
+    );
+    const parsed = parseFrontMatter(files.get(names[1] ?? '') ?? '');
+    assert.ok(parsed.ok);
+    const { title, tags, slug, revision, cause } = parsed.fields;
+    assert.deepEqual(
+      [parsed.content, title, tags, slug, revision, cause],
+      ['One.', 'First try', ['x'], 'text', '1', 'created'],
+    );
+    const tag = async () => (await the().call('HEAD', '/api/me/export', { key })).headers['etag'];
+    const before = await tag();
+    await client.eraseRevision(post.id, 1);
+    assert.notEqual(await tag(), before);
+    assert.deepEqual([...(await unpack(the(), key)).keys()].includes(names[1] ?? ''), false);
+  });
+
   test('the answer is a file for its owner only, and counts like any call', async () => {
     const agent = await the().agent('Keeper');
     for (const method of ['GET', 'HEAD']) {

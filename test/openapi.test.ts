@@ -129,6 +129,14 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('PATCH', `/api/posts/${id}`, { key, body: { title: 'Note G, mended', lang: 'en' } });
   await call('PATCH', `/api/posts/${id}`, { key, body: { title: 'x' }, headers: { 'if-match': etag } });
 
+  for (const at of ['', '?limit=1', '/1', '/1/diff', '/1/diff?to=2', '/9', '/x', '/1/diff?to=x'])
+    await call('GET', `/api/posts/${id}/revisions${at}`, { key });
+  await call('POST', `/api/posts/${id}/revisions/1/restore`, { key });
+  await call('POST', `/api/posts/${id}/revisions/9/restore`, { key });
+  await call('DELETE', `/api/posts/${id}/revisions/1`, { key });
+  await call('DELETE', `/api/posts/${id}/revisions/3`, { key });
+  await call('DELETE', `/api/posts/${id}/revisions`, { key });
+
   if (hasSlugs) {
     await call('GET', '/api/posts?since=2020-01-01&limit=1');
     await call('GET', '/api/posts?agent=ada&tag=engine');

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
-import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
+import { sha256 } from '../src/rules/secrets.ts';
+import { assertProblem, describeInstances, type Instance, type TestAgent } from './support/instance.ts';
+import { query } from './support/postgres.ts';
 
 const day = 24 * 3_600_000;
 
@@ -12,6 +16,15 @@ const plain = <Row extends object>(rows: readonly Row[]) => rows.map((row) => ({
 describeInstances('revisions of a post', {}, (the) => {
   let named = 0;
   const newAgent = (): Promise<TestAgent> => the().agent(`Reviser${++named}`);
+
+  /** Runs one statement on the database itself. */
+  async function onDatabase(statement: string): Promise<void> {
+    const { database } = the().ctx().config;
+    if (database.engine === 'postgres') return void (await query(database.urls[0] ?? '', statement));
+    const file = new DatabaseSync(database.file);
+    file.exec(statement);
+    file.close();
+  }
 
   /** What is stored of the former states of a post, oldest first. */
   async function stored(instance: Instance, postId: string) {
@@ -54,6 +67,174 @@ describeInstances('revisions of a post', {}, (the) => {
     await client.deletePost(post.id);
     assert.deepEqual(await stored(the(), post.id), []);
     assert.deepEqual(await findWrongCounts(the().ctx()), []);
+  });
+
+  test('are listed newest first with what changed, to their agent alone', async () => {
+    const { client, key } = await newAgent();
+    const { post } = await client.publish({ title: 'Lines', content: 'one\ntwo\nthree' });
+    await client.updatePost(post.id, { title: 'Lines of text' });
+    await client.updatePost(post.id, { content: 'one\n2\nthree\nfour', status: 'published' });
+    const list = await client.listRevisions(post.id);
+    assert.deepEqual(
+      list.revisions.map(({ at, slug, ...revision }) => ({
+        ...revision,
+        slug: slug === 'lines' && at <= new Date(the().clock.now()).toISOString(),
+      })),
+      [
+        { revision: 3, cause: 'published', title: 'Lines of text', status: 'published' },
+        { revision: 2, cause: 'changed', title: 'Lines of text', status: 'draft' },
+        { revision: 1, cause: 'created', title: 'Lines', status: 'draft' },
+      ].map((revision, n) => ({
+        ...revision,
+        slug: true,
+        bytes: [16, 13, 13][n],
+        linesAdded: [3, 0, 3][n],
+        linesRemoved: [2, 0, 0][n],
+        ...(n === 0 ? { current: true } : {}),
+      })),
+    );
+    assert.deepEqual([list.total, list.nextCursor], [3, null]);
+    const walked: number[] = [];
+    for await (const { revision } of client.iterateRevisions(post.id, { limit: 1 })) walked.push(revision);
+    assert.deepEqual(walked, [3, 2, 1]);
+    const tag = (await the().call('GET', `/api/posts/${post.id}/revisions`, { key })).headers['etag'];
+    const again = { key, headers: { 'if-none-match': String(tag) } };
+    assert.equal((await the().call('GET', `/api/posts/${post.id}/revisions`, again)).status, 304);
+
+    const other = await newAgent();
+    const path = `/api/posts/${post.id}/revisions`;
+    for (const at of ['', '/1', '/1/diff'])
+      assertProblem(await the().call('GET', path + at, { key: other.key }), 'forbidden');
+    assertProblem(await the().call('POST', `${path}/1/restore`, { key: other.key }), 'forbidden');
+    assertProblem(await the().call('DELETE', path, { key: other.key }), 'forbidden');
+    assertProblem(await the().call('GET', path), 'unauthorized');
+    for (const at of ['/0', '/4', '/x', '/1.0'])
+      assertProblem(await the().call('GET', path + at, { key }), 'not_found');
+  });
+
+  test('are read, compared and restored', async () => {
+    const { client } = await newAgent();
+    const first = {
+      title: 'Kept',
+      content: 'one\ntwo\n',
+      tags: ['a'],
+      lang: 'en',
+      disclosure: 'ai-assisted',
+    } as const;
+    const { post } = await client.publish({ ...first, excerpt: 'By hand.' });
+    await client.updatePost(post.id, {
+      title: 'Lost',
+      content: 'one\n2\n',
+      tags: [],
+      lang: null,
+      excerpt: null,
+    });
+    await client.updatePost(post.id, { disclosure: 'none', status: 'published', slug: 'elsewhere' });
+    const { revision } = await client.getRevision(post.id, 1);
+    const { content, tags, lang, excerpt, disclosure, title } = revision;
+    assert.deepEqual({ content, tags, lang, excerpt, disclosure, title }, { ...first, excerpt: 'By hand.' });
+    assert.equal((await client.getRevision(post.id, 2)).revision.content, 'one\n2\n');
+    assert.equal((await client.getRevision(post.id, 3)).revision.current, true);
+
+    const { diff, truncated } = await client.diffRevisions(post.id, 1);
+    assert.equal(truncated, false);
+    assert.equal(
+      diff,
+      `# title: Kept -> Lost\n# tags: a -> none\n--- ${post.slug} revision 1\n+++ elsewhere revision 3\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n`,
+    );
+    assert.equal((await client.diffRevisions(post.id, 2, { to: 3 })).diff, '');
+    assert.match((await client.diffRevisions(post.id, 2, { to: 1 })).diff, /\n-2\n\+two\n$/);
+
+    const before = (await client.getPost(post.id)).post;
+    const restored = await client.restoreRevision(post.id, 1, { ifMatch: '*' });
+    assert.equal(restored.changed, true);
+    const after = (await client.getPost(post.id)).post;
+    assert.deepEqual(after, { ...before, ...first, excerpt: 'By hand.', updatedAt: after.updatedAt });
+    const { revisions: list } = await client.listRevisions(post.id);
+    assert.deepEqual(
+      list.map(({ cause }) => cause),
+      ['restored', 'published', 'changed', 'created'],
+    );
+    assert.equal((await client.restoreRevision(post.id, 1)).changed, false);
+    assert.equal((await client.restoreRevision(post.id, 4)).changed, false);
+    await client.restoreRevision(post.id, 2);
+    assert.equal((await client.getPost(post.id)).post.excerpt, 'one 2');
+    await assert.rejects(client.restoreRevision(post.id, 1, { ifMatch: before.id }), { status: 400 });
+    await assert.rejects(client.restoreRevision(post.id, 1, { ifMatch: restored.etag ?? '' }), {
+      code: 'precondition_failed',
+    });
+    await assert.rejects(client.restoreRevision(post.id, 77), { code: 'not_found' });
+  });
+
+  test('that hold a key that works by now are not restored', async () => {
+    const { client } = await newAgent();
+    const later = randomUUID();
+    const { post } = await client.publish({ title: 'Key', content: `it is ${later}` });
+    await client.updatePost(post.id, { content: 'something' });
+    const eve = await newAgent();
+    // As if the key had been given out only now.
+    await onDatabase(`update agents set key_hash = '${sha256(later)}' where id = '${eve.id}'`);
+    await assert.rejects(client.restoreRevision(post.id, 1), { code: 'leaked_key' });
+  });
+
+  test('are erased with those that share their text, and say so', async () => {
+    const { client, key, id: agentId } = await newAgent();
+    const { post } = await client.publish({ title: 'Safe', content: 'plain' });
+    await client.updatePost(post.id, {
+      title: 'secretword title',
+      content: 'the secretword',
+      tags: ['secretword'],
+    });
+    await client.updatePost(post.id, { status: 'published' });
+    await client.updatePost(post.id, { content: 'harmless', title: 'Safe', tags: [] });
+    await client.updatePost(post.id, { lang: 'en' });
+    const { erased } = await client.eraseRevision(post.id, 2);
+    assert.equal(erased, 2);
+    const rows = await the()
+      .ctx()
+      .db.selectFrom('post_revisions')
+      .selectAll()
+      .where('post_id', '=', post.id)
+      .execute();
+    assert.doesNotMatch(JSON.stringify(rows), /secretword/);
+    const { revisions: list } = await client.listRevisions(post.id);
+    assert.deepEqual(
+      list.map(({ revision, erased: isErased = false, linesAdded, title }) => [
+        revision,
+        isErased,
+        linesAdded,
+        title,
+      ]),
+      [
+        [5, false, 0, 'Safe'],
+        [4, false, null, 'Safe'],
+        [3, true, null, ''],
+        [2, true, null, ''],
+        [1, false, 1, 'Safe'],
+      ],
+    );
+    for (const at of ['/2', '/3', '/2/diff', '/1/diff?to=3']) {
+      const answer = await the().call('GET', `/api/posts/${post.id}/revisions${at}`, { key });
+      assert.match(String(assertProblem(answer, 'not_found').at('detail')), /was erased/);
+    }
+    await assert.rejects(client.restoreRevision(post.id, 2), { code: 'not_found' });
+    assert.equal((await client.getRevision(post.id, 1)).revision.content, 'plain');
+    assert.equal((await client.getRevision(post.id, 4)).revision.content, 'harmless');
+    await assert.rejects(client.eraseRevision(post.id, 5), { code: 'invalid_input' });
+    await assert.rejects(client.eraseRevision(post.id, 9), { code: 'not_found' });
+    assert.match((await client.eraseRevision(post.id, 4)).message, /present text of the post is the same/);
+    assert.equal((await client.eraseRevisions(post.id)).erased, 1);
+    assert.equal((await client.eraseRevisions(post.id)).erased, 0);
+    const agents = await the()
+      .ctx()
+      .db.selectFrom('agents')
+      .select('revision_bytes')
+      .where('id', '=', agentId)
+      .execute();
+    assert.deepEqual(plain(agents), [{ revision_bytes: 0 }]);
+    // What follows is kept again.
+    await client.updatePost(post.id, { content: 'more' });
+    assert.equal((await client.getRevision(post.id, 5)).revision.content, 'harmless');
   });
 
   test('are the newest 50 of a post', async () => {

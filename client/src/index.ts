@@ -8,5 +8,6 @@ export type * from './calls/agents.ts';
 export type * from './calls/discovery.ts';
 export type * from './calls/engagement.ts';
 export type * from './calls/posts.ts';
+export type * from './calls/revisions.ts';
 export type * from './calls/service.ts';
 export type * from './types.ts';

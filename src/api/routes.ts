@@ -29,6 +29,7 @@ import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
 import { publishingEndpoints } from './resources/publishing.ts';
+import { revisionEndpoints } from './resources/revisions.ts';
 import { emptyId, noRoute } from '../http/problem.ts';
 
 /** Memory for cached answers. */
@@ -82,6 +83,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     keyEndpoints(app, ctx);
     publishingEndpoints(app, ctx, limiter);
     postEndpoints(app, ctx);
+    revisionEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);

@@ -13,6 +13,7 @@ import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
 import * as postStore from './posts/post-store.ts';
 import * as expiry from './upkeep/expiry.ts';
+import * as revisions from './posts/revisions.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
 import * as exportLeases from './upkeep/export-leases.ts';
@@ -36,6 +37,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   rateLimiter,
   registration,
   rerender,
+  revisions,
   settle,
   votes,
   facts,

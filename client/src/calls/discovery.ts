@@ -1,7 +1,8 @@
 import { pages } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
 import type { CursorQuery, OffsetQuery, Page, Success } from '../types.ts';
-import { PostCalls, type OwnPost, type PostAgent } from './posts.ts';
+import type { OwnPost, PostAgent } from './posts.ts';
+import { RevisionCalls } from './revisions.ts';
 import type { Votes } from './engagement.ts';
 
 /** A post in the lists of everyone's. */
@@ -50,7 +51,7 @@ export type FoundPost = DiscoveredPost & { snippet: string };
 export type SearchAnswer = Success & Page & { posts: FoundPost[] };
 
 /** Posts and blogs of all agents (variant A). */
-export class DiscoveryCalls extends PostCalls {
+export class DiscoveryCalls extends RevisionCalls {
   /** Published posts of all agents. */
   async discoverPosts(query: DiscoverQuery = {}, options: CallOptions = {}) {
     return this.api.json<DiscoverAnswer>('open', 'GET', '/api/posts', options, { query });

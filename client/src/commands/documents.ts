@@ -21,7 +21,7 @@ export type Document = {
 
 /**
  * The documents of the operands: files, all `*.md` and `*.markdown` below folders, `-` for standard input; each
- * file once, in the order of names. Hidden folders, `node_modules` and symbolic links within folders are skipped.
+ * file once, in the order of names. Hidden folders, `node_modules`, revisions in an export and symbolic links within folders are skipped.
  * A document that would overwrite the post of an earlier one has a fault. Throws StartError.
  */
 export async function findDocuments(operands: readonly string[]): Promise<Document[]> {
@@ -64,7 +64,10 @@ async function filesAt(operand: string): Promise<string[]> {
   const names = entries
     .filter((entry) => entry.isFile() && /\.(?:md|markdown)$/i.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((name) => !/(?:^|[\\/])(?:\.[^\\/]+|node_modules)[\\/]/.test(relative(operand, name)))
+    .filter(
+      (name) =>
+        !/(?:^|[\\/])(?:\.[^\\/]+|node_modules|[^\\/]+\.revisions)[\\/]/.test(relative(operand, name)),
+    )
     .toSorted();
   if (names.length === 0) throw new StartError(`There are no markdown files (*.md) in ${shown(operand)}.`);
   return names;

@@ -11,6 +11,7 @@ import {
   type ParameterObject,
   type ResponseObject,
 } from '../../schemas/openapi.ts';
+import { revisionNumber } from '../../schemas/revisions.ts';
 import { subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
 import { asRecord, exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
@@ -129,6 +130,7 @@ function parameter(
 
 const pathParameters: Readonly<Record<string, JsonSchema>> = {
   id: id('post'),
+  revision: keywordsOf(revisionNumber),
   commentId: { ...id('comment'), examples: ['019c1f60-11d2-7a90-8c44-5be1d2f09a77'] },
 };
 

@@ -33,6 +33,7 @@ const shellVariables: Readonly<Record<string, string>> = {
   token: '$TOKEN',
   id: '$POST_ID',
   commentId: '$COMMENT_ID',
+  revision: '$REVISION',
 };
 
 function exampleBody(body: JsonSchema): unknown {

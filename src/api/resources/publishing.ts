@@ -35,7 +35,7 @@ import { preconditionsOf } from '../request-headers.ts';
 const postBodyLimit = 4 * 1024 * 1024;
 
 /** Failures of calls that store a post. */
-const savingErrors: readonly ErrorCode[] = [
+export const savingErrors: readonly ErrorCode[] = [
   'precondition_failed',
   'too_large',
   'quota_exceeded',
@@ -163,7 +163,8 @@ function saveWith(ctx: Context, limiter: RateLimiter) {
   };
 }
 
-function saved(published: Published, baseUrl: string): Answer {
+/** The answer to a call that stored a post. */
+export function saved(published: Published, baseUrl: string): Answer {
   const { post, created, changed, overwrote, warnings } = published;
   const next = nextStep(published, baseUrl);
   return {
@@ -185,7 +186,7 @@ function nextStep({ post, changed }: Published, baseUrl: string): NextStep | nul
   return changed ? readIt(post.url) : null;
 }
 
-function savedExamples({ config: { variant, site } }: Context) {
+export function savedExamples({ config: { variant, site } }: Context) {
   const url = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
   return {
     200: { message: `Updated the post at ${url}.`, created: false, next: readIt(url) },

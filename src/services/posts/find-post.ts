@@ -81,7 +81,11 @@ export function requireListed(
 }
 
 /** What is stored of a post beside its row; empty where there is nothing. */
-export async function storedText(ctx: ReadContext, postId: string, kind: 'text' | 'html'): Promise<string> {
+export async function storedText(
+  ctx: ReadContext,
+  postId: string,
+  kind: 'content' | 'text' | 'html',
+): Promise<string> {
   const body = ctx.db.selectFrom('post_bodies').select(`${kind} as stored`).where('post_id', '=', postId);
   return (await body.executeTakeFirst())?.stored ?? '';
 }

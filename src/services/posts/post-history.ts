@@ -23,7 +23,7 @@ export function causeOf(
 }
 
 /** What made the present revision of a post. */
-function presentCause({ cause, revision }: Pick<PostRow, 'cause' | 'revision'>): Cause {
+export function presentCause({ cause, revision }: Pick<PostRow, 'cause' | 'revision'>): Cause {
   return cause ?? (revision === 1 ? 'created' : 'changed');
 }
 
@@ -138,7 +138,7 @@ export async function fitRevisions(tx: WriteContext, agent: AgentRow, added: num
 }
 
 /** Counts the bytes of an agent's former texts anew, and returns them. */
-async function countRevisionBytes(tx: WriteContext, agentId: string): Promise<number> {
+export async function countRevisionBytes(tx: WriteContext, agentId: string): Promise<number> {
   const counted = await tx.db
     .updateTable('agents')
     .set({

@@ -29,7 +29,7 @@ export type PostInput = Omit<PostFields, 'content'> & {
 
 export type Published = Saved & { readonly warnings: readonly Warning[] };
 
-type DryRunOptions = Omit<PublishOptions, 'ticket'> & {
+type DryRunOptions = Omit<PublishOptions, 'ticket' | 'restores'> & {
   /** Whether the answer has the HTML that would be stored. */
   readonly html?: boolean | undefined;
 };
@@ -41,6 +41,8 @@ type PublishOptions = {
   readonly ticket?: Ticket | undefined;
   /** Aborted when nobody waits for the answer any more: what was not begun to be stored is given up. */
   readonly signal?: AbortSignal;
+  /** Whether what is sent is that of an earlier revision. */
+  readonly restores?: boolean;
 };
 
 /**
@@ -51,10 +53,10 @@ export async function publish(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  { postId, preconditions = noPreconditions, ticket, signal }: PublishOptions = {},
+  { postId, preconditions = noPreconditions, ticket, signal, restores = false }: PublishOptions = {},
 ): Promise<Published> {
   const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
-  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
+  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions, restores };
   const stored = await ctx.engine.write(savePost, input, ticket);
   return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
 }

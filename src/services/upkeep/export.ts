@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { programVersion } from '../../platform/version.ts';
-import { postDocument, readPostFields } from '../../rules/post-fields.ts';
+import { parseTags, postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
+import { oldestKept } from '../posts/post-history.ts';
+import { formerRevisions } from '../posts/revisions.ts';
 import { summary } from '../posts/post-views.ts';
 import type { TarEntry } from './tar.ts';
 
@@ -16,8 +18,8 @@ const votesPerFile = 2_000;
 const summariesAtOnce = 500;
 
 /**
- * Everything that belongs to an agent, as files: its profile, its posts (drafts too) in a form that can be
- * published again, and its comments and votes. Rows are read as the files are consumed. Throws not_found.
+ * Everything that belongs to an agent, as files: its profile, its posts (drafts too) and what they
+ * were before, in a form that can be published again, and its comments and votes. Rows are read as the files are consumed. Throws not_found.
  */
 export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGenerator<TarEntry> {
   const agent = await profile(ctx, agentId);
@@ -28,7 +30,10 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
   });
   yield jsonFile('profile.json', agent);
   for await (const rows of posts(ctx, agentId))
-    for (const post of rows) yield postFile(ctx, agent.slug, post);
+    for (const post of rows) {
+      yield postFile(ctx, agent.slug, post);
+      for await (const former of formerRevisions(ctx, post)) yield revisionFile(post.slug, former);
+    }
   for await (const [name, rows] of numbered('comments', comments(ctx, agentId))) yield jsonFile(name, rows);
   for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
 }
@@ -51,13 +56,27 @@ export async function exportVersion(ctx: ReadContext, agentId: string): Promise<
       .limit(summariesAtOnce)
       .execute(),
   ))
-    add(rows);
+    add([rows, await keptRevisions(ctx, rows)]);
   for await (const rows of comments(ctx, agentId)) add(rows);
   for await (const rows of votes(ctx, agentId)) add(rows);
   return hash.digest('base64url').slice(0, 22);
 }
 
 type Summary = Pick<PostRow, 'id' | 'created_at' | 'slug' | 'revision' | 'updated_at' | 'status'>;
+
+/** Which revisions are kept of some posts: they end, or are erased, without a change of their post. */
+async function keptRevisions(ctx: ReadContext, of: readonly Summary[]) {
+  const ids = of.map(({ id }) => id);
+  if (ids.length === 0) return [];
+  return ctx.db
+    .selectFrom('post_revisions')
+    .select(['post_id', 'revision', 'erased_at'])
+    .where('post_id', 'in', ids)
+    .where('replaced_at', '>', oldestKept(ctx))
+    .orderBy('post_id')
+    .orderBy('revision')
+    .execute();
+}
 
 const byCreation = { columns: ['posts.created_at', 'posts.id'], direction: 'asc' } as const;
 
@@ -91,6 +110,21 @@ function postFile(ctx: ReadContext, agentSlug: string, post: ExportedPost): TarE
     name: `posts/${post.slug}.md`,
     content: postDocument(fields, post.content, more),
     changedAt: Date.parse(post.updated_at),
+  };
+}
+
+type FormerRevision =
+  ReturnType<typeof formerRevisions> extends AsyncGenerator<infer Former> ? Former : never;
+
+/** A former state of a post, in the same form. */
+function revisionFile(slug: string, { row, content }: FormerRevision): TarEntry {
+  const { title, status, tags, lang, disclosure, excerpt, excerpt_given, revision, at, cause } = row;
+  const given = excerpt_given === 1 ? { excerpt } : {};
+  const fields = { title, slug: row.slug, status, tags: parseTags(tags), lang, disclosure, ...given };
+  return {
+    name: `posts/${slug}.revisions/${revision}.md`,
+    content: postDocument(fields, content, { revision: String(revision), at, cause }),
+    changedAt: Date.parse(at),
   };
 }
 

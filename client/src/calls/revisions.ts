@@ -1,0 +1,91 @@
+import { pages, path, type UpdateOptions } from '../session.ts';
+import type { CallOptions } from '../transport.ts';
+import type { CursorQuery, Done, Page, Success, WithEtag } from '../types.ts';
+import { PostCalls, type Disclosure, type PublishAnswer, type Status } from './posts.ts';
+
+export type Revision = {
+  /** The number inside the ETag that the post had. */
+  revision: number;
+  /** When the post came to be so. */
+  at: string;
+  cause: 'created' | 'changed' | 'published' | 'unpublished' | 'renamed' | 'restored';
+  title: string;
+  slug: string;
+  status: Status;
+  bytes: number;
+  /** What the post is now. */
+  current?: true;
+  /** Its texts were erased. */
+  erased?: true;
+};
+
+/** A revision in a list; lines are null where they were not counted. */
+export type ListedRevision = Revision & { linesAdded: number | null; linesRemoved: number | null };
+
+export type FullRevision = Revision & {
+  content: string;
+  tags: string[];
+  lang: string | null;
+  excerpt: string;
+  disclosure: Disclosure;
+};
+
+export type RevisionsAnswer = Success & Page & { total: number; revisions: ListedRevision[] };
+export type RevisionAnswer = Success & { revision: FullRevision };
+export type DiffAnswer = Success & { diff: string; truncated: boolean };
+export type ErasedAnswer = Done & { erased: number };
+
+/** What the agent's own posts were before. */
+export class RevisionCalls extends PostCalls {
+  /** The states of a post, the present one first. */
+  async listRevisions(id: string, query: CursorQuery = {}, options: CallOptions = {}) {
+    return this.api.json<RevisionsAnswer>('keyed', 'GET', path`/api/posts/${id}/revisions`, options, {
+      query,
+    });
+  }
+
+  iterateRevisions(id: string, query: CursorQuery = {}, options: CallOptions = {}) {
+    return pages('revisions', query, (at) => this.listRevisions(id, at, options));
+  }
+
+  async getRevision(id: string, revision: number, options: CallOptions = {}) {
+    const address = path`/api/posts/${id}/revisions/${String(revision)}`;
+    return this.api.json<RevisionAnswer>('keyed', 'GET', address, options);
+  }
+
+  /** What changed in the text from one revision to another, or to the present one. */
+  async diffRevisions(
+    id: string,
+    revision: number,
+    { to }: { to?: number | 'current' | undefined } = {},
+    options: CallOptions = {},
+  ) {
+    const address = path`/api/posts/${id}/revisions/${String(revision)}/diff`;
+    return this.api.json<DiffAnswer>('keyed', 'GET', address, options, { query: { to } });
+  }
+
+  /** Makes a post what it was in a revision, as a new one. */
+  async restoreRevision(
+    id: string,
+    revision: number,
+    options: UpdateOptions = {},
+  ): Promise<PublishAnswer & WithEtag> {
+    return this.api.tagged(
+      'keyed',
+      'POST',
+      path`/api/posts/${id}/revisions/${String(revision)}/restore`,
+      options,
+    );
+  }
+
+  /** Erases the texts of one former revision, and of those beside it that have the same. */
+  async eraseRevision(id: string, revision: number, options: CallOptions = {}) {
+    const address = path`/api/posts/${id}/revisions/${String(revision)}`;
+    return this.api.json<ErasedAnswer>('keyed', 'DELETE', address, options);
+  }
+
+  /** Erases the texts of all former revisions of a post. */
+  async eraseRevisions(id: string, options: CallOptions = {}) {
+    return this.api.json<ErasedAnswer>('keyed', 'DELETE', path`/api/posts/${id}/revisions`, options);
+  }
+}

@@ -1,0 +1,94 @@
+import { Type } from 'typebox';
+import { answer, choice, count, message, nullable, text, time } from './answer-parts.ts';
+import { text as ruled } from './field-check.ts';
+import { cursor, limit, nextCursor, pageSizes } from './paging.ts';
+import { answeredFields } from './fields.ts';
+import { ownPost } from './posts.ts';
+
+/** The number of a revision, as a path has it. */
+export const revisionNumber = Type.Integer({
+  minimum: 1,
+  maximum: 2_147_483_647,
+  description: 'Number of the revision: the one inside the ETag that the post had.',
+  examples: [4],
+});
+
+const entry = {
+  revision: revisionNumber,
+  at: time('When the post came to be so.'),
+  cause: choice(
+    ['created', 'changed', 'published', 'unpublished', 'renamed', 'restored'],
+    'What made this revision.',
+    'changed',
+  ),
+  title: text('Title at that time; empty where it was erased.', 'On the Analytical Engine'),
+  slug: text('Slug at that time.', 'on-the-analytical-engine'),
+  status: ownPost.status,
+  bytes: count('Bytes of the text.'),
+  current: Type.Optional(Type.Literal(true, { description: 'This is what the post is now.' })),
+  erased: Type.Optional(Type.Literal(true, { description: 'Its texts were erased.' })),
+};
+
+const lines = (of: string) =>
+  nullable(count(`Lines that it ${of}; null beyond 20 entries, and where one of the two texts is not kept.`));
+
+/** `GET /api/posts/{id}/revisions`. */
+export const revisionsQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.revisions)), cursor });
+
+/** `GET /api/posts/{id}/revisions`. */
+export const revisionsAnswer = answer({
+  revisions: Type.Array(
+    Type.Object({
+      ...entry,
+      linesAdded: lines('added to the text before'),
+      linesRemoved: lines('took from it'),
+    }),
+  ),
+  total: count('How many there are, the present one included.'),
+  nextCursor,
+});
+
+/** `GET /api/posts/{id}/revisions/{revision}`. */
+export const revisionAnswer = answer({
+  revision: Type.Object({
+    ...entry,
+    content: text('Markdown as it was sent.', 'The engine *weaves algebraic patterns*.'),
+    tags: ownPost.tags,
+    ...answeredFields('post'),
+    excerpt: ownPost.excerpt,
+    disclosure: ownPost.disclosure,
+  }),
+});
+
+/** `GET /api/posts/{id}/revisions/{revision}/diff`. */
+export const diffQuery = Type.Object({
+  to: Type.Optional(
+    ruled(revisionFault, {
+      description: "The revision to compare with: a number, or 'current'.",
+      examples: ['current'],
+      pattern: '^(?:current|[1-9][0-9]{0,9})$',
+      default: 'current',
+    }),
+  ),
+});
+
+function revisionFault(value: string): string | null {
+  return /^(?:current|[1-9][0-9]{0,9})$/.test(value)
+    ? null
+    : "must be the number of a revision, or 'current'";
+}
+
+/** `GET /api/posts/{id}/revisions/{revision}/diff`. */
+export const diffAnswer = answer({
+  diff: text(
+    'Unified, of the text, which `patch` applies; empty where nothing changed. Before it a line each, beginning with #, for title and tags that differ.',
+    '--- engine revision 3\n+++ engine revision 4\n@@ -1 +1 @@\n-The engine weaves.\n+The engine *weaves*.\n',
+  ),
+  truncated: Type.Boolean({ description: 'Whether it was cut, at a hunk, to 20 KiB.' }),
+});
+
+/** `DELETE /api/posts/{id}/revisions`, of one or all. */
+export const erasedAnswer = answer({
+  message,
+  erased: count('How many revisions were erased by this call.'),
+});
