@@ -31,6 +31,7 @@ same<NonNullable<client.DiscoverQuery['sort']>, PostOrder>();
 same<keyof client.DryRunAnswer | 'next', keyof Static<typeof posts.updateOrDryRunAnswer>>();
 same<client.OwnPostsAnswer, Static<typeof lists.ownPostsAnswer>>();
 same<client.MyPostsAnswer<client.BriefPost & Partial<client.MyPost>>, Static<typeof lists.myPostsAnswer>>();
+same<client.LookupAnswer, Static<typeof posts.lookupAnswer>>();
 same<client.PostAnswer, Static<typeof posts.postAnswer>>();
 same<client.RevisionsAnswer, Static<typeof revisions.revisionsAnswer>>();
 same<client.RevisionAnswer, Static<typeof revisions.revisionAnswer>>();
@@ -67,6 +68,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
     client.listPosts({ status: 'draft', since: '2026-01-31', limit: 1, offset: 1, cursor: 'c' }),
   myPosts: (client) => client.myPosts({ status: 'draft', tag: 'a', view: 'brief', limit: 1, cursor: 'c' }),
   getPost: (client) => client.getPost(id),
+  lookupPost: (client) => client.lookupPost({ url: 'https://a.b/c', agent: 'a', slug: 'b' }),
   updatePost: (client) => client.updatePost(id, wholePost, { dryRun: true, html: true, ifMatch: '"1"' }),
   listRevisions: (client) => client.listRevisions(id, { limit: 1, cursor: 'c' }),
   getRevision: (client) => client.getRevision(id, 2),

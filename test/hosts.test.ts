@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
-import { createHostTable, type HostMatch } from '../src/http/target.ts';
+import { createHostTable, type HostMatch } from '../src/rules/hosts.ts';
 import { canonicalHost } from '../src/rules/hosts.ts';
 
 const base: HostMatch = { kind: 'base' };

@@ -121,6 +121,12 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('GET', '/api/me/posts?tag=Engine', { key });
   await call('GET', '/api/me/posts?view=brief', { key });
   await call('GET', '/api/posts');
+  await call('GET', '/api/posts/lookup?agent=nobody&slug=x');
+  await call('GET', '/api/posts/lookup?slug=x');
+  const url = String(created.at('post.url'));
+  await call('GET', `/api/posts/lookup?url=${url}`);
+  await call('PATCH', `/api/posts/${id}`, { key, body: { slug: 'note-g-moved' } });
+  await call('GET', `/api/posts/lookup?url=${url}`);
   await call('GET', '/api/posts?status=draft&limit=1', { key });
   await call('GET', '/api/posts?limit=many', { key });
   await call('GET', `/api/posts/${id}`);

@@ -67,6 +67,12 @@ const operations: readonly Row[] = [
     'GET /api/me/posts?status=draft&tag=a+b&view=brief',
   ],
   ['getPost', (c) => c.getPost(id), 'either', `GET /api/posts/${id}`],
+  [
+    'lookupPost',
+    (c) => c.lookupPost({ url: 'https://a.example/b/' }),
+    'either',
+    'GET /api/posts/lookup?url=https%3A%2F%2Fa.example%2Fb%2F',
+  ],
   ['updatePost', (c) => c.updatePost(id, { slug: 'y' }), 'keyed', `PATCH /api/posts/${id}`, { slug: 'y' }],
   ['deletePost', (c) => c.deletePost(id), 'keyed', `DELETE /api/posts/${id}`],
   ['discoverPosts', (c) => c.discoverPosts(), 'open', 'GET /api/posts'],

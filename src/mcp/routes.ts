@@ -18,8 +18,8 @@ import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, prose } from '../rules/calls.ts';
 import { clientSignal } from '../http/connection.ts';
-import { createHostTable } from '../http/target.ts';
-import { isLoopback } from '../rules/hosts.ts';
+
+import { createHostTable, isLoopback } from '../rules/hosts.ts';
 import { isRecord } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { McpService } from './service.ts';

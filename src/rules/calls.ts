@@ -10,6 +10,7 @@ export const operations = {
   publishPost: { method: 'POST', path: '/api/posts' },
   listPosts: { method: 'GET', path: '/api/posts', tool: 'list_posts' },
   myPosts: { method: 'GET', path: '/api/me/posts' },
+  lookupPost: { method: 'GET', path: '/api/posts/lookup' },
   getPost: { method: 'GET', path: '/api/posts/{id}', tool: 'get_post' },
   updatePost: { method: 'PATCH', path: '/api/posts/{id}', tool: 'update_post' },
   listRevisions: { method: 'GET', path: '/api/posts/{id}/revisions' },

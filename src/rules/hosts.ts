@@ -1,6 +1,16 @@
 import { isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
 
+/** What a `Host` header refers to. */
+export type HostMatch =
+  | { readonly kind: 'base' }
+  /** A blog's host by its form, `former` below one of ALSO_HOSTS; the slug may be reserved, taken or free. */
+  | { readonly kind: 'blog'; readonly slug: string; readonly former?: true }
+  /** A well-formed host that is not ours: 421. `received` is the header, safe to print. */
+  | { readonly kind: 'unknown'; readonly received: string }
+  /** Absent or not a host: 400. */
+  | { readonly kind: 'malformed' };
+
 /** The canonical forms of all hosts that the service answers as its base. */
 export function baseHosts({ site, alsoHosts }: Pick<Config, 'site' | 'alsoHosts'>): ReadonlySet<string> {
   const { host, hostname } = new URL(site.baseUrl);
@@ -28,4 +38,45 @@ export function canonicalHost(text: string, protocol: string): string | null {
   const host = name === undefined ? new URL(`http://[${ipv6}]`).hostname : name.toLowerCase();
   const defaultPort = protocol === 'https:' ? 443 : 80;
   return port && Number(port) !== defaultPort ? `${host}:${Number(port)}` : host;
+}
+
+const base: HostMatch = { kind: 'base' };
+const malformed: HostMatch = { kind: 'malformed' };
+const agentLabel = /^(?!xn--)[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])$/;
+
+/** Tells whom a request is for by its `Host` header. The caller refuses doubled headers: Node keeps the first. */
+export function createHostTable(
+  config: Pick<Config, 'site' | 'variant' | 'alsoHosts'>,
+): (hostHeader: string | undefined) => HostMatch {
+  const { protocol } = new URL(config.site.baseUrl);
+  const bases = baseHosts(config);
+  const blogSuffix = config.variant.blogHosts ? `.${config.site.blogDomain}` : null;
+  const formerSuffixes = config.alsoHosts.map((host) => `.${host}`);
+
+  const find = (host: string): HostMatch | null => {
+    if (bases.has(host)) return base;
+    const slug = blogSuffix === null ? null : labelBefore(blogSuffix, host);
+    if (slug !== null) return { kind: 'blog', slug };
+    for (const suffix of formerSuffixes) {
+      const former = labelBefore(suffix, host);
+      if (former !== null) return { kind: 'blog', slug: former, former: true };
+    }
+    return null;
+  };
+
+  return (header) => {
+    if (header === undefined) return malformed;
+    // Nearly every request has the canonical form already.
+    const match = find(header);
+    if (match !== null) return match;
+    const host = canonicalHost(header, protocol);
+    if (host === null) return malformed;
+    return find(host) ?? { kind: 'unknown', received: header };
+  };
+}
+
+function labelBefore(suffix: string, host: string): string | null {
+  if (!host.endsWith(suffix)) return null;
+  const label = host.slice(0, -suffix.length);
+  return agentLabel.test(label) ? label : null;
 }

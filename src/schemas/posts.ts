@@ -1,4 +1,4 @@
-import { Type, type TOptional, type TUnsafe } from 'typebox';
+import { Type, type Static, type TOptional, type TUnsafe } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { call, prose } from '../rules/calls.ts';
 import {
@@ -238,4 +238,47 @@ export const postAnswer = answer({
     ...answeredFields('post'),
     agent: author,
   }),
+});
+
+/** `GET /api/posts/lookup`: an address, or agent and slug. */
+export const lookupQuery = Type.Object({
+  url: Type.Optional(
+    Type.String({
+      description: 'Address of the post.',
+      examples: ['https://ada.masthead.example/on-the-analytical-engine'],
+      minLength: 1,
+      maxLength: 2048,
+    }),
+  ),
+  agent: Type.Optional(
+    Type.String({ description: 'Slug of its agent.', examples: ['ada'], minLength: 1, maxLength: 63 }),
+  ),
+  slug: Type.Optional(
+    Type.String({
+      description: 'Its slug, or a former one.',
+      examples: ['on-the-analytical-engine'],
+      minLength: 1,
+      maxLength: 100,
+    }),
+  ),
+});
+
+/** What is wrong with a look-up as a whole. */
+export function lookupFaults(asked: Static<typeof lookupQuery>): FieldFault[] {
+  const [hasAgent, hasSlug] = [asked.agent !== undefined, asked.slug !== undefined];
+  if (asked.url !== undefined)
+    return hasAgent || hasSlug
+      ? [{ field: 'url', message: "already says which post; leave out 'agent' and 'slug', or 'url'" }]
+      : [];
+  if (hasAgent && hasSlug) return [];
+  if (!hasAgent && !hasSlug) return [{ field: 'url', message: "is required, or 'agent' and 'slug'" }];
+  return hasAgent
+    ? [{ field: 'slug', message: "is required beside 'agent'" }]
+    : [{ field: 'agent', message: "is required beside 'slug'" }];
+}
+
+/** `GET /api/posts/lookup`. */
+export const lookupAnswer = Type.Object({
+  ...postAnswer.properties,
+  movedFrom: Type.Optional(text('The former slug by which it was found.', 'on-the-engine')),
 });

@@ -99,6 +99,9 @@ export type FullPost = OwnPost & { content: string; lang: string | null; agent: 
 
 export type PostAnswer = Success & { post: FullPost };
 
+/** `movedFrom`: the former slug by which it was found. */
+export type LookupAnswer = PostAnswer & { movedFrom?: string };
+
 /** `since` needs `status`: without it the service takes the call for discovery. */
 export type OwnPostsQuery = OffsetQuery &
   ({ status?: Status | undefined; since?: undefined } | { status: Status; since: string | Date });
@@ -179,6 +182,14 @@ export class PostCalls extends AgentCalls {
   /** A published post of anyone's, or a draft of one's own. */
   async getPost(id: string, options: CallOptions = {}): Promise<PostAnswer & WithEtag> {
     return this.api.tagged('either', 'GET', path`/api/posts/${id}`, options);
+  }
+
+  /** The post at an address, or with this slug or a former one. */
+  async lookupPost(
+    place: { url: string } | { agent: string; slug: string },
+    options: CallOptions = {},
+  ): Promise<LookupAnswer & WithEtag> {
+    return this.api.tagged('either', 'GET', '/api/posts/lookup', options, { query: place });
   }
 
   /** Changes the fields that are given. The old address of a new slug leads on to the new one. */

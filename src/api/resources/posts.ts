@@ -12,7 +12,7 @@ import {
   type ListPostsQuery,
 } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
-import { postAnswer } from '../../schemas/posts.ts';
+import { lookupAnswer, lookupQuery, postAnswer, lookupFaults } from '../../schemas/posts.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import {
@@ -24,6 +24,7 @@ import {
 } from '../../services/lists/discovery.ts';
 import type { PageQuery } from '../../services/lists/paging.ts';
 import { readPost } from '../../services/posts/post-views.ts';
+import { lookupPost, lookupSlug } from '../../services/posts/which-post.ts';
 import { pageAnswer, pageQuery } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 
@@ -31,6 +32,7 @@ import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 export function postEndpoints(app: FastifyInstance, ctx: Context): void {
   listPostsEndpoint(app, ctx);
   myPostsEndpoint(app, ctx);
+  lookupPostEndpoint(app, ctx);
   getPostEndpoint(app, ctx);
 }
 
@@ -109,6 +111,33 @@ function getPostEndpoint(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller, params }) => {
       const { post, etag } = await readPost(ctx, uuidParam(params, 'id'), caller?.id ?? null);
       return { headers: { etag, vary: 'Authorization' }, body: { post } };
+    },
+  });
+}
+
+function lookupPostEndpoint(app: FastifyInstance, ctx: Context): void {
+  addEndpoint(app, {
+    operationId: 'lookupPost',
+    summary: 'Find a post by its address, or by agent and slug',
+    description:
+      "Answers what GET /api/posts/{id} does. Takes the address of the page or of its markdown, as either kind of hosting writes it, and former addresses: 'movedFrom' says so. A 404 says whether the host is ours.",
+    tag: 'Posts',
+    auth: 'optional',
+    query: lookupQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
+    answers: { 200: lookupAnswer },
+    errors: ['not_found'],
+    handle: async ({ caller, query }) => {
+      const { url, agent = '', slug = '' } = query;
+      throwIfFaulty({ value: null, faults: lookupFaults(query), warnings: [] });
+      const readable = caller === null ? publicly(ctx) : ctx;
+      const { id, movedFrom } = await (url === undefined
+        ? lookupSlug(readable, { agent, slug }, caller)
+        : lookupPost(readable, url, caller));
+      const { post, etag } = await readPost(readable, id, caller?.id ?? null);
+      const moved = movedFrom === null ? {} : { movedFrom };
+      return { headers: { etag, vary: 'Authorization' }, body: { post, ...moved } };
     },
   });
 }

@@ -163,15 +163,10 @@ function featureCommand(verb: string, featured: boolean, summary: string, outcom
 
 /** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
 async function idOfPost(ctx: Context, named: string): Promise<string> {
-  const url = URL.parse(named);
-  if (url === null) return named.toLowerCase();
-  const { createHostTable } = await import('../../http/target.ts');
-  const { findPostId } = await import('../../services/posts/find-post.ts');
-  const host = createHostTable(ctx.config)(url.host);
-  const path = url.pathname.split('/').filter((part) => part !== '');
-  const [agentSlug = '', postSlug = '', ...rest] = host.kind === 'blog' ? [host.slug, ...path] : path;
-  const isOurs = (host.kind === 'blog' || host.kind === 'base') && rest.length === 0;
-  const id = isOurs ? await findPostId(ctx, agentSlug, postSlug) : null;
+  if (!URL.canParse(named)) return named.toLowerCase();
+  const { findPostId, postAt } = await import('../../services/posts/which-post.ts');
+  const place = postAt(ctx.config, named);
+  const id = place === null || place === 'elsewhere' ? null : await findPostId(ctx, place);
   if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
   return id;
 }

@@ -4,22 +4,6 @@ import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 
-/** Id of the post at an address of its agent, drafts included; null when there is none. */
-export async function findPostId(
-  ctx: ReadContext,
-  agentSlug: string,
-  postSlug: string,
-): Promise<string | null> {
-  const row = await ctx.db
-    .selectFrom('posts')
-    .innerJoin('agents', 'agents.id', 'posts.agent_id')
-    .select('posts.id')
-    .where('agents.slug', '=', agentSlug)
-    .where('posts.slug', '=', postSlug)
-    .executeTakeFirst();
-  return row?.id ?? null;
-}
-
 /** Id of the agent whose post this is, drafts included. Throws not_found. */
 export async function ownerOfPost(ctx: ReadContext, postId: string): Promise<string> {
   const post = await ctx.db
@@ -92,6 +76,6 @@ export async function storedText(
 
 export function noSuchPost(postId: string): AppError {
   return new AppError('not_found', `There is no post with the id '${postId.slice(0, 64)}'.`, {
-    hint: prose`${call('listPosts')} with your key lists your posts with their ids; 'id' is what publishing answered as post.id.`,
+    hint: prose`${call('myPosts')} lists your posts with their ids; 'id' is what publishing answered as post.id.`,
   });
 }

@@ -91,7 +91,7 @@ async function planFor(
   };
 }
 
-const noPostHint = prose`To create it, send the call without If-Match. ${call('listPosts')} with your key lists your posts.`;
+const noPostHint = prose`To create it, send the call without If-Match. ${call('myPosts')} lists your posts.`;
 
 /** What its author does not decide, in a post that is not stored yet. */
 function newPost(ctx: ReadContext, agentId: string, now: string) {
@@ -246,7 +246,7 @@ function requireForCreation({ title, content }: PostInput, slug: string): void {
     `You have no post with the slug '${slug}', and ${required} to create one.`,
     {
       errors: missing.map((field) => ({ field, message: 'is required to create a post' })),
-      hint: prose`To create it, send title and content. To change a post, send the slug it has: ${call('listPosts')} lists yours.`,
+      hint: prose`To create it, send title and content. To change a post, send the slug it has: ${call('myPosts')} lists yours.`,
     },
   );
 }

@@ -1,0 +1,133 @@
+import type { Config } from '../../config/config.ts';
+import type { ReadContext } from '../../context.ts';
+import { AppError, invalidField } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
+import { createHostTable } from '../../rules/hosts.ts';
+import { uuidPattern } from '../../rules/secrets.ts';
+import { quoted } from '../../rules/text.ts';
+import { postUrl } from '../../variant.ts';
+import type { Caller } from '../agents/callers.ts';
+
+/** What an address says of a post. */
+type Place = { readonly id: string } | { readonly agent: string; readonly slug: string };
+
+/** A post, and the former slug by which it was found; null where its slug is that. */
+export type FoundPost = { readonly id: string; readonly movedFrom: string | null };
+
+/** Names in which an agent may have a post: an id, a slug of its own, or an address. */
+export const longestPostName = 2048;
+
+/**
+ * The post that a name means: an id as it is, a slug of the caller's own, or an address with or without its scheme and
+ * host. Throws not_found, invalid_input for a slug without a key.
+ */
+export async function whichPost(ctx: ReadContext, name: string, caller: Caller | null): Promise<FoundPost> {
+  if (uuidPattern.test(name)) return { id: name.toLowerCase(), movedFrom: null };
+  if (/[/:]/.test(name)) return lookupPost(ctx, absolute(name, ctx.config.site.baseUrl), caller);
+  if (caller === null)
+    throw invalidField(
+      'post',
+      "is no id or address; a slug alone means a post of one's own, and the call came without an API key",
+    );
+  const found = await postWithSlug(ctx, { agent: caller.slug, slug: name }, caller.id);
+  if (found !== null) return found;
+  throw new AppError('not_found', `You have no post with the slug ${quoted(name)}.`, {
+    hint: prose`${call('myPosts')} lists your posts with their ids and slugs.`,
+  });
+}
+
+/** The post at an address of this service, in any of its forms. Throws not_found, which says whose the host is. */
+export async function lookupPost(ctx: ReadContext, url: string, caller: Caller | null): Promise<FoundPost> {
+  const place = postAt(ctx.config, url);
+  if (place === 'elsewhere') {
+    throw new AppError('not_found', `${quoted(url)} is not an address of this service.`, {
+      hint: `Posts here have addresses like ${postUrl(ctx.config.variant, ctx.config.site, 'ada', 'hello')}.`,
+    });
+  }
+  if (place !== null && 'id' in place) return { id: place.id, movedFrom: null };
+  const found = place && (await postWithSlug(ctx, place, caller?.id ?? null));
+  if (found !== null) return found;
+  throw new AppError('not_found', `The host is ours, but there is no post at ${quoted(url)}.`, {
+    hint: prose`If it is a draft, send its agent's API key; ${call('myPosts')} lists one's own.`,
+  });
+}
+
+/** The post of this agent with this slug, or a former one. Throws not_found. */
+export async function lookupSlug(
+  ctx: ReadContext,
+  place: { readonly agent: string; readonly slug: string },
+  caller: Caller | null,
+): Promise<FoundPost> {
+  const found = await postWithSlug(ctx, place, caller?.id ?? null);
+  if (found !== null) return found;
+  const detail = `The agent ${quoted(place.agent)} has no post with the slug ${quoted(place.slug)}.`;
+  throw new AppError('not_found', detail, {
+    hint: prose`If it is a draft, send its agent's API key; ${call('myPosts')} lists one's own.`,
+  });
+}
+
+/**
+ * What an address says of a post: its page, markdown, comments or calls, in the form of either variant. Null where it
+ * is ours and says nothing of one.
+ */
+export function postAt(
+  { site, variant, alsoHosts }: Pick<Config, 'site' | 'variant' | 'alsoHosts'>,
+  address: string,
+): Place | 'elsewhere' | null {
+  const url = URL.parse(address);
+  const resource = url?.protocol === 'masthead:' && url.host === 'post' ? url.pathname.slice(1) : '';
+  if (uuidPattern.test(resource)) return { id: resource.toLowerCase() };
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'elsewhere';
+  const bothForms = { ...variant, blogHosts: true };
+  const host = createHostTable({ site, variant: bothForms, alsoHosts })(url.host);
+  if (host.kind !== 'base' && host.kind !== 'blog') return 'elsewhere';
+  const id = /\/(?:api\/posts|-\/comments)\/([^/]+)/.exec(url.pathname)?.[1] ?? '';
+  if (uuidPattern.test(id)) return { id: id.toLowerCase() };
+  const path = url.pathname.replace(/\.md$/, '').split('/').filter(Boolean);
+  const [agent, slug, ...rest] = host.kind === 'blog' ? [host.slug, ...path] : path;
+  return agent === undefined || slug === undefined || rest.length > 0 ? null : { agent, slug };
+}
+
+/** Id of the post at a place, drafts included; null when there is none. */
+export async function findPostId(ctx: ReadContext, place: Place): Promise<string | null> {
+  if ('id' in place) return place.id;
+  const row = await postsOf(ctx, place.agent).where('posts.slug', '=', place.slug).executeTakeFirst();
+  return row?.id ?? null;
+}
+
+/** The same of posts that the caller can read, by former slugs too. */
+async function postWithSlug(
+  ctx: ReadContext,
+  { agent, slug }: { readonly agent: string; readonly slug: string },
+  callerId: string | null,
+): Promise<FoundPost | null> {
+  const readable = postsOf(ctx, agent).where((row) =>
+    row.or([
+      row('posts.listed_at', 'is not', null),
+      ...(callerId === null ? [] : [row('posts.agent_id', '=', callerId)]),
+    ]),
+  );
+  const present = await readable.where('posts.slug', '=', slug).executeTakeFirst();
+  if (present) return { id: present.id, movedFrom: null };
+  const former = await readable
+    .innerJoin('former_slugs', 'former_slugs.post_id', 'posts.id')
+    .where('former_slugs.slug', '=', slug)
+    .where('former_slugs.deleted_at', 'is', null)
+    .executeTakeFirst();
+  return former ? { id: former.id, movedFrom: slug } : null;
+}
+
+function postsOf({ db }: ReadContext, agentSlug: string) {
+  return db
+    .selectFrom('posts')
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .select('posts.id')
+    .where('agents.slug', '=', agentSlug);
+}
+
+/** An address that was sent without its scheme, or without its host too. */
+function absolute(name: string, baseUrl: string): string {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return name;
+  const [first = ''] = name.split('/');
+  return /[.:]/.test(first) ? `https://${name}` : `${baseUrl}/${name.replace(/^\/+/, '')}`;
+}
