@@ -64,7 +64,7 @@ const entries = {
     status: 403,
     title: 'Forbidden',
     explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
-    hint: prose`${call('listPosts')} with your key lists the posts that are yours to change.`,
+    hint: prose`${call('myPosts')} lists the posts that are yours to change.`,
   },
   quota_exceeded: {
     status: 403,

@@ -267,10 +267,10 @@ describeInstances('what an agent is told', {}, (the, variant) => {
 
     const created = await call('publish', post);
     const { postId } = created;
-    const changed = await call('update_post', { postId, status: 'published' });
+    const changed = await call('update_post', { post: postId, status: 'published' });
     assert.match(String(changed.answer.message), /^Published the post at http/);
     assert.equal(changed.postId, postId);
-    const tried = await call('update_post', { postId, title: 'Changed', dryRun: true });
+    const tried = await call('update_post', { post: postId, title: 'Changed', dryRun: true });
     assert.deepEqual([tried.isError ?? false, tried.answer.dryRun], [false, true]);
     const kept = await the().call('GET', `/api/posts/${String(postId)}`, { key });
     assert.equal(kept.at('post.title'), 'Over MCP');

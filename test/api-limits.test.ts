@@ -354,7 +354,7 @@ describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
-      params: { name: 'add_comment', arguments: { postId: post, content: 'two' } },
+      params: { name: 'add_comment', arguments: { post: post, content: 'two' } },
     };
     const mcp = await the().call('POST', '/mcp', {
       key: bob.key,

@@ -24,9 +24,9 @@ const texts: readonly Prose[] = errorCodes.flatMap((code) => [
 /** A call as the API spells it. */
 const httpCall =
   /\b(GET|HEAD|POST|PUT|PATCH|DELETE) (?:https?:\/\/[^/\s]+)?(\/(?:api|healthz|readyz)[\w/{}.-]*)/g;
-/** What only HTTP can do; no tool should replace or give out a key. */
+/** What only HTTP can do: no tool replaces a key that works, or erases what was written before. */
 const overHttpOnly =
-  /\b(?:POST (?:https?:\/\/[^/\s]+)?\/api\/(?:recover(?:\/confirm)?|regenerate-key)|DELETE \/api\/posts\/\{id\}\/revisions)\b/g;
+  /\b(?:POST (?:https?:\/\/[^/\s]+)?\/api\/regenerate-key|DELETE \/api\/posts\/\{id\}\/revisions)\b/g;
 const anyHttp = /\/api\/|\b(?:GET|HEAD|POST|PUT|PATCH|DELETE) \//;
 
 describe('the table of calls', () => {
@@ -85,7 +85,7 @@ describe('a text that names calls', () => {
       [
         prose`Now: ${recoverAt(baseUrl)}.`,
         'Now: POST https://a.example:8443/api/recover with {"email": "…"}.',
-        'Now: POST https://a.example:8443/api/recover with {"email": "…"}.',
+        `Now: 'recover' with {"email": "…"}.`,
       ],
       [
         prose`${call('verify', { query: '?token=…' })} with it gives the key.`,
@@ -117,7 +117,7 @@ describe('a text that names calls', () => {
     ];
     for (const text of sent) {
       const quoted = prose`There is no '${text}'. ${prose`${text}: ${call('limits')}`}`;
-      assert.equal(asTools(quoted), `There is no '${text}'. ${text}: 'limits'`);
+      assert.equal(asTools(quoted), `There is no '${text}'. ${text}: 'me'`);
     }
   });
 
@@ -174,16 +174,16 @@ describe('refusals name no HTTP', () => {
       ['publish', { id, title: 'T' }],
       ['publish', { title: 'T', content: tokens[0] }],
       ['publish', { title: 'T', content: ada.key }],
-      ['update_post', { postId: id, title: 'T' }],
+      ['update_post', { post: id, title: 'T' }],
       ['update_me', { name: 'A', dryRun: true }],
-      ['delete_post', { postId: id }],
-      ['get_post', { postId: 'x' }],
+      ['delete_post', { post: id }],
+      ['get_post', { post: 'x' }],
       ['list_posts', { agent: 'nobody' }],
-      ['delete_comment', { postId: post.id, commentId: id }],
-      ['add_comment', { postId: post.id, content: 'c' }],
-      ['vote', { postId: post.id, vote: 1 }],
+      ['delete_comment', { post: post.id, commentId: id }],
+      ['add_comment', { post: post.id, content: 'c' }],
+      ['vote', { post: post.id, vote: 1 }],
       ['verify', { token: unknown }],
-      ['verify', { token: tokens[1] }],
+      ['recover', { email: 'no' }],
       ['register', { email: 'ada@example.com', name: 'A', slug: 'aaa' }],
       ['me', {}],
     ];

@@ -9,26 +9,37 @@ import { describeInstances, type Instance } from './support/instance.ts';
 /** Calls of variant A alone that no tool makes. */
 const communityOverHttpOnly = ['edit_comment'];
 
-/** Operations that no model should carry out with a key of its own, those for programs, and an alias. */
+/** Operations within another tool, those that no model should carry out with a key of its own, and those for programs. */
 const overHttpOnly = [
-  'recover',
   'confirm_recovery',
   'verify_by_post',
   'regenerate_key',
   'publish_post',
-  'my_posts',
   'list_revisions',
   'get_revision',
   'diff_revisions',
   'restore_revision',
   'erase_revision',
   'erase_revisions',
+  'limits',
+  'lookup_post',
   'delete_me',
   'export_me',
   'openapi',
   'health',
   'ready',
 ];
+
+/** Arguments in which a tool is not its operation: what a model reads is short unless it asks for all. */
+const unlike: Readonly<Record<string, { readonly without?: string; readonly also?: readonly string[] }>> = {
+  list_posts: { without: 'status' },
+  my_posts: { without: 'view', also: ['full'] },
+  search: { also: ['full'] },
+  get_post: { also: ['offset', 'limit'] },
+};
+
+/** What is spent of the context of a model before its first call. */
+const [mostTools, mostBytes] = [22, 18_500];
 
 type ListedTool = {
   readonly name: string;
@@ -44,26 +55,39 @@ describeInstances('the tools of MCP', {}, (the, variant) => {
       tools.filter((name) => !described.includes(name)),
       [],
     );
-    const expected = [...overHttpOnly, ...(variant === 'subdomain' ? communityOverHttpOnly : [])];
-    assert.deepEqual(described.filter((name) => !tools.includes(name)).toSorted(), expected.toSorted());
+    // Where there is no list of everyone's posts, my_posts lists the same.
+    const others = [...overHttpOnly, ...(variant === 'subdomain' ? communityOverHttpOnly : ['list_posts'])];
+    assert.deepEqual(described.filter((name) => !tools.includes(name)).toSorted(), others.toSorted());
   });
 
   test('take the fields of their operations, within the same bounds', async () => {
     const document = await documentOf(the());
     for (const [tool, placed] of await pairsOf(the(), document)) {
       const { required = [], properties = {} } = tool.inputSchema;
+      const { without = '', also = [] } = unlike[tool.name] ?? {};
       const fields = fieldsOf(placed);
-      assert.deepEqual(Object.keys(properties).toSorted(), [...fields.keys()].toSorted(), tool.name);
+      if (without !== '') assert.ok(fields.delete(without), tool.name);
+      const names = [...fields.keys(), ...also];
+      assert.deepEqual(Object.keys(properties).toSorted(), names.toSorted(), tool.name);
       const needed = [...fields].flatMap(([name, field]) => (field.required ? [name] : []));
       assert.deepEqual([...required].toSorted(), needed.toSorted(), tool.name);
       for (const [name, { schema }] of fields) {
-        const [here, there] = [boundsOf(properties[name] ?? {}), boundsOf(schema)];
-        // A page that a model reads may be smaller.
+        const [here, there] = [boundsOf(properties[name] ?? {}), boundsOf(clearable(schema))];
+        // A tool takes a slug and an address too; a page that a model reads may be smaller.
+        if (name === 'post') continue;
         if (name === 'limit')
           assert.ok(Number(here['maximum']) <= Number(there['maximum']), `${tool.name} ${name}`);
         else assert.deepEqual(here, there, `${tool.name} ${name}`);
       }
     }
+  });
+
+  test('are few and short, since every client reads all of them', async () => {
+    const tools = await toolsOf(the());
+    assert.ok(tools.length <= mostTools, `${tools.length} tools`);
+    const bytes = Buffer.byteLength(JSON.stringify({ tools }));
+    assert.ok(bytes <= mostBytes, `${bytes} bytes`);
+    assert.doesNotMatch(JSON.stringify(tools), /"examples"|\["string","null"\]/);
   });
 
   test('say who needs the key, and name nothing that there is not', async () => {
@@ -80,7 +104,7 @@ describeInstances('the tools of MCP', {}, (the, variant) => {
   test('fail with codes of the catalogue', async () => {
     const { operation } =
       operationsOf(await documentOf(the())).find((each) => toolName(each) === 'get_post') ?? {};
-    const body = { name: 'get_post', arguments: { postId: '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c' } };
+    const body = { name: 'get_post', arguments: { post: '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c' } };
     const answer = await send(the(), 'tools/call', body);
     const failure: { code?: unknown } = JSON.parse(String(answer.at('result.content.0.text')));
     assert.ok(errorCodes.some((code) => code === failure.code && operation?.['x-errors'].includes(code)));
@@ -115,7 +139,7 @@ function fieldsOf({ operation }: Placed): Map<string, Field> {
     );
   return new Map([
     ...parameters.map((parameter): [string, Field] => [
-      parameter.in === 'path' && parameter.name === 'id' ? 'postId' : parameter.name,
+      parameter.in === 'path' && parameter.name === 'id' ? 'post' : parameter.name,
       parameter,
     ]),
     ...Object.entries(properties).map(([name, schema]): [string, Field] => [
@@ -130,6 +154,13 @@ function isPostField(operationId: string, name: string): boolean {
 }
 
 const annotations = new Set(['description', 'examples', 'default', 'writeOnly']);
+
+/** What null takes away is a text that a tool is sent empty. */
+function clearable({ type, minLength, ...schema }: JsonSchema): JsonSchema {
+  const isClearable = Array.isArray(type) && type.includes('null');
+  const least = minLength === undefined || isClearable ? {} : { minLength };
+  return { ...schema, ...least, ...(type === undefined ? {} : { type: isClearable ? 'string' : type }) };
+}
 
 /** A schema without what only explains it. */
 function boundsOf(schema: JsonSchema): Record<string, unknown> {

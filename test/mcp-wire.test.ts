@@ -177,8 +177,11 @@ describe('POST /mcp', () => {
       assert.equal(answer.headers['www-authenticate'], `Bearer realm="masthead"${error}`);
       assert.equal(answer.headers['ratelimit-policy'], '"anonymous";q=6000;w=3600');
       // Clients show no more than the text of the answer: no tool can be called to ask.
-      assert.match(String(answer.at('detail')), /take the header out: reading, 'register' and 'verify' need/);
-      assert.match(String(answer.at('hint')), /POST http\S+\/api\/recover .*mcpServers/);
+      assert.match(
+        String(answer.at('detail')),
+        /take the header out: reading, 'register', 'verify' and 'recover' need/,
+      );
+      assert.match(String(answer.at('hint')), /'recover' where a key was lost.*mcpServers/);
     }
   });
 

@@ -182,11 +182,11 @@ describeInstances('every field of a post', {}, (the, variant) => {
     };
     const { post } = await call('publish', { ...whole, content });
     assertHas(post, 'publish', 'list');
-    const { posts } = await call('list_posts', {});
+    const { posts } = await call('my_posts', { full: true });
     assert.ok(Array.isArray(posts));
     assertHas(posts[0], 'publish', 'list');
     const { id } = posts[0];
-    assertHas((await call('get_post', { postId: id })).post, 'publish', 'list', 'post');
+    assertHas((await call('get_post', { post: id })).post, 'publish', 'list', 'post');
     const { contents } = await mcp.readResource({ uri: `masthead://post/${id}` });
     assertDocument(String(Reflect.get(contents[0] ?? {}, 'text')), documented);
     await mcp.close();

@@ -214,7 +214,7 @@ describe('a running server', () => {
     assert.match(String(page.headers['content-type']), /^text\/html/);
     const call = await request(server.baseUrl, { path: `/api/posts/${lost}`, headers: auth });
     assert.deepEqual([call.status, call.at('code'), call.headers['retry-after']], [503, 'unavailable', '60']);
-    const params = { name: 'get_post', arguments: { postId: lost } };
+    const params = { name: 'get_post', arguments: { post: lost } };
     const tool = await sendJson(server.baseUrl, '/mcp', {
       jsonrpc: '2.0',
       id: 1,

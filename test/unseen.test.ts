@@ -66,8 +66,8 @@ describeInstances('what readers do not see', {}, (the, variant) => {
     const { text } = await the().call('POST', '/mcp', { headers, body: resource });
     assert.match(text, /Seen title/);
     assert.doesNotMatch(text, /SECRET/);
-    assert.doesNotMatch(await callTool(the(), 'get_post', { postId: post.id }, bob.key), /SECRET/);
-    const own = toolAnswerOf(await callTool(the(), 'get_post', { postId: post.id }, ada.key));
+    assert.doesNotMatch(await callTool(the(), 'get_post', { post: post.id }, bob.key), /SECRET/);
+    const own = toolAnswerOf(await callTool(the(), 'get_post', { post: post.id }, ada.key));
     assert.equal((own['post'] as { content: string }).content, content);
   });
 
@@ -145,14 +145,14 @@ describeInstances('what readers do not see', {}, (the, variant) => {
         (await the().client(key).listComments(post.id)).comments.map((each) => each.content);
       assert.deepEqual(await contentFor(bob.key), [comment]);
       assert.deepEqual([await contentFor(), await contentFor(ada.key)], [['Seen\n\n'], ['Seen\n\n']]);
-      assert.doesNotMatch(await callTool(the(), 'list_comments', { postId: post.id }, ada.key), /SECRET/);
+      assert.doesNotMatch(await callTool(the(), 'list_comments', { post: post.id }, ada.key), /SECRET/);
       const nothing = await the().call('POST', `/api/posts/${post.id}/comments`, {
         key: bob.key,
         body: { content: '[//]: # (SECRET)' },
       });
       assertProblem(nothing, 'invalid_input');
       assert.match(
-        await callTool(the(), 'add_comment', { postId: post.id, content: '[a]: /SECRET' }, bob.key),
+        await callTool(the(), 'add_comment', { post: post.id, content: '[a]: /SECRET' }, bob.key),
         /shows nothing to readers/,
       );
       assert.equal((await the().client().listComments(post.id)).total, 1);

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { blogsQuery } from '../schemas/agents.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
+import { longestPostName } from '../services/posts/which-post.ts';
 
 /** What a reading tool gives back was written by whoever publishes here: an open world. */
 export const reading = {
@@ -34,8 +35,18 @@ const uuid = (description: string) =>
     () => "must be a UUID, as 'id' in the answers",
   );
 
-/** The arguments that name a post and a comment. */
-export const postId = uuid("Id of the post: 'id' in the answers of publish and list_posts.");
+/** The argument that names a post; a tool is given its id. Read with `whichPost`. */
+export const onePost = {
+  post: Type.String({
+    description: "The post: its id, its address, or the slug of one's own.",
+    minLength: 1,
+    maxLength: longestPostName,
+  }),
+};
+
+/** Names under which it is sent too, unless they are arguments of the tool. */
+export const postSpellings = { postId: 'post', id: 'post', slug: 'post', url: 'post' } as const;
+
 export const commentId = uuid("Id of the comment: 'id' in the answers of add_comment and list_comments.");
 
 /** The arguments that ask for a page. Pages are smaller than the API's: a model reads them. */
@@ -45,6 +56,11 @@ export const paging = {
   ),
   cursor: blogsQuery.properties.cursor,
 };
+
+/** The argument that asks for more of each entry of a list. */
+export function full(description: string) {
+  return Type.Optional(Type.Boolean({ description, default: false }));
+}
 
 /** The page that they ask for. */
 export function pageOf({ limit = 20, cursor }: { limit?: number; cursor?: string }): PageQuery {

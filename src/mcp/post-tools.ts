@@ -1,8 +1,18 @@
 import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { timestamp } from '../db/write.ts';
+import { invalidField } from '../errors.ts';
+import { contentBytes } from '../rules/post-fields.ts';
+import { codePoints, sliceCodePoints } from '../rules/text.ts';
+import { nullable } from '../schemas/answer-parts.ts';
 import { doneAnswer } from '../schemas/answer-parts.ts';
-import { listPostsAnswer, postFilters } from '../schemas/lists.ts';
+import {
+  listPostsAnswer,
+  myPostsAloneAnswer,
+  myPostsAnswer,
+  myPostsQuery,
+  postFilters,
+} from '../schemas/lists.ts';
 import {
   patchNames,
   patchPostBody,
@@ -13,13 +23,13 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
 import { parseSince, readTag } from '../schemas/fields.ts';
-import { asksForOwnPosts, listOwnPosts, listPosts } from '../services/lists/discovery.ts';
+import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
 import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { readPost } from '../services/posts/post-views.ts';
-import { pageOf, paging, postId, reading, writing } from './inputs.ts';
-import { requireCaller, tool, type Tool } from './tool.ts';
+import { full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
+import { tool, type Tool } from './tool.ts';
 
 /** Publishing and changing posts. */
 export function changePostTools(ctx: Context): Tool[] {
@@ -49,13 +59,14 @@ export function changePostTools(ctx: Context): Tool[] {
       auth: 'required',
       policy: 'publish',
       input: Type.Object({
-        postId,
+        ...onePost,
         ...patchPostBody.properties,
         html: publishQuery.properties.html,
       }),
       check: patchNames,
+      explained: [...Object.keys(patchPostBody.properties), 'html'],
       output: updateOrDryRunAnswer,
-      async run({ caller, usage, signal }, { postId: id, dryRun: isDryRun, html, ...fields }) {
+      async run({ caller, usage, signal }, { post: id, dryRun: isDryRun, html, ...fields }) {
         const options = { postId: id, signal };
         if (isDryRun) return dryRun(ctx, caller, fields, { ...options, html });
         return savedAnswer(await publish(ctx, caller, fields, { ...options, ticket: usage.ticket }));
@@ -73,54 +84,63 @@ function savedAnswer(published: Published) {
   return { warnings, body: { message: `${outcomeSentence(published)}${next}`, post, created, changed } };
 }
 
+/** Characters of a text that one answer has, if it is not asked for more. */
+const usualPiece = 40_000;
+
+/** Which piece of a text is asked for, in code points. */
+const piece = {
+  offset: Type.Optional(
+    Type.Integer({
+      description: 'Where in the text to begin.',
+      minimum: 0,
+      maximum: contentBytes,
+      default: 0,
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      description: 'How many characters of it at most.',
+      minimum: 1,
+      maximum: 100_000,
+      default: usualPiece,
+    }),
+  ),
+};
+
+/** Which piece of a text an answer has. */
+const pieceAnswer = {
+  etag: Type.String(),
+  nextOffset: nullable(Type.Integer()),
+  content: Type.Object({ offset: Type.Integer(), total: Type.Integer() }),
+};
+
 /** Reading and deleting posts. */
 export function readPostTools(ctx: Context): Tool[] {
-  const { variant } = ctx.config;
-  const own = "Lists the agent's own posts, drafts included, newest first, without their content.";
   return [
-    tool(ctx, {
-      operationId: 'listPosts',
-      title: variant.discovery ? "List everyone's posts, or one's own" : "List one's own posts",
-      description: variant.discovery
-        ? "Lists everyone's published posts, newest first, without their content. With an API key and neither 'since' nor 'agent', or with 'status', it lists the agent's own posts instead, drafts included: to see everyone's with a key, send 'since'."
-        : `${own} Needs the API key.`,
-      annotations: reading,
-      auth: 'optional',
-      input: Type.Object({
-        ...postFilters(variant, "Order of everyone's posts by publication."),
-        ...paging,
-      }),
-      output: listPostsAnswer(variant),
-      async run(call, input) {
-        const { caller } = call;
-        const { status = null, agent = null, sort = 'newest' } = input;
-        const page = pageOf(input);
-        const from = input.since === undefined ? null : parseSince(input.since);
-        const query = {
-          ...page,
-          since: from === null ? null : timestamp(from),
-          tag: readTag(input.tag),
-          sort,
-        };
-        const isOwn = asksForOwnPosts(variant, caller !== null, input);
-        const { items, total, nextCursor, warnings } = isOwn
-          ? await listOwnPosts(ctx, requireCaller(ctx, call).id, { ...query, status })
-          : { ...(await listPosts(publicly(ctx), { ...query, agent })), warnings: [] };
-        const byOthers = !isOwn && agent !== caller?.slug;
-        return { warnings, byOthers, body: { posts: items, total, ...page, nextCursor } };
-      },
-    }),
+    ...(ctx.config.variant.discovery ? [listPostsTool(ctx)] : []),
+    myPostsTool(ctx),
     tool(ctx, {
       operationId: 'getPost',
       title: 'Read a post with its content',
-      description: "Anyone's post when it is published; one's own draft with the API key.",
+      description:
+        "Anyone's post when it is published; one's own draft with the API key. A long text comes in pieces: nextOffset, unless null, is the offset of the next.",
       annotations: reading,
       auth: 'optional',
-      input: Type.Object({ postId }),
-      output: postAnswer,
-      async run({ caller }, { postId: id }) {
-        const { post } = await readPost(ctx, id, caller?.id ?? null);
-        return { byOthers: post.agent.slug !== caller?.slug, body: { post } };
+      input: Type.Object({ ...onePost, ...piece }),
+      output: Type.Object({ ...postAnswer.properties, ...pieceAnswer }),
+      async run({ caller }, { post: id, offset = 0, limit = usualPiece }) {
+        const { post, etag } = await readPost(ctx, id, caller?.id ?? null);
+        const total = codePoints(post.content);
+        if (offset > total) throw invalidField('offset', `is beyond the text, which has ${total} characters`);
+        const end = Math.min(offset + limit, total);
+        const text = sliceCodePoints(post.content, offset, end);
+        const body = {
+          etag,
+          nextOffset: end < total ? end : null,
+          content: { offset, total },
+          post: { ...post, content: text },
+        };
+        return { byOthers: post.agent.slug !== caller?.slug, body };
       },
     }),
     tool(ctx, {
@@ -129,13 +149,66 @@ export function readPostTools(ctx: Context): Tool[] {
       description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
       annotations: writing,
       auth: 'required',
-      input: Type.Object({ postId }),
+      input: Type.Object(onePost),
       output: doneAnswer,
-      async run({ caller }, input) {
-        const deletion = { agentId: caller.id, ...input, preconditions: noPreconditions };
+      async run({ caller }, { post: postId }) {
+        const deletion = { agentId: caller.id, postId, preconditions: noPreconditions };
         const { title } = await ctx.engine.write(deletePost, deletion);
         return { body: { message: `Deleted '${title}'.` } };
       },
     }),
   ];
+}
+
+function listPostsTool(ctx: Context): Tool {
+  const { variant } = ctx.config;
+  const { status: _status, ...filters } = postFilters(variant, 'Order by publication.');
+  return tool(ctx, {
+    operationId: 'listPosts',
+    title: "List everyone's posts",
+    description:
+      "Everyone's published posts, without their content, whether or not there is a key: 'my_posts' lists one's own.",
+    annotations: reading,
+    auth: 'optional',
+    input: Type.Object({ ...filters, ...paging }),
+    output: listPostsAnswer(variant),
+    async run({ caller }, { since, tag, agent = null, sort = 'newest', ...input }) {
+      const from = since === undefined ? null : parseSince(since);
+      const page = pageOf(input);
+      const { items, total, nextCursor } = await listPosts(publicly(ctx), {
+        ...page,
+        since: from === null ? null : timestamp(from),
+        tag: readTag(tag),
+        agent,
+        sort,
+      });
+      return { byOthers: agent !== caller?.slug, body: { posts: items, total, ...page, nextCursor } };
+    },
+  });
+}
+
+function myPostsTool(ctx: Context): Tool {
+  const { status, tag: filter } = myPostsQuery.properties;
+  return tool(ctx, {
+    operationId: 'myPosts',
+    title: "List one's own posts",
+    description:
+      'Drafts included, newest created first: id, title, slug, status, address, times and etag of each. Needs the API key.',
+    annotations: { ...reading, openWorldHint: false },
+    auth: 'required',
+    input: Type.Object({
+      status,
+      tag: filter,
+      full: full('Also answer excerpt, tags, disclosure and counts.'),
+      ...paging,
+    }),
+    output: ctx.config.variant.engagement ? myPostsAnswer : myPostsAloneAnswer,
+    async run({ caller }, { status: ofStatus = null, tag, full: isFull = false, ...input }) {
+      const { limit, cursor } = pageOf(input);
+      const asked = { status: ofStatus, tag: readTag(tag), limit, cursor };
+      const view = isFull ? 'full' : 'brief';
+      const { items, total, nextCursor } = await listMyPosts(ctx, caller.id, { ...asked, view });
+      return { body: { posts: items, total, nextCursor } };
+    },
+  });
 }

@@ -14,11 +14,10 @@ import { createAddressReader, wideNetwork } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/write.ts';
-import { AppError } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, prose } from '../rules/calls.ts';
 import { clientSignal } from '../http/connection.ts';
-
 import { createHostTable, isLoopback } from '../rules/hosts.ts';
 import { isRecord } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
@@ -106,6 +105,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     });
 
     app.post('/mcp', { bodyLimit }, async (request, reply) => {
+      const structured = isStructured(request.query);
       const { credential, clientAddress: address, body: message } = request;
       if (!isRecord(message)) {
         throw new AppError(
@@ -122,7 +122,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       if (refusal && !isToolCall) throw refusal;
       const signal = clientSignal(reply.raw);
       const network = networkOf(request.raw);
-      const call = { credential, usage, address, network, requestId: request.id, signal };
+      const call = { credential, usage, address, network, requestId: request.id, structured, signal };
       const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)
@@ -130,6 +130,14 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
         .send(await response.text());
     });
   };
+}
+
+/** Whether the address asks for structured content. Throws invalid_input. */
+function isStructured(query: unknown): boolean {
+  const { structured }: { structured?: unknown } = isRecord(query) ? query : {};
+  if (structured !== undefined && structured !== '1')
+    throw invalidField('structured', "must be '1', or left out", 'Without it, results are JSON in a text.');
+  return structured === '1';
 }
 
 /**
@@ -183,7 +191,7 @@ function createOriginCheck(config: Config): (request: FastifyRequest, reply: Fas
 
 /** No tool can be called with such a key, so the refusal itself says how to go on. */
 function refusedKey({ config }: Context, { detail, extra }: AppError): AppError {
-  const more = prose`${detail} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register' and 'verify' need none.`;
+  const more = prose`${detail} Put a working key in the Authorization header of your MCP client's configuration, or take the header out: reading, 'register', 'verify' and 'recover' need none.`;
   return new AppError('unauthorized', more, { ...extra, hint: keyHint(config.site.baseUrl) });
 }
 

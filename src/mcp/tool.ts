@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server';
 import { Type, type Static, type TObject, type TUnsafe } from 'typebox';
 import { callerOf, type Auth, type CallerOf, type Credential, type Usage } from '../admission/admission.ts';
-import type { Context } from '../context.ts';
+import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
@@ -14,10 +14,12 @@ import {
   withWarnings,
   type CheckOptions,
 } from '../schemas/validate.ts';
-import { keywordsOf } from '../schemas/openapi.ts';
+import { keywordsOf, type JsonSchema } from '../schemas/openapi.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
+import { whichPost } from '../services/posts/which-post.ts';
 import type { Policy } from '../variant.ts';
-import { succeeded, type ToolAnswer } from './result.ts';
+import { postSpellings } from './inputs.ts';
+import { outputSchemaOf, succeeded, type ToolAnswer } from './result.ts';
 
 /** A message that was let in. */
 export type McpCall = {
@@ -28,6 +30,8 @@ export type McpCall = {
   /** The wider network around it. */
   readonly network: string;
   readonly requestId: string;
+  /** Whether answers come as structured content, for programs. */
+  readonly structured: boolean;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
 };
@@ -45,6 +49,8 @@ type Definition<A extends Auth, I extends TObject | TUnsafe> = {
   readonly policy?: Policy;
   readonly input?: I;
   readonly check?: CheckOptions;
+  /** Arguments that the tool `publish` explains. */
+  readonly explained?: readonly string[];
   /** The API's answer: what it does not name is left out. */
   readonly output: TObject;
   readonly run: (call: McpCall & { readonly caller: CallerOf<A> }, input: Static<I>) => Promise<ToolAnswer>;
@@ -56,6 +62,8 @@ export type Tool = {
   readonly policyFor: (args: unknown) => Policy | null;
   /** As `tools/list` shows it. */
   readonly listed: ListedTool;
+  /** What it answers, as a program is told. */
+  readonly outputSchema: NonNullable<ListedTool['outputSchema']>;
   /** Throws what the operation throws, and invalid_input for all faults of the arguments at once. */
   readonly run: (call: McpCall, args: unknown) => Promise<CallToolResult>;
 };
@@ -67,11 +75,21 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
 ): Tool {
   const { title, description, annotations, auth, policy = null } = definition;
   const input: TObject | TUnsafe = definition.input ?? Type.Object({});
-  const { spellings = {}, refused = {} } = definition.check ?? {};
-  const hasDryRun = Object.hasOwn(keywordsOf(input).properties ?? {}, 'dryRun');
+  const { refused = {} } = definition.check ?? {};
+  const known = keywordsOf(input).properties ?? {};
+  const namesPost = Object.hasOwn(known, 'post');
+  const spellings = {
+    ...(namesPost
+      ? Object.fromEntries(Object.entries(postSpellings).filter(([name]) => !Object.hasOwn(known, name)))
+      : {}),
+    ...definition.check?.spellings,
+  };
+  const clearable = clearableIn(input);
+  const hasDryRun = Object.hasOwn(known, 'dryRun');
   const refusals = annotations.readOnlyHint || hasDryRun ? refused : { ...refused, ...dryRunRefusals };
   const check = createCheck(input, {
     ...definition.check,
+    spellings,
     refused: refusals,
     // A model that reads of success takes what it asked for as done.
     ...(annotations.readOnlyHint ? {} : { refuseUnknown: 'always' }),
@@ -86,29 +104,80 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
       name: operations[definition.operationId].tool,
       title,
       description,
-      // As plain JSON, without what hangs on it for our own check.
-      inputSchema: JSON.parse(JSON.stringify(input)),
+      inputSchema: listedInput(input, definition.explained),
       annotations,
     },
+    outputSchema: outputSchemaOf(definition.output),
     async run(call, args = {}) {
       const caller = (
         auth === 'none' ? null : auth === 'optional' ? callerOf(call.credential) : requireCaller(ctx, call)
       ) as CallerOf<A>;
-      const checked = check(args);
+      const checked = check(cleared(args, clearable));
       throwIfFaulty(checked);
-      const answer = await definition
-        .run({ ...call, caller }, checked.value as Static<I>)
-        .catch((error: unknown) => {
-          throw withWarnings(error, checked.warnings);
-        });
+      const value = checked.value as Readonly<Record<string, unknown>>;
+      const run = async () => {
+        const named = namesPost
+          ? { post: await idOfPost(ctx, String(value['post']), callerOf(call.credential)) }
+          : {};
+        return definition.run({ ...call, caller }, { ...value, ...named } as Static<I>);
+      };
+      const answer = await run().catch((error: unknown) => {
+        throw withWarnings(error, checked.warnings);
+      });
       const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
-      return succeeded(definition.output, { ...answer, warnings });
+      return succeeded(call, definition.output, { ...answer, warnings });
     },
   };
 }
 
+async function idOfPost(ctx: Context, named: string, caller: Caller | null): Promise<string> {
+  return (await whichPost(caller === null ? publicly(ctx) : ctx, named, caller)).id;
+}
+
+/**
+ * A schema as `tools/list` shows it: plain JSON without examples, since every client reads it anew. What can be taken
+ * away is a text that may be empty, because many clients refuse a list of types.
+ */
+function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []) {
+  const { properties = {}, examples: _examples, ...schema }: JsonSchema = JSON.parse(JSON.stringify(input));
+  const listed = Object.entries(properties).map(([name, property]) => {
+    const { examples: _shown, description = '', ...bounds } = property;
+    if (bounds.items) delete bounds.items.examples;
+    if (!isClearable(property)) return [name, explained.includes(name) ? bounds : { ...bounds, description }];
+    const { minLength: _least, ...text } = bounds;
+    return [
+      name,
+      {
+        ...text,
+        type: 'string',
+        ...(explained.includes(name) ? {} : { description: `${description} "" takes it away.` }),
+      },
+    ];
+  });
+  return { ...schema, type: 'object' as const, properties: Object.fromEntries(listed) };
+}
+
+function isClearable({ type }: JsonSchema): boolean {
+  return Array.isArray(type) && type.includes('null');
+}
+
+function clearableIn(input: TObject | TUnsafe): string[] {
+  const { properties = {} } = keywordsOf(input);
+  return Object.keys(properties).filter((name) => isClearable(properties[name] ?? {}));
+}
+
+/** The arguments with null, which the API takes, where an empty text takes a value away. */
+function cleared(args: unknown, clearable: readonly string[]): unknown {
+  if (!isRecord(args)) return args;
+  const empty = clearable.filter((name) => {
+    const value = Object.hasOwn(args, name) ? args[name] : null;
+    return typeof value === 'string' && value.trim() === '';
+  });
+  return empty.length === 0 ? args : { ...args, ...Object.fromEntries(empty.map((name) => [name, null])) };
+}
+
 /** The caller where a key is needed. Throws unauthorized with the way to a key, suspended. */
-export function requireCaller(ctx: Context, { credential }: McpCall): Caller {
+function requireCaller(ctx: Context, { credential }: McpCall): Caller {
   const caller = callerOf(credential);
   if (caller !== null) return caller;
   const { message, extra } = unauthorized(
@@ -121,5 +190,5 @@ export function requireCaller(ctx: Context, { credential }: McpCall): Caller {
 
 /** The way to a key, and on without one. */
 export function keyHint(baseUrl: string): string {
-  return `To get a key, call 'register', then 'verify' with the token from the e-mail; a lost one is replaced by POST ${baseUrl}/api/recover with {"email": "…"}. The key goes into your MCP client's configuration, as the header Authorization: Bearer API_KEY: ${mcpConfiguration(baseUrl)}`;
+  return `To get a key, call 'register', or 'recover' where a key was lost, then 'verify' with the token from the e-mail. The key goes into your MCP client's configuration, as the header Authorization: Bearer API_KEY: ${mcpConfiguration(baseUrl)}`;
 }

@@ -12,6 +12,11 @@ export function mcpConfiguration(baseUrl: string, indent = 0): string {
   return JSON.stringify({ mcpServers }, null, indent);
 }
 
+/** The command that adds this service to Claude Code. */
+export function mcpCommand(baseUrl: string): string {
+  return `claude mcp add --transport http masthead ${baseUrl}/mcp --header "Authorization: Bearer API_KEY"`;
+}
+
 /** A call, to be written as one for a shell. */
 export type ShellCall = {
   /** GET if absent, or POST where something is sent. */

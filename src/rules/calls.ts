@@ -1,16 +1,19 @@
-/** Every call, by its operation id, and the MCP tool that does the same. A test compares both with what is served. */
+/**
+ * Every call, by its operation id, and the MCP tool that does the same, or `within` which the same is had. A test
+ * compares them with what is served.
+ */
 export const operations = {
   register: { method: 'POST', path: '/api/register', tool: 'register' },
   verify: { method: 'GET', path: '/api/verify', tool: 'verify' },
-  verifyByPost: { method: 'POST', path: '/api/verify' },
-  recover: { method: 'POST', path: '/api/recover' },
-  confirmRecovery: { method: 'POST', path: '/api/recover/confirm' },
+  verifyByPost: { method: 'POST', path: '/api/verify', within: 'verify' },
+  recover: { method: 'POST', path: '/api/recover', tool: 'recover' },
+  confirmRecovery: { method: 'POST', path: '/api/recover/confirm', within: 'verify' },
   regenerateKey: { method: 'POST', path: '/api/regenerate-key' },
   publish: { method: 'POST', path: '/api/publish', tool: 'publish' },
-  publishPost: { method: 'POST', path: '/api/posts' },
+  publishPost: { method: 'POST', path: '/api/posts', within: 'publish' },
   listPosts: { method: 'GET', path: '/api/posts', tool: 'list_posts' },
-  myPosts: { method: 'GET', path: '/api/me/posts' },
-  lookupPost: { method: 'GET', path: '/api/posts/lookup' },
+  myPosts: { method: 'GET', path: '/api/me/posts', tool: 'my_posts' },
+  lookupPost: { method: 'GET', path: '/api/posts/lookup', within: 'get_post' },
   getPost: { method: 'GET', path: '/api/posts/{id}', tool: 'get_post' },
   updatePost: { method: 'PATCH', path: '/api/posts/{id}', tool: 'update_post' },
   listRevisions: { method: 'GET', path: '/api/posts/{id}/revisions' },
@@ -33,7 +36,7 @@ export const operations = {
   updateMe: { method: 'PATCH', path: '/api/me', tool: 'update_me' },
   deleteMe: { method: 'DELETE', path: '/api/me' },
   exportMe: { method: 'GET', path: '/api/me/export' },
-  limits: { method: 'GET', path: '/api/limits', tool: 'limits' },
+  limits: { method: 'GET', path: '/api/limits', within: 'me' },
   openapi: { method: 'GET', path: '/api/openapi.json' },
   health: { method: 'GET', path: '/healthz' },
   ready: { method: 'GET', path: '/readyz' },
@@ -87,7 +90,8 @@ export function asHttp(text: Prose): string {
 export function asTools(text: Prose): string {
   return spelled(text, (named) => {
     const names = operations[named.operation];
-    return 'tool' in names ? `'${names.tool}'${withBody(named)}` : http(named);
+    const tool = 'tool' in names ? names.tool : 'within' in names ? names.within : null;
+    return tool === null ? http(named) : `'${tool}'${withBody(named)}`;
   });
 }
 

@@ -18,6 +18,13 @@ export function codePoints(text: string): number {
   return count;
 }
 
+/** The part of a text between two places, counted in code points. */
+export function sliceCodePoints(text: string, from: number, to: number): string {
+  const points = codePoints(text);
+  if (from === 0 && to >= points) return text;
+  return points === text.length ? text.slice(from, to) : Array.from(text).slice(from, to).join('');
+}
+
 /** With every line ending, CR LF or a lone CR, as LF: the forms that CommonMark reads alike. */
 export function normalizeNewlines(text: string): string {
   return text.replace(/\r\n?/g, '\n');
