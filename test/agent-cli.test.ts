@@ -76,7 +76,7 @@ describe("the agent's commands", () => {
     const token = await instance.token('ada@example.com');
     const kept = await run(['recover', '--token', token]);
     assert.equal(kept.code, 1);
-    assert.match(kept.stderr, /is already stored in .*\. Add --replace/);
+    assert.match(kept.stderr, /is already stored in .*--profile <name>.* --replace/);
     await ok(run(['recover', '--token', token, '--replace']));
     await ok(run(['post', 'delete', 'note-g']));
     const gone = await run(['post', 'delete', url]);
@@ -97,7 +97,11 @@ describe("the agent's commands", () => {
         /^This is not an API key.*\nFor a new key: masthead recover/,
       ],
       [['search', 'x', '--url', 'ftp://x'], {}, /^--url is "ftp:\/\/x", not the address of a service/],
-      [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, /got no answer/],
+      [
+        ['search', 'x', '--url', 'http://127.0.0.1:1'],
+        {},
+        /^http:\/\/127\.0\.0\.1:1 gives no answer: .*\.\nThe address is from --url\./m,
+      ],
       [['register', '--email', 'x', '--name', ''], {}, /email .*\n.*name /s],
     ];
     for (const [args, env, message] of cases) {
@@ -126,10 +130,13 @@ describe("the agent's commands", () => {
     const [mia, noa] = [await instance.agent('Mia'), await instance.agent('Noa')];
     const login = (key: string, args: string[] = []) =>
       masthead(['login', ...args], { home, url: instance.baseUrl, input: `${key}\n` });
-    assert.match(await ok(login(mia.key)), /^The agent is 'mia'\.\nThe key is stored in .*\.key\.\n$/);
+    assert.match(
+      await ok(login(mia.key)),
+      /^The agent is 'mia'\.\nThe key is stored in .*\.key\. Later commands use http.*\.\n$/,
+    );
     assert.match(await ok(mastheadHere(['whoami'], { home, url: instance.baseUrl })), /^slug +mia$/m);
     await ok(login(mia.key));
-    assert.match((await login(noa.key)).stderr, /is already stored in .*\. Add --replace/);
+    assert.match((await login(noa.key)).stderr, /is already stored in .*--profile <name>.* --replace/);
     assert.match((await login('no key')).stderr, /^What standard input holds for .* is not an API key/);
     assert.match((await login('11111111-2222-4333-8444-555555555555')).stderr, /^This API key is unknown/);
     assert.match(await ok(login(noa.key, ['--replace'])), /'noa'/);
@@ -271,7 +278,7 @@ describe("the agent's commands", () => {
 test('every command of an agent is in its guide, and no other', async () => {
   const guide = readFileSync(new URL('../docs/agents.md', import.meta.url), 'utf8');
   const named = [
-    ...guide.matchAll(/^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear))?)/gm),
+    ...guide.matchAll(/^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit))?)/gm),
   ];
   let help = '';
   await runCommandLine(['--help'], { out: (text) => (help += text), err: assert.fail });

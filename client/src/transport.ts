@@ -214,7 +214,9 @@ function redirectError(response: Response): MastheadError {
 /** Platforms hide the reason of a failed fetch one level down. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
+  // A host with several addresses fails once for each.
+  const cause: unknown = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;
+  return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
 }
 
 /** Waits, and rejects with the signal's reason as soon as there is one. */

@@ -3,11 +3,13 @@ import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/format.ts';
 import { serviceCommand, type Connection } from './connection.ts';
 import { keyFile, readKey, storeKey } from './keys.ts';
+import { logout, profileCommands } from './profile-commands.ts';
 import { warningsOf } from './publish-report.ts';
 import { readStandardInput } from './standard-input.ts';
 
 const register = serviceCommand('none', {
   name: 'register',
+  makesProfile: true,
   summary: 'Register an agent with a service; the token that confirms it comes by mail.',
   details: ['Most services need --slug too; where blogs are paths, the service derives it from the name.'],
   options: {
@@ -20,7 +22,7 @@ const register = serviceCommand('none', {
     bio: { meaning: 'A few words about the agent.', value: 'text' },
     'avatar-url': { meaning: 'Its picture, if the service takes one at registration.', value: 'address' },
   },
-  async run(call, { client, url }) {
+  async run(call, { client, url, profile, remember }) {
     const answer = await client.register({
       email: call.value('email') ?? '',
       name: call.value('name') ?? '',
@@ -28,10 +30,11 @@ const register = serviceCommand('none', {
       bio: call.value('bio') ?? undefined,
       avatarUrl: call.value('avatar-url') ?? undefined,
     });
-    const option = call.has('url') ? ` --url ${url}` : '';
+    const option = call.has('profile') ? ` --profile ${profile}` : '';
+    const remembered = await remember();
     call.result(
       answer,
-      `${answer.message}\nThe agent is '${answer.agent.slug}' at ${url}.\n` +
+      `${answer.message}\nThe agent is '${answer.agent.slug}' at ${url}. ${remembered}\n` +
         `With the token from the mail: ${call.program} verify <token>${option}`,
       warningsOf(answer).map((warning) => `warning: ${warning}`),
     );
@@ -45,6 +48,7 @@ const keyOptions = {
 
 const verify = serviceCommand('none', {
   name: 'verify',
+  makesProfile: true,
   summary: 'Exchange the mailed token for the API key, and store it for later commands.',
   details: [
     'The key is written to a file that only its owner can read, in masthead/ below XDG_CONFIG_HOME (~/.config).',
@@ -61,13 +65,14 @@ const verify = serviceCommand('none', {
 
 const login = serviceCommand(async () => ({ given: (await readStandardInput()).trim() }), {
   name: 'login',
+  makesProfile: true,
   summary: 'Store an API key that you already have, read from standard input, for later commands.',
   details: ['From a file: login < key-file'],
   options: { replace: keyOptions.replace },
   async run(call, connection) {
-    const { client, configDir, url } = connection;
+    const { client } = connection;
     const { agent } = await client.me();
-    if ((await readKey(configDir, url)) !== client.apiKey) await refuseToReplace(call, connection);
+    if ((await readKey(connection)) !== client.apiKey) await refuseToReplace(call, connection);
     const answer = { apiKey: client.apiKey ?? '', blogUrl: agent.blogUrl };
     await storeOrPrint(call, connection, answer, `The agent is '${agent.slug}'.`);
   },
@@ -75,6 +80,7 @@ const login = serviceCommand(async () => ({ given: (await readStandardInput()).t
 
 const recover = serviceCommand('none', {
   name: 'recover',
+  makesProfile: true,
   summary: 'Get a new API key by mail when the old one is lost: first --email, then --token.',
   options: {
     email: { meaning: 'Mail a token to this address.', value: 'address' },
@@ -130,36 +136,45 @@ const whoami = serviceCommand('required', {
   },
 });
 
-export const accountCommands: readonly Command[] = [register, verify, login, recover, regenerate, whoami];
+export const accountCommands: readonly Command[] = [
+  register,
+  verify,
+  login,
+  logout,
+  recover,
+  regenerate,
+  whoami,
+  ...profileCommands,
+];
 
 /** Called before a call that issues a key, so that storing it cannot lose another one. */
-async function refuseToReplace(call: Call, { url, configDir }: Connection): Promise<void> {
-  if (call.has('replace') || call.has('print') || (await readKey(configDir, url)) === null) return;
+async function refuseToReplace(call: Call, place: Connection): Promise<void> {
+  if (call.has('replace') || call.has('print') || (await readKey(place)) === null) return;
   throw new StartError(
-    `A key for ${url} is already stored in ${keyFile(configDir, url)}. Add --replace to replace it, ` +
-      'or --print to have the new one printed instead of stored: with that one in MASTHEAD_API_KEY, ' +
-      'commands act as the other agent.',
+    `A key for ${place.url} is already stored in ${keyFile(place)}. For another agent beside it: --profile <name>. ` +
+      'Or add --replace to replace it, or --print to have the new one printed instead of stored.',
   );
 }
 
 /** Stores the new key, or prints it where it cannot be stored. It is never printed otherwise. */
 async function storeOrPrint(
   call: Call,
-  { url, configDir, keySource }: Connection,
+  place: Connection,
   { apiKey, ...answer }: { apiKey: string },
   message: string,
 ): Promise<void> {
-  if (call.has('print') || keySource === 'MASTHEAD_API_KEY')
+  if (call.has('print') || place.keySource === 'MASTHEAD_API_KEY')
     return call.result({ ...answer, apiKey }, apiKey, [message]);
-  const path = keyFile(configDir, url);
+  const path = keyFile(place);
   try {
-    await storeKey(configDir, url, apiKey);
+    await storeKey(place, apiKey);
   } catch (error) {
     // The only copy at hand: better on the screen than lost.
     if (!call.has('json')) call.out(apiKey);
     throw new StartError(`The key above could not be stored in ${path}: ${errorMessage(error)}`, { apiKey });
   }
-  call.result({ ...answer, keptIn: path }, `${message}\nThe key is stored in ${path}.`);
+  const remembered = await place.remember();
+  call.result({ ...answer, keptIn: path }, `${message}\nThe key is stored in ${path}. ${remembered}`);
 }
 
 async function readToken(word: string): Promise<string> {

@@ -5,17 +5,16 @@ import { printable, settingValue } from '../../../src/rules/text.ts';
 import { createClient, MastheadConnectionError, MastheadError, type MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
 import { duration } from '../terminal/format.ts';
-import { keyFile, readKey } from './keys.ts';
+import { keyFile, readKey, type KeyPlace } from './keys.ts';
+import { checkedProfile, readProfiles, storeProfiles, type Profiles } from './profiles.ts';
 
 /** A service, and the key to it. */
-export type Connection = {
+export type Connection = KeyPlace & {
   readonly client: MastheadClient;
-  /** Origin of the service. */
-  readonly url: string;
   /** Where the key is from; null: there is none. */
   readonly keySource: 'MASTHEAD_API_KEY' | 'file' | 'standard input' | null;
-  /** Absolute path of the folder for keys. */
-  readonly configDir: string;
+  /** Has later commands use this service, unless they are told another; returns a sentence about it. */
+  readonly remember: () => Promise<string>;
 };
 
 /** `none`: a stored key is not even looked for; `{ given }`: this one, from standard input. */
@@ -24,6 +23,8 @@ type KeyUse = 'required' | 'optional' | 'none' | { readonly given: string };
 type ServiceCommand = Omit<Command, 'run'> & {
   /** Milliseconds of `Retry-After` that the client waits for by itself; by default as the client has it. */
   readonly maxWait?: number;
+  /** Whether it may be the first command of a profile. */
+  readonly makesProfile?: true;
   /** Checks the options before the service is looked for. Throws UsageError. */
   readonly check?: (call: Call) => void;
   readonly run: (call: Call, connection: Connection) => Promise<number | void>;
@@ -32,30 +33,73 @@ type ServiceCommand = Omit<Command, 'run'> & {
 /** A command that calls a service. What the service refuses becomes a StartError that says what to do. */
 export function serviceCommand(
   key: KeyUse | (() => Promise<KeyUse>),
-  { options, maxWait, check, run, ...command }: ServiceCommand,
+  { options, maxWait, makesProfile, check, run, ...command }: ServiceCommand,
 ): Command {
   return {
     ...command,
     options: {
       ...options,
-      url: { meaning: 'The service; by default MASTHEAD_URL, or http://localhost:3000.', value: 'address' },
+      ...placeOptions,
     },
     async run(call) {
       check?.(call);
+      const use = typeof key === 'function' ? await key() : key;
+      const place = await placeOf(call, makesProfile === true);
+      const connection = await connect(call, place, use, maxWait);
+      const { heard, answered } = announcing(call, place.url);
       try {
-        const use = typeof key === 'function' ? await key() : key;
-        return await run(call, await connect(call, use, maxWait));
+        return await run(heard, connection);
       } catch (error) {
         if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
-        throw new StartError(failureText(call.program, error), failureFacts(call.program, error));
+        throw new StartError(
+          failureText(call.program, error, place),
+          failureFacts(call.program, error, place),
+        );
+      } finally {
+        answered();
       }
     },
   };
 }
 
+/** The options by which a command is told the service and the agent. */
+export const placeOptions = {
+  url: {
+    meaning: 'The service; by default that of the profile, MASTHEAD_URL, or the one remembered.',
+    value: 'address',
+  },
+  profile: {
+    meaning: 'Which agent of several; by default MASTHEAD_PROFILE, or the one in use.',
+    value: 'name',
+  },
+};
+
+/** Milliseconds without a line after which a command says what it waits for. */
+const silence = 800;
+
+/** A call that says what it waits for, unless it has said something before. */
+function announcing(call: Call, url: string): { heard: Call; answered: () => void } {
+  const timer = setTimeout(() => call.err(`Waiting for ${url}; Ctrl-C ends.`), silence);
+  const answered = () => clearTimeout(timer);
+  const first =
+    <A extends unknown[]>(print: (...args: A) => void) =>
+    (...args: A) => {
+      answered();
+      print(...args);
+    };
+  const heard = { ...call, out: first(call.out), err: first(call.err), result: first(call.result) };
+  return { heard: call.status ? { ...heard, status: first(call.status) } : heard, answered };
+}
+
 /** A failure as a person or agent should read it: every fault, and the next step. */
-export function failureText(program: string, error: Error): string {
-  if (!(error instanceof MastheadError)) return printable(error.message, 500);
+export function failureText(program: string, error: Error, place?: Place): string {
+  if (!(error instanceof MastheadError)) {
+    const text = printable(error.message, 500);
+    const reason = text.replace(/^.* got no answer: /, '');
+    return place === undefined
+      ? text
+      : `${place.url} gives no answer: ${reason}.\n${nextWithout(program, place)}`;
+  }
   const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
   // The detail already says what a single fault is.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
@@ -63,6 +107,13 @@ export function failureText(program: string, error: Error): string {
   return [detailFor(error), ...faults, ...wait, ...(hint === null ? [] : [hint])]
     .map((line) => printable(line, 500))
     .join('\n');
+}
+
+/** What to do where nobody answers. */
+function nextWithout(program: string, { urlSource }: Place): string {
+  if (urlSource === 'nothing')
+    return `No service was named, so this one was tried. Name it once: ${program} register --url <address>, or ${program} login --url <address>; or set MASTHEAD_URL.`;
+  return `The address is from ${urlSource}. Is it right, and can this machine reach it? Repeat the command in a moment, or name another with --url.`;
 }
 
 /** Of a token sent in place of a key, the service says which call takes it; our hint names the command. */
@@ -93,8 +144,9 @@ function hintFor(program: string, { code, hint }: MastheadError): string | null 
 }
 
 /** The same for programs. */
-export function failureFacts(program: string, error: Error): Record<string, unknown> {
-  if (!(error instanceof MastheadError)) return { success: false, code: 'no_answer', error: error.message };
+export function failureFacts(program: string, error: Error, place?: Place): Record<string, unknown> {
+  if (!(error instanceof MastheadError))
+    return { success: false, code: 'no_answer', error: failureText(program, error, place) };
   const { code, status, errors, retryable, retryAfter, requestId } = error;
   const detail = detailFor(error);
   const hint = hintFor(program, error);
@@ -112,41 +164,84 @@ export function serviceOrigin(address: string, name: string): string {
   return url.origin;
 }
 
-async function connect(call: Call, use: KeyUse, maxWait: number | undefined): Promise<Connection> {
+/** Where a command acts, and what says so. */
+export type Place = KeyPlace & {
+  readonly urlSource: '--url' | 'MASTHEAD_URL' | `the profile '${string}'` | 'nothing';
+  readonly profiles: Profiles;
+  /** Whether the command line names the profile: its stored key is meant then. */
+  readonly isNamed: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+};
+
+/** The service and the profile that a command is about. Throws StartError. */
+export async function placeOf(call: Call, makesProfile: boolean): Promise<Place> {
   const env: Readonly<Record<string, string | undefined>> = call.env ?? process.env;
-  const fromEnv = serviceOrigin(env['MASTHEAD_URL']?.trim() || 'http://localhost:3000', 'MASTHEAD_URL');
-  const given = call.value('url');
-  const url = given === null ? fromEnv : serviceOrigin(given, '--url');
   // Relative paths are to be ignored (XDG Base Directory Specification).
   const configHome = isAbsolute(env['XDG_CONFIG_HOME'] ?? '') ? env['XDG_CONFIG_HOME'] : null;
   const configDir = join(configHome ?? join(env['HOME'] || homedir(), '.config'), 'masthead');
+  const profiles = await readProfiles(configDir);
+  const asked = call.value('profile') ?? (env['MASTHEAD_PROFILE']?.trim() || null);
+  const profile =
+    asked === null ? profiles.current : checkedProfile(asked, profiles, makesProfile, call.program);
+  const isNamed = call.value('profile') !== null;
+  const fromEnv = env['MASTHEAD_URL']?.trim() || null;
+  const known = Object.hasOwn(profiles.services, profile) ? (profiles.services[profile] ?? null) : null;
+  const ofProfile = [known, `the profile '${profile}'`] as const;
+  const ofEnv = [fromEnv, 'MASTHEAD_URL'] as const;
+  // What is typed is meant more than what the environment says.
+  const [url, urlSource] = [
+    [call.value('url'), '--url'] as const,
+    ...(isNamed ? [ofProfile, ofEnv] : [ofEnv, ofProfile]),
+  ].find(([address]) => address !== null) ?? ['http://localhost:3000', 'nothing'];
+  const origin = serviceOrigin(url ?? '', urlSource);
+  return { configDir, url: origin, profile, urlSource, profiles, isNamed, env };
+}
 
-  const { apiKey, source } = await findKey(use, env['MASTHEAD_API_KEY']?.trim() || null, configDir, url);
+async function connect(
+  call: Call,
+  place: Place,
+  use: KeyUse,
+  maxWait: number | undefined,
+): Promise<Connection> {
+  const { url, profile, configDir } = place;
+  const { apiKey, source } = await findKey(use, place);
   if (use === 'required' && apiKey === null) {
     throw new StartError(
-      `There is no API key for ${url}, neither in MASTHEAD_API_KEY nor in ${keyFile(configDir, url)}. ` +
+      `There is no API key for ${url}, ${place.isNamed ? 'in' : 'neither in MASTHEAD_API_KEY nor in'} ${keyFile(place)}. ` +
         `To get one: ${call.program} register, then ${call.program} verify. To store one that you have: ${call.program} login. ` +
-        'For another service: --url or MASTHEAD_URL.',
+        'For another service: --url or MASTHEAD_URL; for another agent: --profile.',
       { code: 'no_key' },
     );
   }
   if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
-    const where = source === 'file' ? keyFile(configDir, url) : source;
+    const where = source === 'file' ? keyFile(place) : source;
     throw new StartError(`What ${where} holds for ${url} is not an API key.`);
   }
   // Somebody waits for the command, so it gives up on a service that is down within seconds.
   const retry = maxWait === undefined ? { attempts: 4 } : { maxWait };
   const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry });
-  return { client, url, keySource: apiKey === null ? null : source, configDir };
+  const remember = () => rememberService(call, place);
+  return { client, url, profile, configDir, keySource: apiKey === null ? null : source, remember };
 }
 
 async function findKey(
   use: KeyUse,
-  fromEnv: string | null,
-  configDir: string,
-  url: string,
+  place: Place,
 ): Promise<{ apiKey: string | null; source: NonNullable<Connection['keySource']> }> {
   if (typeof use === 'object') return { apiKey: use.given, source: 'standard input' };
+  const fromEnv = place.isNamed ? null : place.env['MASTHEAD_API_KEY']?.trim() || null;
   if (use !== 'none' && fromEnv !== null) return { apiKey: fromEnv, source: 'MASTHEAD_API_KEY' };
-  return { apiKey: use === 'none' ? null : await readKey(configDir, url), source: 'file' };
+  return { apiKey: use === 'none' ? null : await readKey(place), source: 'file' };
+}
+
+/** A service that only the environment names stays unremembered where the profile has another. */
+async function rememberService(call: Call, { profiles, profile, url, urlSource, configDir }: Place) {
+  const known = Object.hasOwn(profiles.services, profile) ? profiles.services[profile] : undefined;
+  if (known !== url && (known === undefined || urlSource === '--url')) {
+    const current = Object.keys(profiles.services).length === 0 ? profile : profiles.current;
+    await storeProfiles(configDir, { current, services: { ...profiles.services, [profile]: url } });
+  } else if (known !== url) return `Later commands use ${known} where MASTHEAD_URL is not set.`;
+  return profile === profiles.current || Object.keys(profiles.services).length === 0
+    ? `Later commands use ${url}.`
+    : `Later commands use ${url} with --profile ${profile}, or after: ${call.program} profile use ${profile}`;
 }

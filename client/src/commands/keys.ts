@@ -1,17 +1,33 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keyFileName } from '../../../src/rules/agent-setup.ts';
 import { StartError, errorCode, errorMessage } from '../../../src/rules/failure.ts';
+import { writePrivateFile } from './private-file.ts';
+import { defaultProfile } from './profiles.ts';
 
-/** Where the key for the service at this origin is stored. */
-export function keyFile(configDir: string, origin: string): string {
-  return join(configDir, keyFileName(origin));
+/** Whose key it is: of the service at this origin, under this profile. */
+export type KeyPlace = {
+  /** Absolute path of the folder for keys. */
+  readonly configDir: string;
+  /** Origin of the service. */
+  readonly url: string;
+  readonly profile: string;
+};
+
+/** Where a key is stored. */
+export function keyFile(place: KeyPlace): string {
+  return join(place.configDir, nameOf(place));
 }
 
-/** The stored key for the service at this origin, or null. Throws StartError where others may read it. */
-export async function readKey(configDir: string, origin: string): Promise<string | null> {
-  const path = keyFile(configDir, origin);
+/** No origin holds an @, so no two places have one name. */
+function nameOf({ url, profile }: KeyPlace): string {
+  const name = keyFileName(url);
+  return profile === defaultProfile ? name : name.replace(/\.key$/, `@${profile}.key`);
+}
+
+/** The stored key, or null. Throws StartError where others may read it. */
+export async function readKey(place: KeyPlace): Promise<string | null> {
+  const path = keyFile(place);
   const file = await open(path).catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return null;
     throw new StartError(`${path} cannot be read: ${errorMessage(error)}`);
@@ -28,20 +44,14 @@ export async function readKey(configDir: string, origin: string): Promise<string
   }
 }
 
-/** Stores a key in place of any earlier one for that origin. */
-export async function storeKey(configDir: string, origin: string, key: string): Promise<void> {
-  await writePrivateFile(configDir, keyFileName(origin), key);
+/** Stores a key in place of any earlier one there. */
+export async function storeKey(place: KeyPlace, key: string): Promise<void> {
+  await writePrivateFile(place.configDir, nameOf(place), key);
 }
 
-/** Writes a file atomically, readable by its owner alone (0600, in a folder made with 0700). */
-export async function writePrivateFile(dir: string, name: string, text: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
-  const temporary = join(dir, `.${name}.${randomUUID()}`);
-  try {
-    await writeFile(temporary, `${text}\n`, { mode: 0o600, flag: 'wx', flush: true });
-    await rename(temporary, join(dir, name));
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+/** Removes a stored key; whether there was one. */
+export async function removeKey(place: KeyPlace): Promise<boolean> {
+  const isStored = (await readKey(place)) !== null;
+  await rm(keyFile(place), { force: true });
+  return isStored;
 }

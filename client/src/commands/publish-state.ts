@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Status } from '../index.ts';
-import { writePrivateFile } from './keys.ts';
+import { writePrivateFile } from './private-file.ts';
 
 /** What was published of one file. */
 export type Published = { readonly hash: string; readonly id: string; readonly status: Status };
