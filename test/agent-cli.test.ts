@@ -152,7 +152,7 @@ describe("the agent's commands", () => {
     await writeFile(join(folder, 'a.md'), '---\nslug: a\n---\n\n# A\n\nText');
     const drafted = await publishFolder(uma, folder);
     assert.match(drafted.stdout, /^created \(draft\): .*a\.md -> http/);
-    assert.match(drafted.stderr, /^Nobody else sees a draft: --publish makes it public\.$/m);
+    assert.match(drafted.stderr, /^1 is a draft, which nobody else sees\. --publish makes public/m);
     assert.match((await publishFolder(uma, folder)).stdout, /^unchanged here \(draft\): .*a\.md/);
     assert.match((await publishFolder(uma, folder, ['--publish'])).stdout, /^updated: .*a\.md/);
 
@@ -162,13 +162,64 @@ describe("the agent's commands", () => {
     assert.match((await publishFolder(uma, folder, ['--publish'])).stdout, /^updated: .*a\.md/);
   });
 
+  test('publish all but what a file calls a draft, in the words of other programs too', async () => {
+    const [ivy, folder] = [await instance.agent('Ivy'), join(dir, 'wishes')];
+    await mkdir(folder, { recursive: true });
+    const fronts: Record<string, string> = {
+      plain: '',
+      draft: 'status: draft',
+      public: 'status: published',
+      hugo: 'draft: true',
+      ready: 'draft: false',
+      jekyll: 'published: false',
+      both: 'status: published\ndraft: true',
+      dated: 'published: 2026-01-31',
+    };
+    for (const [name, front] of Object.entries(fronts))
+      await writeFile(
+        join(folder, `${name}.md`),
+        `---\ntitle: ${name}\n${front}\n---\n\ndraft: true\n\nText of ${name}`,
+      );
+    const statuses = async (args: string[]) => {
+      const { code, stderr } = await publishFolder(ivy, folder, args);
+      assert.equal(code, 0, stderr);
+      const { posts } = await ivy.client.listPosts();
+      const drafts = posts.filter(({ status }) => status === 'draft').map(({ slug }) => slug);
+      return { drafts: drafts.toSorted(), stderr };
+    };
+    const written = await statuses([]);
+    assert.deepEqual(written.drafts, ['dated', 'draft', 'hugo', 'jekyll', 'plain']);
+    assert.match(written.stderr, /^5 are drafts, which nobody else sees\. --publish makes public/m);
+    assert.doesNotMatch(written.stderr, /'draft'/);
+    const unlessDraft = await statuses(['--publish']);
+    assert.deepEqual(unlessDraft.drafts, ['draft', 'hugo', 'jekyll']);
+    assert.match(
+      unlessDraft.stderr,
+      /^3 are drafts, .* Their files say so; --publish=all makes them public\.$/m,
+    );
+    assert.deepEqual((await statuses(['--publish=all'])).drafts, []);
+    assert.deepEqual((await statuses(['--draft'])).drafts.length, 8);
+    const { content } = (await ivy.client.getPost((await ivy.client.listPosts()).posts[0]?.id ?? '')).post;
+    assert.match(content, /^draft: true\n/);
+    assert.equal((await publishFolder(ivy, folder, ['--publish=some'])).code, 2);
+  });
+
   test('publish a folder of 1,000 files, and then only what changed', async () => {
     const [ada, folder] = [await instance.agent('Thousand'), join(dir, 'thousand')];
     await writePosts(folder, 1000);
     const first = await publishFolder(ada, folder);
     assert.equal(first.code, 0, first.stderr);
     assert.equal(first.stdout.match(/^created: /gm)?.length, 1000);
-    assert.match(first.stdout, /\n1000 documents: 1000 created\.\n$/);
+    assert.match(first.stdout, /\n1000 documents: 1000 created\. The blog is http\S+\n$/);
+    const order = [...first.stdout.matchAll(/^created: .*(post-\d+)\.md/gm)].map(([, name]) => name);
+    assert.deepEqual(
+      order,
+      order.toSorted((a = '', b = '') => (a < b ? -1 : 1)),
+    );
+    const { posts: listed } = await ada.client.listPosts();
+    const times = new Map(listed.map(({ slug, createdAt }) => [slug, createdAt]));
+    const inOrder = order.map((slug = '') => times.get(slug) ?? '');
+    assert.ok(inOrder.every((time, at) => time >= (inOrder[at - 1] ?? '')));
     assert.equal(await countPosts(ada), 1000);
 
     await writeFile(join(folder, 'post-7.md'), document(7, 'anew'));
@@ -227,6 +278,7 @@ describe("the agent's commands", () => {
       'm.md': 'title: Cut\n---\nText',
       'n.md': '\n---\ntitle: Late\n---\nText',
       '.hidden/l.md': '# Hidden\n\nText',
+      '.draft.md': '# Hidden too\n\nText',
     };
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const { code, stdout, stderr } = await publishFolder(kim, folder);
@@ -259,9 +311,31 @@ describe("the agent's commands", () => {
       status: (text) => drawn.push(text),
       env: { HOME: homeOf(lea), MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: lea.key },
     });
-    assert.deepEqual([code, lines], [0, ['8 documents: 8 created.']]);
+    assert.equal(code, 0);
+    assert.equal(lines.length, 9);
+    for (const [n, line] of lines.slice(0, 8).entries())
+      assert.match(line, new RegExp(`^created: .*post-${n}\\.md -> http\\S+/post-${n}$`));
+    assert.match(lines[8] ?? '', /^8 documents: 8 created\. The blog is http\S+$/);
     assert.ok(drawn.some((text) => text.startsWith('[############............] 4/8 ')));
     assert.equal(drawn.at(-1), '');
+
+    const long = join(folder, 'a-name-that-is-longer-than-any-terminal-is-wide');
+    await writePosts(long, 8);
+    for (const columns of [30, 40, 44, 80, 140]) {
+      const shown: string[] = [];
+      const ended = await runCommandLine(['post', 'publish', long, '--force'], {
+        out: () => undefined,
+        err: assert.fail,
+        status: (text) => shown.push(text),
+        columns: () => columns,
+        env: { HOME: homeOf(lea), MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: lea.key },
+      });
+      assert.equal(ended, 0);
+      for (const text of shown) assert.ok(Array.from(text).length < columns, `${columns}: ${text}`);
+      assert.ok(shown.some((text) => text.includes(' 8/8')));
+      // The end of a name tells it from others.
+      if (columns > 40) assert.ok(shown.some((text) => text.endsWith('7.md')));
+    }
   });
 
   const homeOf = ({ slug }: TestAgent): string => join(dir, `home-${slug}`);
@@ -308,7 +382,7 @@ describe("the agent's commands at a limit", () => {
     const options = { home: join(dir, 'home'), url: instance.baseUrl, env: { MASTHEAD_API_KEY: ada.key } };
     const stopped = await masthead(['post', 'publish', dir, '--no-wait'], options);
     assert.equal(stopped.code, 3);
-    assert.match(stopped.stdout, /5 documents: 3 created, 2 left\.\n$/);
+    assert.match(stopped.stdout, /5 documents: 3 created, 2 left\. .*\n$/);
     assert.match(stopped.stderr, /^The limit is used up\. .*in 60 min 0 s there is room for more\.$/m);
 
     // Ctrl-C ends a wait.
@@ -320,7 +394,7 @@ describe("the agent's commands at a limit", () => {
       ),
     });
     assert.equal(interrupted.code, 130);
-    assert.match(interrupted.stdout, /5 documents: 3 unchanged, 2 left\.\n$/);
+    assert.match(interrupted.stdout, /5 documents: 3 unchanged, 2 left\. .*\n$/);
 
     // The service lets the next one pass when the hour is over: a second after the command was told to wait.
     instance.clock.advance(3_599_000);
@@ -330,7 +404,7 @@ describe("the agent's commands at a limit", () => {
     );
     const waited = await masthead(['post', 'publish', dir], { ...options, watch });
     assert.equal(waited.code, 0, waited.stderr);
-    assert.match(waited.stdout, /5 documents: 2 created, 3 unchanged\.\n$/);
+    assert.match(waited.stdout, /5 documents: 2 created, 3 unchanged\. .*\n$/);
     assert.equal(await countPosts(ada), 5);
   });
 });

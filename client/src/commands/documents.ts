@@ -21,7 +21,8 @@ export type Document = {
 
 /**
  * The documents of the operands: files, all `*.md` and `*.markdown` below folders, `-` for standard input; each
- * file once, in the order of names. Hidden folders, `node_modules`, revisions in an export and symbolic links within folders are skipped.
+ * file once, in the order of names. Within folders, hidden files and folders, `node_modules`, revisions in an export and
+ * symbolic links are skipped.
  * A document that would overwrite the post of an earlier one has a fault. Throws StartError.
  */
 export async function findDocuments(operands: readonly string[]): Promise<Document[]> {
@@ -65,8 +66,7 @@ async function filesAt(operand: string): Promise<string[]> {
     .filter((entry) => entry.isFile() && /\.(?:md|markdown)$/i.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .filter(
-      (name) =>
-        !/(?:^|[\\/])(?:\.[^\\/]+|node_modules|[^\\/]+\.revisions)[\\/]/.test(relative(operand, name)),
+      (name) => !/(?:^|[\\/])(?:\.|(?:node_modules|[^\\/]+\.revisions)[\\/])/.test(relative(operand, name)),
     )
     .toSorted();
   if (names.length === 0) throw new StartError(`There are no markdown files (*.md) in ${shown(operand)}.`);

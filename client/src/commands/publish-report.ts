@@ -1,19 +1,28 @@
 import { errorMessage } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
+import { createBar } from '../terminal/bar.ts';
 import type { Call } from '../terminal/command.ts';
 import { duration } from '../terminal/format.ts';
 import type { Document } from './documents.ts';
 import type { Outcome, PublisherOptions, Stop } from './publisher.ts';
+import type { Wish } from './publish-status.ts';
 
-const width = 24;
+/** Posts whose addresses stand below the bar at the end. */
+const mostAddresses = 20;
 
 /** Shows how publishing goes: as lines, on a terminal as one moving line, with --json as a result at the end. */
-export function createPublishReport(call: Call, total: number) {
+export function createPublishReport(
+  call: Call,
+  total: number,
+  { wish, blogUrl }: { readonly wish: Wish; readonly blogUrl: string },
+) {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 };
   const results: object[] = [];
+  const addresses: string[] = [];
   const isDry = call.has('dry-run');
   const moving = total > 1 ? call.status : undefined;
-  let hasDrafts = false;
+  const bar = createBar(total, call.columns);
+  let drafts = 0;
   let isStateLost = false;
 
   /** A line above the moving one. */
@@ -22,23 +31,19 @@ export function createPublishReport(call: Call, total: number) {
     print(line);
   };
   const finished = (): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const draw = (note: string): void => {
-    const filled = Math.floor((finished() / total) * width);
-    const bar = `${'#'.repeat(filled)}${'.'.repeat(width - filled)}`;
-    moving?.(`[${bar}] ${finished()}/${total} ${printable(note, 30)}`);
-  };
+  const draw = (note: string): void => moving?.(bar(finished(), note));
 
   return {
     done({ name }: Document, { kind, post, warnings, failure, isRemembered }: Outcome): void {
       counts[kind]++;
       const isDraft = post?.status === 'draft';
-      hasDrafts ||= isDraft;
+      if (isDraft) drafts++;
       const file = printable(name, 200);
       results.push({ file: name, outcome: kind, post, warnings, error: failure?.facts ?? null });
-      if (!call.has('json') && moving === undefined && failure === undefined) {
-        const verb = isRemembered ? 'unchanged here' : isDry ? would[kind] : kind;
-        call.out(`${verb}${isDraft ? ' (draft)' : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`);
-      }
+      const verb = isRemembered ? 'unchanged here' : isDry ? would[kind] : kind;
+      const line = `${verb}${isDraft ? ' (draft)' : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`;
+      if (failure === undefined && moving === undefined && !call.has('json')) call.out(line);
+      if (failure === undefined && kind !== 'unchanged') addresses.push(line);
       if (failure !== undefined) say(call.err, `failed: ${file}: ${failure.text}`);
       for (const warning of warnings) say(call.err, `warning: ${file}: ${printable(warning, 500)}`);
       draw(name);
@@ -63,15 +68,41 @@ export function createPublishReport(call: Call, total: number) {
       const parts = Object.entries({ ...counts, left }).filter(([, count]) => count > 0);
       const text = parts.map(([kind, count]) => `${count} ${kind}`).join(', ');
       const documents = `${total} ${total === 1 ? 'document' : 'documents'}`;
+      if (moving !== undefined && !call.has('json')) showAddresses(call, addresses);
       if (total > 1 || call.has('json'))
-        call.result(facts, `${documents}${isDry ? ', nothing stored' : ''}: ${text}.`);
-      if (hasDrafts && !isDry) call.err('Nobody else sees a draft: --publish makes it public.');
+        call.result(
+          { ...facts, drafts, blogUrl },
+          `${documents}${isDry ? ', nothing stored' : ''}: ${text}. The blog is ${blogUrl}`,
+        );
+      if (drafts > 0 && !isDry) call.err(draftsSentence(drafts, wish));
       if (stop !== null && left > 0) call.err(farewell(stop));
-      if (stop?.why === 'interrupted' && left > 0) return 130;
-      if (left === 0 && counts.failed === 0) return 0;
-      return finished() > counts.failed ? 3 : 1;
+      return exitCode({ stop, left, failed: counts.failed, done: finished() });
     },
   };
+}
+
+function showAddresses({ out, program }: Call, addresses: readonly string[]): void {
+  for (const line of addresses.slice(0, mostAddresses)) out(line);
+  const rest = addresses.length - mostAddresses;
+  if (rest > 0) out(`… and ${rest} more: ${program} post list`);
+}
+
+type Ending = { stop: Stop | null; left: number; failed: number; done: number };
+
+function exitCode({ stop, left, failed, done }: Ending): number {
+  if (stop?.why === 'interrupted' && left > 0) return 130;
+  if (left === 0 && failed === 0) return 0;
+  return done > failed ? 3 : 1;
+}
+
+/** Drafts are easily taken for published. */
+function draftsSentence(drafts: number, wish: Wish): string {
+  const are = drafts === 1 ? '1 is a draft' : `${drafts} are drafts`;
+  const how =
+    wish === 'unless-draft'
+      ? 'Their files say so; --publish=all makes them public.'
+      : '--publish makes public what no file calls a draft.';
+  return `${are}, which nobody else sees. ${how}`;
 }
 
 const would: Readonly<Record<Outcome['kind'], string>> = {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Status } from '../index.ts';
 import { writePrivateFile } from './private-file.ts';
+import type { Sent } from './publish-status.ts';
 
 /** What was published of one file. */
 export type Published = { readonly hash: string; readonly id: string; readonly status: Status };
@@ -47,7 +48,7 @@ export async function loadPublishState(configDir: string, origin: string, agentI
 }
 
 /** Of everything that decides what a file is published as. */
-export function publishHash(source: string, status: Status | undefined): string {
+export function publishHash({ source, status }: Sent): string {
   return sha256(`${status ?? ''}\n${source}`);
 }
 

@@ -1,14 +1,12 @@
 import { postFieldNames } from '../../../src/rules/post-fields.ts';
-import type { MastheadClient, Status } from '../index.ts';
+import type { MastheadClient } from '../index.ts';
 import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
 import { createPublishReport } from './publish-report.ts';
 import { createPublisher, type Outcome } from './publisher.ts';
 import { loadPublishState, publishHash, type PublishState } from './publish-state.ts';
-
-/** Calls in progress at once. */
-const concurrency = 4;
+import { toSend, type Wish } from './publish-status.ts';
 
 /** Milliseconds between two writes of the record of what was published. */
 const saveEvery = 2_000;
@@ -20,12 +18,16 @@ export const publish = serviceCommand('required', {
     `Front matter may give ${postFieldNames.slice(0, -1).join(', ')} and ${postFieldNames.at(-1)}. Without a title the first heading`,
     'is the title. Without a slug the service derives one from the title; the same title finds the same post again, so',
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
-    'Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
+    "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
+    'say draft like status. Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
     'Exit code: 0 if all went well, 3 if a part did, 1 if nothing did, 130 if it was stopped.',
   ],
   operands: ['file…'],
   options: {
-    publish: { meaning: 'Make them public, whatever their front matter says.' },
+    publish: {
+      meaning: 'Make them public, unless a file says draft; =all: those too.',
+      optional: 'all',
+    },
     draft: {
       meaning: 'Keep them drafts. Without both, the front matter decides, and a new post is a draft.',
     },
@@ -41,41 +43,45 @@ export const publish = serviceCommand('required', {
   },
   async run(call, { client, url, configDir }) {
     const documents = await findDocuments(call.operands);
-    const status = call.has('publish') ? 'published' : call.has('draft') ? 'draft' : undefined;
+    const wish = wishOf(call);
     const { agent } = await client.me();
     const state = await loadPublishState(configDir, url, agent.id);
-    return publishAll(call, client, { documents, status, state });
+    return publishAll(call, client, { documents, wish, state, blogUrl: agent.blogUrl });
   },
 });
 
+function wishOf(call: Call): Wish {
+  if (call.has('draft')) return 'draft';
+  if (!call.has('publish')) return 'as-written';
+  return call.value('publish') === 'all' ? 'published' : 'unless-draft';
+}
+
 type Work = {
   readonly documents: readonly Document[];
-  readonly status: Status | undefined;
+  readonly wish: Wish;
   readonly state: PublishState;
+  readonly blogUrl: string;
 };
 
 async function publishAll(call: Call, client: MastheadClient, work: Work): Promise<number> {
-  const { documents, status, state } = work;
-  const report = createPublishReport(call, documents.length);
+  const { documents, wish, state } = work;
+  const report = createPublishReport(call, documents.length, work);
   const rememberedOutcome = call.has('force') ? async () => null : await readRemembered(client, work);
   const interrupt = onInterrupt();
   const { signal } = interrupt;
-  const publisher = createPublisher(client, { call, status, signal, onWait: report.waiting });
+  const publisher = createPublisher(client, { call, wish, signal, onWait: report.waiting });
   const save = (): Promise<void> => state.save().catch(report.stateLost);
   const saving = setInterval(() => void save(), saveEvery);
-  const queue = documents.values();
-  const worker = async (): Promise<void> => {
-    for (const document of queue) {
-      if (publisher.stop() !== null) return;
+  try {
+    // One after another: posts stand in lists in the order in which they were created.
+    for (const document of documents) {
+      if (publisher.stop() !== null) break;
       const outcome = (await rememberedOutcome(document)) ?? (await publisher.publish(document));
-      if (outcome === null) return;
+      if (outcome === null) break;
       if (outcome.recorded !== undefined && document.path !== null)
         state.record(document.path, outcome.recorded);
       report.done(document, outcome);
     }
-  };
-  try {
-    await Promise.all(Array.from({ length: concurrency }, worker));
   } finally {
     clearInterval(saving);
     interrupt.release();
@@ -87,7 +93,7 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
 /** Returns the outcome of an unchanged file whose post is still there in the same status; null for any other. */
 async function readRemembered(
   client: MastheadClient,
-  { documents, status, state }: Work,
+  { documents, wish, state }: Work,
 ): Promise<(document: Document) => Promise<Outcome | null>> {
   if (!state.knows(documents.flatMap(({ path }) => path ?? []))) return async () => null;
   const posts = new Map<string, Outcome['post']>();
@@ -96,7 +102,7 @@ async function readRemembered(
     if (path === null || fault !== null || !state.knows([path])) return null;
     // The publisher reports a file that has vanished meanwhile.
     const source = await read().catch(() => null);
-    const published = source === null ? null : state.unchanged(path, publishHash(source, status));
+    const published = source === null ? null : state.unchanged(path, publishHash(toSend(source, wish)));
     const post = published === null ? null : posts.get(published.id);
     if (!post || post.status !== published?.status) return null;
     return { kind: 'unchanged', post, warnings: [], isRemembered: true };

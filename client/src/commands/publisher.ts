@@ -6,13 +6,13 @@ import {
   type ErrorCode,
   type MastheadClient,
   type PublishedPost,
-  type Status,
 } from '../index.ts';
 import type { Call } from '../terminal/command.ts';
 import { failureFacts, failureText } from './connection.ts';
 import type { Document } from './documents.ts';
 import { warningsOf } from './publish-report.ts';
 import { publishHash, type Published } from './publish-state.ts';
+import { toSend, type Wish } from './publish-status.ts';
 
 /** What became of one document. */
 export type Outcome = {
@@ -40,8 +40,8 @@ export type Stop =
 
 export type PublisherOptions = {
   readonly call: Call;
-  readonly status: Status | undefined;
-  /** Once aborted nothing more is begun; calls in progress are finished. */
+  readonly wish: Wish;
+  /** Once aborted nothing more is begun; a call in progress is finished. */
   readonly signal: AbortSignal;
   /** Called at the start of each wait, in seconds; with null when it is over. */
   readonly onWait: (wait: { readonly seconds: number; readonly reason: string } | null) => void;
@@ -62,15 +62,14 @@ const fatal: readonly (ErrorCode | 'unknown')[] = [
   'unknown',
 ];
 
-/** Publishes documents; can be called concurrently. A `Retry-After` holds back all of them. */
+/** Publishes documents, one at a time. */
 export function createPublisher(client: MastheadClient, options: PublisherOptions) {
-  const { call, status, signal } = options;
-  const gate = createGate(options);
+  const { call, wish, signal, onWait } = options;
   let stop: Stop | null = null;
   let waits = 0;
 
-  /** Whether to repeat the call, once the gate is open again. */
-  const mayRepeat = (error: unknown): boolean => {
+  /** Waits where the service says "not now"; whether to repeat the call then. */
+  const waitAfter = async (error: unknown): Promise<boolean> => {
     if (!(error instanceof MastheadError) || error.retryAfter === null) return false;
     const isLimit = error.code === 'rate_limited';
     if (!isLimit && error.status !== 503 && error.status !== 507) return false;
@@ -79,18 +78,22 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       return false;
     }
     if (!isLimit && ++waits > maxWaits) return false;
-    gate.close(error.retryAfter, error.detail);
+    onWait({ seconds: error.retryAfter, reason: error.detail });
+    // At least a second, so that "at once" does not become a loop.
+    await pauseUnless(signal, Math.max(error.retryAfter, 1) * 1000);
+    onWait(null);
     return true;
   };
 
-  const send = async (source: string): Promise<Outcome> => {
+  const send = async (document: string): Promise<Outcome> => {
+    const { source, status } = toSend(document, wish);
     if (call.has('dry-run')) {
       const answer = await client.publishMarkdown(source, { status }, { dryRun: true });
       return { kind: kindOf(answer), post: answer.post, warnings: warningsOf(answer) };
     }
     const answer = await client.publishMarkdown(source, { status });
     const { post } = answer;
-    const recorded = { hash: publishHash(source, status), id: post.id, status: post.status };
+    const recorded = { hash: publishHash({ source, status }), id: post.id, status: post.status };
     return { kind: kindOf(answer), post, warnings: warningsOf(answer), recorded };
   };
 
@@ -100,14 +103,13 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     async publish(document: Document): Promise<Outcome | null> {
       if (document.fault !== null) return failed(document.fault);
       for (;;) {
-        await gate.passed();
         if (signal.aborted || stop !== null) return null;
         try {
           return await send(await document.read());
         } catch (error) {
           if (error instanceof StartError) return failed(error.message);
           if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
-          if (mayRepeat(error)) continue;
+          if (await waitAfter(error)) continue;
           if (stop !== null) return null;
           const [text, facts] = [failureText(call.program, error), failureFacts(call.program, error)];
           if (error instanceof MastheadError && !fatal.includes(error.code)) return failed(text, facts);
@@ -119,6 +121,10 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
   };
 }
 
+async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<void> {
+  await delay(milliseconds, null, { signal }).catch(() => null);
+}
+
 function kindOf({ created, changed }: { created: boolean; changed: boolean }): Outcome['kind'] {
   return created ? 'created' : changed ? 'updated' : 'unchanged';
 }
@@ -128,28 +134,4 @@ function failed(
   facts: Failure['facts'] = { success: false, code: 'invalid_document', error: text },
 ): Outcome {
   return { kind: 'failed', post: null, warnings: [], failure: { text, facts } };
-}
-
-/** Holds back every call until the latest time that the service gave. */
-function createGate({ signal, onWait }: PublisherOptions) {
-  let until = 0;
-  let opening: Promise<void> | null = null;
-
-  const open = async (): Promise<void> => {
-    while (performance.now() < until && !signal.aborted)
-      await delay(until - performance.now(), null, { signal }).catch(() => null);
-    opening = null;
-    onWait(null);
-  };
-
-  return {
-    close(seconds: number, reason: string): void {
-      // At least a second, so that "at once" does not become a loop.
-      until = Math.max(until, performance.now() + Math.max(seconds, 1) * 1000);
-      if (opening !== null) return;
-      onWait({ seconds, reason });
-      opening = open();
-    },
-    passed: async (): Promise<void> => opening ?? undefined,
-  };
 }

@@ -29,6 +29,8 @@ export type Option = {
   readonly meaning: string;
   /** What its value is, such as `address`; `a|b` allows no other value. An option without one is a switch. */
   readonly value?: string;
+  /** A value that a switch may be given: `--publish=all`. */
+  readonly optional?: string;
   /** Of a number, which is at least 1. */
   readonly maximum?: number;
   readonly required?: true;
@@ -42,6 +44,8 @@ export type Terminal = {
   readonly err: (line: string) => void;
   /** On a terminal, replaces the one line that shows progress; an empty text removes it. */
   readonly status?: (text: string) => void;
+  /** How wide a terminal it is; absent where it is none, or does not say. */
+  readonly columns?: () => number | undefined;
   /** The settings, where they are not those of the process. */
   readonly env?: Readonly<Record<string, string>>;
 };
@@ -141,8 +145,14 @@ function readArguments(
   return { given, operands: positionals };
 }
 
-function faultOf(name: string, { value: kind, maximum }: Option, given: string | undefined): string | null {
-  if (kind === undefined) return given === undefined ? null : `--${name} takes no value`;
+function faultOf(
+  name: string,
+  { value: kind, optional, maximum }: Option,
+  given: string | undefined,
+): string | null {
+  if (kind === undefined && given !== undefined && given !== optional)
+    return optional === undefined ? `--${name} takes no value` : `--${name} or --${name}=${optional}`;
+  if (kind === undefined) return null;
   if (given === undefined) return `--${name} needs a value: --${name} <${kind}>`;
   const choices = kind.split('|');
   if (choices.length > 1 && !choices.includes(given)) return `--${name} is ${choices.join(' or ')}`;

@@ -11,6 +11,15 @@ export function table(rows: readonly (readonly string[])[], longest = 200): stri
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
+/** A text of at most so many columns: what is left out is left out of its middle, since names end in what tells them apart. */
+export function cutInMiddle(text: string, columns: number): string {
+  const points = Array.from(text);
+  if (points.length <= columns) return text;
+  if (columns < 3) return points.slice(0, Math.max(columns, 0)).join('');
+  const begin = Math.ceil((columns - 1) / 2);
+  return `${points.slice(0, begin).join('')}…${points.slice(points.length - (columns - 1 - begin)).join('')}`;
+}
+
 /** A word of the command line, safe to repeat. */
 export function shown(word: string): string {
   return quoted(word, 60);

@@ -38,6 +38,7 @@ function usage({ name, operands = [] }: Command): string {
   return [name, ...operands.map((operand) => `<${operand}>`)].join(' ');
 }
 
-function written(name: string, { value }: Option): string {
+function written(name: string, { value, optional }: Option): string {
+  if (optional !== undefined) return `--${name}[=${optional}]`;
   return value === undefined ? `--${name}` : `--${name} <${value}>`;
 }

@@ -32,6 +32,7 @@ export async function runInTerminal(program: Program): Promise<never> {
     ...(process.stderr.isTTY
       ? { status: (text: string) => void process.stderr.write(`\r\u001B[K${text}`) }
       : {}),
+    columns: () => (process.stdout.isTTY ? process.stdout : process.stderr).columns,
   });
   // A pipe may not have taken everything yet.
   await new Promise((resolve) => void process.stdout.write('', resolve));
