@@ -80,8 +80,8 @@ describe("the agent's commands", () => {
     await ok(run(['recover', '--token', token, '--replace']));
     await ok(run(['post', 'delete', 'note-g']));
     const gone = await run(['post', 'delete', url]);
-    assert.equal(gone.code, 1);
-    assert.match(gone.stderr, /^There is no post /);
+    assert.equal(gone.code, 4);
+    assert.match(gone.stderr, /^The host is ours, but there is no post at/);
     await chmod(keys, 0o644);
     assert.match((await run(['whoami'])).stderr, /can be read by others.*chmod 600/);
   });
@@ -106,21 +106,26 @@ describe("the agent's commands", () => {
     ];
     for (const [args, env, message] of cases) {
       const { code, stdout, stderr } = await mastheadHere(args, { home, url: instance.baseUrl, env });
-      assert.deepEqual([code, stdout], [1, '']);
+      assert.notEqual(code, 0);
+      assert.equal(stdout, '');
       assert.match(stderr, message);
     }
+    const ada = await instance.agent('Refused');
     const failures: [args: string[], env: Record<string, string>, exit: number, code: string][] = [
-      [['whoami'], { MASTHEAD_API_KEY: 'wrong' }, 1, 'unauthorized'],
-      [['whoami'], {}, 1, 'no_key'],
+      [['whoami'], { MASTHEAD_API_KEY: 'wrong' }, 6, 'unauthorized'],
+      [['whoami'], {}, 6, 'no_key'],
       [['whoami', '--what'], {}, 2, 'usage'],
-      [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, 1, 'no_answer'],
+      [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, 8, 'no_answer'],
+      [['post', 'delete', 'none'], { MASTHEAD_API_KEY: ada.key }, 4, 'not_found'],
+      [['register', '--email', 'x', '--name', ''], {}, 5, 'invalid_input'],
       [['post', 'publish', 'nofile.md'], { MASTHEAD_API_KEY: 'x' }, 1, 'failed'],
     ];
     for (const [args, env, exit, code] of failures) {
       const failed = await mastheadHere([...args, '--json'], { home, url: instance.baseUrl, env });
-      const { success, code: told, error, hint = '' } = JSON.parse(failed.stdout);
-      assert.deepEqual([failed.code, success, told], [exit, false, code]);
-      assert.ok(failed.stderr.includes(error.split('\n')[0]));
+      const { ok: isOk, error } = JSON.parse(failed.stdout);
+      const { hint = '' } = error;
+      assert.deepEqual([failed.code, isOk, error.code], [exit, false, code]);
+      assert.ok(failed.stderr.includes(error.message.split('\n')[0]));
       assert.doesNotMatch(hint, /\/api/);
     }
   });
@@ -223,7 +228,7 @@ describe("the agent's commands", () => {
     assert.equal(await countPosts(ada), 1000);
 
     await writeFile(join(folder, 'post-7.md'), document(7, 'anew'));
-    const second = JSON.parse((await publishFolder(ada, folder, ['--json'])).stdout);
+    const second = JSON.parse((await publishFolder(ada, folder, ['--json'])).stdout).data;
     assert.deepEqual([second.unchanged, second.updated, second.created], [999, 1, 0]);
     assert.equal(await countPosts(ada), 1000);
   });
@@ -244,7 +249,7 @@ describe("the agent's commands", () => {
 
     const config = join(homeOf(bob), '.config', 'masthead');
     for (const name of await readdir(config)) await rm(join(config, name));
-    const resumed = JSON.parse((await publishFolder(bob, folder, ['--json'])).stdout);
+    const resumed = JSON.parse((await publishFolder(bob, folder, ['--json'])).stdout).data;
     assert.deepEqual([resumed.unchanged, resumed.created, resumed.left], [done, 300 - done, 0]);
     assert.equal(await countPosts(bob), 300);
   });
@@ -256,7 +261,7 @@ describe("the agent's commands", () => {
     const [post] = (await eve.client.listPosts()).posts;
     assert.ok(post);
     await eve.client.deletePost(post.id);
-    const again = JSON.parse((await publishFolder(eve, folder, ['--json'])).stdout);
+    const again = JSON.parse((await publishFolder(eve, folder, ['--json'])).stdout).data;
     assert.deepEqual([again.unchanged, again.created], [1, 1]);
   });
 
@@ -382,6 +387,12 @@ describe("the agent's commands at a limit", () => {
     const options = { home: join(dir, 'home'), url: instance.baseUrl, env: { MASTHEAD_API_KEY: ada.key } };
     const stopped = await masthead(['post', 'publish', dir, '--no-wait'], options);
     assert.equal(stopped.code, 3);
+    const used = await masthead(['post', 'publish', dir, '--no-wait', '--json', '--force'], options);
+    const { ok: isOk, error } = JSON.parse(used.stdout);
+    assert.deepEqual(
+      [used.code, isOk, error.code, error.reason.code],
+      [7, false, 'incomplete', 'rate_limited'],
+    );
     assert.match(stopped.stdout, /5 documents: 3 created, 2 left\. .*\n$/);
     assert.match(stopped.stderr, /^The limit is used up\. .*in 60 min 0 s there is room for more\.$/m);
 

@@ -100,7 +100,7 @@ describe('a command line that is used for more than one service and agent', () =
     assert.equal(await first.promise, `Waiting for ${url}; Ctrl-C ends.`);
     silent.close();
     for (const socket of sockets) socket.destroy();
-    assert.equal(await running, 1);
+    assert.equal(await running, 8);
 
     const lost = await fail(['search', 'x', '--url', url]);
     assert.ok(lost.includes(`${url} gives no answer: connect ECONNREFUSED`), lost);

@@ -49,9 +49,11 @@ describe('the command line', () => {
       'register',
       'verify',
       'login',
+      'logout',
       'recover',
       'regenerate-key',
       'whoami',
+      ...['list', 'use', 'edit'].map((verb) => `profile ${verb}`),
       ...['publish', 'list', 'get', 'delete'].map((verb) => `post ${verb}`),
       'search',
       'comment delete',
@@ -117,7 +119,7 @@ describe('the command line', () => {
     assert.match(text.stdout, /^PORT +3000$/m);
     assert.match(text.stderr, /BASEURL is not a setting; did you mean BASE_URL\?/);
     const json = await masthead(['config', '--json'], env);
-    const shown = JSON.parse(json.stdout);
+    const shown = JSON.parse(json.stdout).data;
     assert.equal(shown.settings.PORT, '3000');
     assert.ok(shown.notes.length > 0);
     for (const output of [text.stdout, text.stderr, json.stdout])
@@ -166,7 +168,7 @@ describe('the command line', () => {
       readdirSync(env.DATA_DIR).filter((name) => name.startsWith('secret')),
       ['secret'],
     );
-    const taken = runs.flatMap(({ stdout }): string[] => JSON.parse(stdout).steps);
+    const taken = runs.flatMap(({ stdout }): string[] => JSON.parse(stdout).data.steps);
     assert.deepEqual(taken, [...new Set(taken)]);
     assert.equal((await masthead(['migrate'], env)).stdout, 'The schema is up to date.\n');
   });
@@ -202,7 +204,7 @@ describe("the operator's commands", () => {
     const featured = () =>
       server.ctx.db.selectFrom('posts').select('featured_at').where('id', '=', id).executeTakeFirstOrThrow();
     for (const name of [id, address, `${url}/ada/one`]) {
-      assert.deepEqual(JSON.parse((await admin(`posts feature ${name} --json`)).stdout), {
+      assert.deepEqual(JSON.parse((await admin(`posts feature ${name} --json`)).stdout).data, {
         id,
         featured: true,
       });
@@ -231,7 +233,7 @@ describe("the operator's commands", () => {
     const refused = await post('/api/publish', { title: 'Two', content: 'Text' }, key);
     assert.equal(refused.status, 403);
     assert.match(String(refused.at('error')), /spam/);
-    const { suspendedReason, posts } = JSON.parse((await admin('agents show ada --json')).stdout);
+    const { suspendedReason, posts } = JSON.parse((await admin('agents show ada --json')).stdout).data;
     assert.deepEqual({ suspendedReason, posts }, { suspendedReason: 'spam', posts: 1 });
     assert.match((await admin('agents list')).stdout, / suspended /);
 

@@ -466,7 +466,7 @@ async function conform(args: readonly string[]): Promise<{ code: number; report:
     err: (line) => assert.fail(line),
     env: {},
   });
-  return { code, report: JSON.parse(output) };
+  return { code, report: JSON.parse(output).data };
 }
 
 /** Passes a request on to the service, and its answer back, with one fault. */

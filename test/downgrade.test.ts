@@ -52,7 +52,7 @@ for (const fixture of listFixtures()) {
         assert.match(lines[0] ?? '', refusal, args[0]);
       }
       const examined = await masthead(['doctor', '--json'], settings);
-      const findings: { state: string; detail: string }[] = JSON.parse(examined.stdout);
+      const findings: { state: string; detail: string }[] = JSON.parse(examined.stdout).data;
       assert.equal(examined.code, 1);
       assert.ok(findings.some(({ state, detail }) => state === 'wrong' && refusal.test(detail)));
       assert.deepEqual(await onFixture(settings, 'select * from migrations order by name'), untouched);

@@ -57,7 +57,7 @@ describe('a database file', () => {
     await assert.rejects(start(env), ({ message }: Error) => lacks.test(message) && !message.includes('\n'));
     const { code, stdout, stderr } = await masthead(['doctor', '--json'], env);
     assert.deepEqual([code, stderr], [1, '']);
-    const findings: { state: string; detail: string }[] = JSON.parse(stdout);
+    const findings: { state: string; detail: string }[] = JSON.parse(stdout).data;
     assert.ok(
       findings.some(({ state, detail }) => state === 'wrong' && lacks.test(detail)),
       stdout,

@@ -18,7 +18,7 @@ async function rerender({ dataDir }: Instance): Promise<unknown> {
     err: assert.fail,
   });
   assert.equal(code, 0);
-  return JSON.parse(out);
+  return JSON.parse(out).data;
 }
 
 /** Makes posts look as if an older release had rendered them. */

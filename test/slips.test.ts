@@ -94,7 +94,7 @@ async function assertRefused(env: Env, message: RegExp, starts = [true, false]):
 
 async function doctor(env: Env) {
   const { code, stdout } = await masthead(['doctor', '--json'], env);
-  const findings: { what: string; state: string; detail: string }[] = JSON.parse(stdout);
+  const findings: { what: string; state: string; detail: string }[] = JSON.parse(stdout).data;
   return { code, about: (name: string) => findings.find(({ what }) => what === name) };
 }
 
@@ -154,7 +154,7 @@ for (const engine of engines) {
       await queueMail(env, 'ada');
       const other = { ...env, ...wrong };
       const adopted = await masthead(['adopt-secret', '--json'], other);
-      assert.deepEqual(JSON.parse(adopted.stdout), { adopted: true, unreadable: 1 });
+      assert.deepEqual(JSON.parse(adopted.stdout).data, { adopted: true, unreadable: 1 });
 
       const { server, warnings } = await serve(t, other);
       await register(server.ctx, { email: 'bob@example.com', name: 'Bob', slug: 'bob' });

@@ -93,11 +93,11 @@ describe('migrate-to', () => {
     const secret = (await readFile(join(env.DATA_DIR, 'secret'), 'utf8')).trim();
     const onPostgres = { ...env, DATABASE_URL: url, SECRET: secret, MAIL_DIR: fresh() };
     const back = fresh();
-    const { tables: tablesThere } = JSON.parse(there.stdout);
+    const { tables: tablesThere } = JSON.parse(there.stdout).data;
     const onSqlite = { ...env, DATABASE_URL: `sqlite:${back}`, MAIL_DIR: fresh() };
     const here = await masthead(['migrate-to', '--json', `sqlite:${back}`], onPostgres);
     assert.equal(here.code, 0, here.stderr);
-    assert.deepEqual(JSON.parse(here.stdout).tables, tablesThere);
+    assert.deepEqual(JSON.parse(here.stdout).data.tables, tablesThere);
     const rows = new Map(
       tablesThere.map(({ table, rows: n }: { table: string; rows: number }) => [table, n]),
     );
@@ -108,7 +108,7 @@ describe('migrate-to', () => {
     for (const moved of [onPostgres, onSqlite]) {
       assert.deepEqual(await look(moved, key), seen);
       const { code, stdout } = await masthead(['doctor', '--json'], moved);
-      const counts = JSON.parse(stdout).find(({ what }: { what: string }) => what === 'counts');
+      const counts = JSON.parse(stdout).data.find(({ what }: { what: string }) => what === 'counts');
       assert.deepEqual([counts.state, counts.detail], ['ok', 'are what there is'], String(code));
       await liveOn(moved, key);
     }

@@ -286,7 +286,7 @@ for (const fixture of fixtures) {
 /** The clock is left out: the doctor has the system's, and what it looks at was stored by that of the test. */
 async function assertInOrder(env: Readonly<Record<string, string>>): Promise<void> {
   const { stdout } = await masthead(['doctor', '--json'], env);
-  const findings = JSON.parse(stdout) as { what: string; state: string }[];
+  const findings = JSON.parse(stdout).data as { what: string; state: string }[];
   assert.deepEqual(
     findings.filter(({ what, state }) => state === 'wrong' && what !== 'clock'),
     [],

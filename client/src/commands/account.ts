@@ -52,7 +52,7 @@ const verify = serviceCommand('none', {
   summary: 'Exchange the mailed token for the API key, and store it for later commands.',
   details: [
     'The key is written to a file that only its owner can read, in masthead/ below XDG_CONFIG_HOME (~/.config).',
-    "As <token>, '-' reads it from standard input.",
+    "<token> is the token or the link of the mail; '-' reads it from standard input.",
   ],
   operands: ['token'],
   options: keyOptions,
@@ -63,11 +63,13 @@ const verify = serviceCommand('none', {
   },
 });
 
-const login = serviceCommand(async () => ({ given: (await readStandardInput()).trim() }), {
+const login = serviceCommand(async (call) => ({ given: (await readKeyLine(call)).trim() }), {
   name: 'login',
   makesProfile: true,
-  summary: 'Store an API key that you already have, read from standard input, for later commands.',
-  details: ['From a file: login < key-file'],
+  summary: 'Store an API key that you already have, for later commands.',
+  details: [
+    'It is asked for on a terminal, without being shown; else it is read from standard input: login < key-file',
+  ],
   options: { replace: keyOptions.replace },
   async run(call, connection) {
     const { client } = connection;
@@ -132,7 +134,7 @@ const whoami = serviceCommand('required', {
         `${each.remaining} of ${each.limit} left in ${each.window / 60} min`,
       ]),
     ];
-    call.result({ url, agent, limits, quota }, table(rows));
+    call.result({ url, agent, limits, quota }, table(rows, { width: call.columns?.('result') }));
   },
 });
 
@@ -177,6 +179,12 @@ async function storeOrPrint(
   call.result({ ...answer, keptIn: path }, `${message}\nThe key is stored in ${path}. ${remembered}`);
 }
 
+async function readKeyLine({ secret }: Call): Promise<string> {
+  return secret ? secret('API key (not shown): ') : readStandardInput();
+}
+
+/** The token in what was copied from a mail: itself, or the link that holds it. */
 async function readToken(word: string): Promise<string> {
-  return word === '-' ? (await readStandardInput()).trim() : word;
+  const copied = word === '-' ? (await readStandardInput()).trim() : word;
+  return URL.canParse(copied) ? (new URL(copied).searchParams.get('token') ?? copied) : copied;
 }

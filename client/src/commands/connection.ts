@@ -32,7 +32,7 @@ type ServiceCommand = Omit<Command, 'run'> & {
 
 /** A command that calls a service. What the service refuses becomes a StartError that says what to do. */
 export function serviceCommand(
-  key: KeyUse | (() => Promise<KeyUse>),
+  key: KeyUse | ((call: Call) => Promise<KeyUse>),
   { options, maxWait, makesProfile, check, run, ...command }: ServiceCommand,
 ): Command {
   return {
@@ -40,10 +40,11 @@ export function serviceCommand(
     options: {
       ...options,
       ...placeOptions,
+      verbose: { meaning: 'Show each call of the service on standard error.', short: 'v' },
     },
     async run(call) {
       check?.(call);
-      const use = typeof key === 'function' ? await key() : key;
+      const use = typeof key === 'function' ? await key(call) : key;
       const place = await placeOf(call, makesProfile === true);
       const connection = await connect(call, place, use, maxWait);
       const { heard, answered } = announcing(call, place.url);
@@ -146,11 +147,11 @@ function hintFor(program: string, { code, hint }: MastheadError): string | null 
 /** The same for programs. */
 export function failureFacts(program: string, error: Error, place?: Place): Record<string, unknown> {
   if (!(error instanceof MastheadError))
-    return { success: false, code: 'no_answer', error: failureText(program, error, place) };
+    return { code: 'no_answer', message: failureText(program, error, place) };
   const { code, status, errors, retryable, retryAfter, requestId } = error;
   const detail = detailFor(error);
   const hint = hintFor(program, error);
-  return { success: false, code, status, error: detail, errors, hint, retryable, retryAfter, requestId };
+  return { code, status, message: detail, errors, hint, retryable, retryAfter, requestId };
 }
 
 /** The address of a service as an origin; `name` is what gave it. Throws StartError. */
@@ -219,9 +220,27 @@ async function connect(
   }
   // Somebody waits for the command, so it gives up on a service that is down within seconds.
   const retry = maxWait === undefined ? { attempts: 4 } : { maxWait };
-  const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry });
+  const traced = call.has('verbose') ? { fetch: tracing(call.err) } : {};
+  const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry, ...traced });
   const remember = () => rememberService(call, place);
   return { client, url, profile, configDir, keySource: apiKey === null ? null : source, remember };
+}
+
+/** Shows calls without what is secret in them: neither headers nor bodies, nor a token in the address. */
+function tracing(err: Call['err']) {
+  return async (address: string, init: RequestInit): Promise<Response> => {
+    const began = performance.now();
+    err(`> ${init.method} ${printable(address.replace(/token=[^&]*/, 'token=…'), 500)}`);
+    const ended = (what: string) => err(`< ${what} after ${Math.round(performance.now() - began)} ms`);
+    try {
+      const response = await fetch(address, init);
+      ended(`${response.status}, request ${response.headers.get('x-request-id') ?? 'without an id'}`);
+      return response;
+    } catch (error) {
+      ended('no answer');
+      throw error;
+    }
+  };
 }
 
 async function findKey(

@@ -1,9 +1,10 @@
 import { StartError } from '../../../src/rules/failure.ts';
 import { postDocument } from '../../../src/rules/post-fields.ts';
 import { uuidPattern } from '../../../src/rules/secrets.ts';
+import { printable } from '../../../src/rules/text.ts';
 import type { MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
-import { plainText, shown, table } from '../terminal/format.ts';
+import { cutInMiddle, plainText, shown, table } from '../terminal/format.ts';
 import { serviceCommand } from './connection.ts';
 import { warningsOf } from './publish-report.ts';
 import { readStandardInput } from './standard-input.ts';
@@ -26,7 +27,15 @@ const list = serviceCommand('required', {
       client.iterateMyPosts({ status, tag: call.value('tag') ?? undefined, limit: 100 }),
     );
     const rows = posts.map((post) => [post.status, post.slug, post.title, post.url]);
-    call.result(posts, table([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows]));
+    const whole = table([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows]);
+    const width = call.columns?.('result') ?? Infinity;
+    const isTooWide = whole.split('\n').some((line) => line.length > width);
+    // An address that is cut leads nowhere, so it gets a line of its own.
+    const stacked = posts.map((post) => {
+      const mark = post.status === 'draft' ? ' (draft)' : '';
+      return `${cutInMiddle(printable(post.title, 200), width - mark.length)}${mark}\n  ${post.url}`;
+    });
+    call.result(posts, isTooWide ? stacked.join('\n') : whole);
   },
 });
 
@@ -42,12 +51,26 @@ const get = postCommand('optional', {
   },
 });
 
-const remove = postCommand('required', {
+const remove = serviceCommand('required', {
   name: 'post delete',
-  summary: 'Delete a post of your own, with its comments and votes.',
-  async run(call, client, id) {
-    const answer = await client.deletePost(id);
-    call.result({ ...answer, id }, answer.message);
+  summary: 'Delete posts of your own, with their comments and votes.',
+  details: [postNaming, 'On a terminal it asks first.'],
+  operands: ['post…'],
+  options: { yes: { meaning: 'Do not ask.' } },
+  async run(call, { client }) {
+    // A name that is wrong is found out before anything is deleted.
+    const ids = new Set<string>();
+    for (const named of call.operands) ids.add(await postIdOf(client, named));
+    const what = ids.size === 1 ? 'this post' : `these ${ids.size} posts`;
+    const question = `Delete ${what}, with comments and votes?`;
+    if (!call.has('yes') && call.ask && !(await call.ask(question)))
+      throw new StartError('Nothing was deleted.', { code: 'not_confirmed' });
+    const deleted: { id: string; message: string }[] = [];
+    for (const id of ids) {
+      const { message } = await client.deletePost(id);
+      deleted.push({ id, message });
+    }
+    call.result({ deleted }, deleted.map(({ message }) => message).join('\n'));
   },
 });
 
@@ -148,24 +171,13 @@ function postCommand(key: 'required' | 'optional', { run, ...command }: PostComm
   });
 }
 
-/** The id of the named post; looks addresses and slugs up. Throws StartError where there is none. */
+/** The id of the named post; the service looks addresses and slugs up. Throws StartError without a key for a slug. */
 async function postIdOf(client: MastheadClient, named: string): Promise<string> {
   if (uuidPattern.test(named)) return named.toLowerCase();
-  const isAddress = /^https?:\/\//.test(named) && URL.canParse(named);
-  const address = isAddress ? named.replace(/[?#].*$/, '').replace(/\/$/, '') : null;
-  if (client.apiKey !== null) {
-    for await (const post of client.iteratePosts({ limit: 1000 })) {
-      if (address === null ? post.slug === named : post.url === address) return post.id;
-    }
-  }
-  // Posts of others can be listed where blogs are hosts: the first label is the agent.
-  const agent = address === null ? '' : (new URL(address).hostname.split('.')[0] ?? '');
-  if (agent !== '') {
-    for await (const post of client.iterateDiscovered({ agent, limit: 100 })) {
-      if (post.url === address) return post.id;
-    }
-  }
-  throw new StartError(`There is no post ${shown(named)}. ${postNaming}`);
+  if (/[/:]/.test(named)) return (await client.lookupPost({ url: named })).post.id;
+  if (client.apiKey === null) throw new StartError(`${shown(named)} names no post. ${postNaming}`);
+  const { agent } = await client.me();
+  return (await client.lookupPost({ agent: agent.slug, slug: named })).post.id;
 }
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {

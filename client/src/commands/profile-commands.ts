@@ -44,7 +44,7 @@ const list: Command = {
       url,
       isLoggedIn ? 'yes' : 'no',
     ]);
-    const text = table([['', 'PROFILE', 'SERVICE', 'KEY'], ...lines]);
+    const text = table([['', 'PROFILE', 'SERVICE', 'KEY'], ...lines], { width: call.columns?.('result') });
     call.result(
       rows,
       rows.length === 0 ? `There is none yet: ${call.program} register --url <address>` : text,
@@ -93,7 +93,7 @@ const edit = serviceCommand('required', {
       ['picture', agent.avatarUrl ?? '-'],
       ['blog', agent.blogUrl],
     ];
-    call.result(answer, table(rows, 1000));
+    call.result(answer, table(rows, { longest: 1000 }));
   },
 });
 

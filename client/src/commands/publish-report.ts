@@ -3,6 +3,7 @@ import { printable } from '../../../src/rules/text.ts';
 import { createBar } from '../terminal/bar.ts';
 import type { Call } from '../terminal/command.ts';
 import { duration } from '../terminal/format.ts';
+import { exitCodeOf } from '../terminal/exit-codes.ts';
 import type { Document } from './documents.ts';
 import type { Outcome, PublisherOptions, Stop } from './publisher.ts';
 import type { Wish } from './publish-status.ts';
@@ -64,19 +65,18 @@ export function createPublishReport(
     end(stop: Stop | null): number {
       moving?.('');
       const left = total - finished();
-      const facts = { total, ...counts, left, stopped: stop?.why ?? null, error: factsOf(stop), results };
+      const facts = { total, ...counts, left, stopped: stop?.why ?? null, reason: factsOf(stop), results };
       const parts = Object.entries({ ...counts, left }).filter(([, count]) => count > 0);
       const text = parts.map(([kind, count]) => `${count} ${kind}`).join(', ');
       const documents = `${total} ${total === 1 ? 'document' : 'documents'}`;
       if (moving !== undefined && !call.has('json')) showAddresses(call, addresses);
+      const code = exitCode({ stop, left, failed: counts.failed, done: finished() });
+      const summary = `${documents}${isDry ? ', nothing stored' : ''}: ${text}. The blog is ${blogUrl}`;
       if (total > 1 || call.has('json'))
-        call.result(
-          { ...facts, drafts, blogUrl },
-          `${documents}${isDry ? ', nothing stored' : ''}: ${text}. The blog is ${blogUrl}`,
-        );
+        call.result({ ...facts, drafts, blogUrl }, summary, [], code === 0 ? undefined : 'incomplete');
       if (drafts > 0 && !isDry) call.err(draftsSentence(drafts, wish));
       if (stop !== null && left > 0) call.err(farewell(stop));
-      return exitCode({ stop, left, failed: counts.failed, done: finished() });
+      return code;
     },
   };
 }
@@ -92,7 +92,8 @@ type Ending = { stop: Stop | null; left: number; failed: number; done: number };
 function exitCode({ stop, left, failed, done }: Ending): number {
   if (stop?.why === 'interrupted' && left > 0) return 130;
   if (left === 0 && failed === 0) return 0;
-  return done > failed ? 3 : 1;
+  if (done > failed) return 3;
+  return stop === null ? 1 : exitCodeOf(factsOf(stop) ?? {});
 }
 
 /** Drafts are easily taken for published. */
@@ -112,8 +113,8 @@ const would: Readonly<Record<Outcome['kind'], string>> = {
   failed: 'failed',
 };
 
-function factsOf(stop: Stop | null): object | null {
-  if (stop?.why === 'limit') return { success: false, code: 'rate_limited', retryAfter: stop.retryAfter };
+function factsOf(stop: Stop | null): Record<string, unknown> | null {
+  if (stop?.why === 'limit') return { code: 'rate_limited', status: 429, retryAfter: stop.retryAfter };
   return stop?.why === 'failure' ? stop.facts : null;
 }
 

@@ -20,7 +20,7 @@ export const publish = serviceCommand('required', {
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
     "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
     'say draft like status. Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
-    'Exit code: 0 if all went well, 3 if a part did, 1 if nothing did, 130 if it was stopped.',
+    'Exit code: 0 if all went well, 3 if a part did, 130 if it was stopped; else by what went wrong.',
   ],
   operands: ['file…'],
   options: {

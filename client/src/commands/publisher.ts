@@ -131,7 +131,7 @@ function kindOf({ created, changed }: { created: boolean; changed: boolean }): O
 
 function failed(
   text: string,
-  facts: Failure['facts'] = { success: false, code: 'invalid_document', error: text },
+  facts: Failure['facts'] = { code: 'invalid_document', message: text },
 ): Outcome {
   return { kind: 'failed', post: null, warnings: [], failure: { text, facts } };
 }

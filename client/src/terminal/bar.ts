@@ -10,7 +10,7 @@ export function createBar(
   const began = performance.now();
   return (done, note) => {
     // The last column stays free: some terminals begin a new line after it.
-    const width = Math.max(20, (columns?.() ?? 80) - 1);
+    const width = Math.max(20, (columns?.('progress') ?? 80) - 1);
     const seconds = (performance.now() - began) / 1000;
     const rate = done / Math.max(seconds, 0.001);
     const left =

@@ -31,6 +31,8 @@ export type Option = {
   readonly value?: string;
   /** A value that a switch may be given: `--publish=all`. */
   readonly optional?: string;
+  /** One letter that stands for it: `-v`. */
+  readonly short?: string;
   /** Of a number, which is at least 1. */
   readonly maximum?: number;
   readonly required?: true;
@@ -44,8 +46,12 @@ export type Terminal = {
   readonly err: (line: string) => void;
   /** On a terminal, replaces the one line that shows progress; an empty text removes it. */
   readonly status?: (text: string) => void;
-  /** How wide a terminal it is; absent where it is none, or does not say. */
-  readonly columns?: () => number | undefined;
+  /** How wide the terminal is that shows the result, or progress; undefined where it is none. */
+  readonly columns?: (what: 'result' | 'progress') => number | undefined;
+  /** On a terminal, asks a question to be answered by yes or no. */
+  readonly ask?: (question: string) => Promise<boolean>;
+  /** On a terminal, asks for a line that is not shown. */
+  readonly secret?: (prompt: string) => Promise<string>;
   /** The settings, where they are not those of the process. */
   readonly env?: Readonly<Record<string, string>>;
 };
@@ -61,8 +67,11 @@ export type Call = Terminal & {
   readonly has: (option: string) => boolean;
   /** The value of an option, null when it was not given. */
   readonly value: (option: string) => string | null;
-  /** Prints the result: `facts` with --json, else `text`, and `notes` to standard error. */
-  readonly result: (facts: unknown, text: string, notes?: readonly string[]) => void;
+  /**
+   * Prints the result: with --json `{"ok": true, "data": facts}`, or where it has a `failure` that as `error` with the facts;
+   * else `text`, and `notes` to standard error.
+   */
+  readonly result: (facts: object, text: string, notes?: readonly string[], failure?: string) => void;
 };
 
 /** The command line itself is wrong: exit code 2. */
@@ -82,7 +91,7 @@ export function optionsOf({ options, hasResult }: Command): Options {
   return {
     ...options,
     ...(hasResult === false ? {} : { json: { meaning: 'Print JSON for programs.' } }),
-    help: { meaning: 'Show this help.' },
+    help: { meaning: 'Show this help.', short: 'h' },
   };
 }
 
@@ -103,8 +112,12 @@ export function parseCall(
     operand: (name) => operands[command.operands?.indexOf(name) ?? -1] ?? '',
     has,
     value: (option) => given.get(option) ?? null,
-    result(facts, text, notes = []) {
-      if (has('json')) return terminal.out(JSON.stringify(facts, null, 2));
+    result(facts, text, notes = [], failure) {
+      const answer =
+        failure === undefined
+          ? { ok: true, data: facts }
+          : { ok: false, error: { code: failure, message: text, ...facts } };
+      if (has('json')) return terminal.out(JSON.stringify(answer, null, 2));
       terminal.out(text);
       for (const note of notes) terminal.err(note);
     },
@@ -124,9 +137,9 @@ function readArguments(
     strict: false,
     tokens: true,
     options: Object.fromEntries(
-      Object.entries(options).map(([name, { value }]) => [
+      Object.entries(options).map(([name, { value, short }]) => [
         name,
-        { type: value === undefined ? 'boolean' : 'string', ...(name === 'help' ? { short: 'h' } : {}) },
+        { type: value === undefined ? 'boolean' : 'string', ...(short === undefined ? {} : { short }) },
       ]),
     ),
   });

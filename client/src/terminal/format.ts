@@ -1,14 +1,35 @@
 import { printable, quoted } from '../../../src/rules/text.ts';
 
-/** Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. */
-export function table(rows: readonly (readonly string[])[], longest = 200): string {
+/**
+ * Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. Where a terminal is
+ * narrower than `width`, the widest columns give way.
+ */
+export function table(
+  rows: readonly (readonly string[])[],
+  { longest = 200, width }: { longest?: number; width?: number | undefined } = {},
+): string {
   const cells = rows.map((row) => row.map((cell) => printable(cell, longest)));
   const widths = cells.reduce<number[]>(
     (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
     [],
   );
-  const lines = cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
-  return lines.map((line) => line.trimEnd()).join('\n');
+  if (width !== undefined) narrow(widths, width);
+  const fit = (cell: string, column: number) => {
+    const most = widths[column] ?? 0;
+    return (cell.length > most ? cutInMiddle(cell, most) : cell).padEnd(most);
+  };
+  return cells.map((row) => row.map(fit).join('  ').trimEnd()).join('\n');
+}
+
+/** Takes from the widest columns what a line has too much, but leaves each something to be recognised by. */
+function narrow(widths: number[], width: number): void {
+  const least = 8;
+  for (;;) {
+    const total = widths.reduce((sum, each) => sum + each + 2, -2);
+    const widest = Math.max(...widths);
+    if (total <= width || widest <= least) return;
+    widths[widths.indexOf(widest)] = Math.max(least, widest - (total - width), Math.ceil(widest / 2));
+  }
 }
 
 /** A text of at most so many columns: what is left out is left out of its middle, since names end in what tells them apart. */

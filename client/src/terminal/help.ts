@@ -38,7 +38,8 @@ function usage({ name, operands = [] }: Command): string {
   return [name, ...operands.map((operand) => `<${operand}>`)].join(' ');
 }
 
-function written(name: string, { value, optional }: Option): string {
+function written(name: string, { value, optional, short }: Option): string {
+  if (short !== undefined) return `-${short}, --${name}`;
   if (optional !== undefined) return `--${name}[=${optional}]`;
   return value === undefined ? `--${name}` : `--${name} <${value}>`;
 }

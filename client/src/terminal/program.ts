@@ -1,7 +1,11 @@
 import { StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
-import { didYouMean, parseCall, UsageError, type Command, type Terminal } from './command.ts';
+import { coloured, questions } from './asking.ts';
+import { didYouMean, parseCall, UsageError, type Terminal } from './command.ts';
+import { candidates, completionScript } from './completion.ts';
+import { exitCodeOf } from './exit-codes.ts';
 import { shown } from './format.ts';
+import { findCommand, nextWords, type Groups } from './words.ts';
 import { commandHelp, listHelp } from './help.ts';
 
 /** A program of commands. */
@@ -13,8 +17,7 @@ export type Program = {
   /** Its last one. */
   readonly closing: string;
   readonly version: () => string;
-  /** Commands by what a person is about to do. */
-  readonly groups: Readonly<Record<string, readonly Command[]>>;
+  readonly groups: Groups;
   /** Turns an expected failure of the program's own into a StartError; returns any other unchanged. */
   readonly expected?: (error: unknown) => unknown;
 };
@@ -27,19 +30,20 @@ export async function runInTerminal(program: Program): Promise<never> {
   process.stdout.on('error', () => process.exit(0));
   const code = await runProgram(program, process.argv.slice(2), {
     out: (line) => void process.stdout.write(`${line}\n`),
-    err: (line) => void process.stderr.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${coloured(line)}\n`),
     // Back to the first column, and the line cleared (ECMA-48).
     ...(process.stderr.isTTY
       ? { status: (text: string) => void process.stderr.write(`\r\u001B[K${text}`) }
       : {}),
-    columns: () => (process.stdout.isTTY ? process.stdout : process.stderr).columns,
+    columns: (what) => (what === 'result' ? process.stdout : process.stderr).columns,
+    ...questions(),
   });
   // A pipe may not have taken everything yet.
   await new Promise((resolve) => void process.stdout.write('', resolve));
   process.exit(code);
 }
 
-/** Runs one command. The exit code is 0, 1 if it failed, 2 for a usage error, or what the command returns. */
+/** Runs one command. The exit code is 0, 2 for a usage error, that of a failure, or what the command returns. */
 export async function runProgram(
   program: Program,
   args: readonly string[],
@@ -53,17 +57,17 @@ export async function runProgram(
     const error = program.expected?.(caught) ?? caught;
     const isUsage = error instanceof UsageError;
     const text = isUsage ? error.message : failureText(error);
+    const facts = error instanceof StartError ? error.facts : {};
     if (wantsJson(args)) {
-      const facts = error instanceof StartError ? error.facts : {};
-      const failure = { success: false, code: isUsage ? 'usage' : 'failed', error: text, ...facts };
-      terminal.out(JSON.stringify(failure, null, 2));
+      const failure = { code: isUsage ? 'usage' : 'failed', message: text, ...facts };
+      terminal.out(JSON.stringify({ ok: false, error: failure }, null, 2));
     }
     terminal.err(
       isUsage
         ? `${program.name}: ${text}\nTry: ${program.name} ${`${error.about} `.trimStart()}--help`
         : text,
     );
-    return isUsage ? 2 : 1;
+    return isUsage ? 2 : exitCodeOf(facts);
   }
 }
 
@@ -80,11 +84,13 @@ function wantsJson(args: readonly string[]): boolean {
 
 async function run(program: Program, args: readonly string[], terminal: Terminal): Promise<number | void> {
   if (args.length === 1 && args[0] === '--version') return terminal.out(program.version());
+  const [first, ...rest] = args;
+  if (first === 'help') return run(program, [...rest, '--help'], terminal);
+  if (first === 'completion') return terminal.out(completionScript(program.name, rest));
+  if (first === 'complete') return terminal.out(candidates(program, rest).join('\n'));
   const optionAt = args.findIndex((arg) => arg.startsWith('-'));
   const words = optionAt === -1 ? args : args.slice(0, optionAt);
-  const command = Object.values(program.groups)
-    .flat()
-    .find(({ name }) => startsWith(words, name.split(' ')));
+  const command = findCommand(program.groups, words);
   if (command === undefined) return runGroup(program, words, args[words.length], terminal);
   const call = parseCall(program.name, command, args.slice(command.name.split(' ').length), terminal);
   return call.has('help') ? terminal.out(commandHelp(program, command)) : command.run(call);
@@ -99,7 +105,7 @@ function runGroup(
 ): void {
   for (const [index, word] of words.entries()) {
     const group = words.slice(0, index);
-    const next = nextWords(program, group);
+    const next = nextWords(program.groups, group);
     if (next.includes(word)) continue;
     const prefix = group.map((each) => `${each} `).join('');
     const question = didYouMean(prefix, nearest(word, next), "'");
@@ -108,18 +114,5 @@ function runGroup(
   const group = words.join(' ');
   if (option === '--help' || option === '-h') return terminal.out(listHelp(program, group));
   if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group);
-  throw new UsageError(`say what to do: ${nextWords(program, words).join(', ')}`, group);
-}
-
-/** The words that can follow those of a group. */
-function nextWords({ groups }: Program, group: readonly string[]): string[] {
-  const names = Object.values(groups)
-    .flat()
-    .map(({ name }) => name.split(' '))
-    .filter((name) => startsWith(name, group));
-  return [...new Set(names.flatMap((name) => name[group.length] ?? []))];
-}
-
-function startsWith(words: readonly string[], prefix: readonly string[]): boolean {
-  return prefix.every((word, index) => words[index] === word);
+  throw new UsageError(`say what to do: ${nextWords(program.groups, words).join(', ')}`, group);
 }

@@ -41,7 +41,7 @@ export const doctor: Command = {
       ...(await attempt('database', () => withContext(call, examineDatabase, { secret: 'examined' }))),
     ];
     const rows = findings.map(({ state, what, detail }) => [state, what, detail]);
-    call.result(findings, table(rows, longestDetail));
+    call.result(findings, table(rows, { longest: longestDetail }));
     return findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   },
 };

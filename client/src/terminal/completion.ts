@@ -1,0 +1,47 @@
+import { optionsOf, UsageError } from './command.ts';
+import type { Program } from './program.ts';
+import { findCommand, nextWords } from './words.ts';
+
+const shells = ['bash', 'zsh', 'fish'];
+
+/** What a shell reads to complete the words of this program; it asks the program itself for them. */
+export function completionScript(program: string, [shell = '', ...more]: readonly string[]): string {
+  if (!shells.includes(shell) || more.length > 0)
+    throw new UsageError(`say for which shell: ${program} completion ${shells.join('|')}`, '');
+  const name = `_${program.replaceAll('-', '_')}`;
+  if (shell === 'bash')
+    return `# Add to ~/.bashrc: eval "$(${program} completion bash)"
+${name}() {
+  local IFS=$'\\n'
+  COMPREPLY=($(compgen -W "$(${program} complete "\${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F ${name} ${program}`;
+  if (shell === 'zsh')
+    return `# Add to ~/.zshrc, after compinit: eval "$(${program} completion zsh)"
+${name}() {
+  local -a found
+  found=("\${(@f)$(${program} complete "\${(@)words[2,CURRENT-1]}" 2>/dev/null)}")
+  [[ -n "$found" ]] && compadd -a found || _files
+}
+compdef ${name} ${program}`;
+  return `# Save as ~/.config/fish/completions/${program}.fish
+complete -c ${program} -a '(${program} complete (commandline -opc)[2..-1] 2>/dev/null)'`;
+}
+
+/** What may follow the words typed so far; nothing where that is a file or a text. */
+export function candidates({ groups }: Program, typed: readonly string[]): string[] {
+  const words = typed.filter((word) => !word.startsWith('-'));
+  const next = nextWords(groups, words);
+  if (next.length > 0) return typed.length > 0 ? next : [...next, 'help', 'completion'];
+  if (typed[0] === 'help') return nextWords(groups, words.slice(1));
+  if (typed[0] === 'completion') return shells;
+  const command = findCommand(groups, words);
+  if (command === undefined) return [];
+  const options = optionsOf(command);
+  const { value } = options[typed.at(-1)?.replace(/^--/, '') ?? ''] ?? {};
+  if (value !== undefined) return value.includes('|') ? value.split('|') : [];
+  const given = new Set(typed);
+  return Object.keys(options)
+    .map((name) => `--${name}`)
+    .filter((option) => !given.has(option));
+}

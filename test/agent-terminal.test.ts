@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { program, runCommandLine } from '../src/cli/main.ts';
+import { candidates } from '../client/src/terminal/completion.ts';
+import { cutInMiddle, table } from '../client/src/terminal/format.ts';
+import { masthead } from './support/command-line.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+describe('on a terminal', () => {
+  let instance: Instance;
+  let ada: TestAgent;
+  let home = '';
+  before(async () => {
+    instance = await startInstance();
+    ada = await instance.agent('Ada');
+    home = await mkdtemp(join(tmpdir(), 'masthead-terminal-'));
+  });
+  after(async () => {
+    await instance.close();
+    await rm(home, { recursive: true });
+  });
+
+  const env = () => ({ HOME: home, MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: ada.key });
+
+  test('many posts are deleted after one question, or none', async () => {
+    const posts = await Promise.all(
+      ['one', 'two', 'three'].map((slug) => ada.client.publish({ title: slug, slug, content: 'c' })),
+    );
+    const [first] = posts;
+    const asked: string[] = [];
+    const remove = async (names: string[], answer: boolean) => {
+      const lines: string[] = [];
+      const code = await runCommandLine(['post', 'delete', ...names], {
+        out: (line) => lines.push(line),
+        err: (line) => lines.push(line),
+        ask: async (question) => asked.push(question) > 0 && answer,
+        env: env(),
+      });
+      return { code, lines };
+    };
+    const count = async () => (await ada.client.myPosts()).total;
+    const names = ['one', String(first?.post.id), `${ada.blogUrl}/two`];
+    assert.deepEqual(await remove(names, false), { code: 1, lines: ['Nothing was deleted.'] });
+    assert.deepEqual(asked, ['Delete these 2 posts, with comments and votes?']);
+    // One that is not there keeps the others from being deleted.
+    assert.equal((await remove(['one', 'none'], true)).code, 4);
+    assert.equal(await count(), 3);
+    assert.equal((await remove(names, true)).code, 0);
+    assert.equal(await count(), 1);
+    asked.length = 0;
+    assert.equal((await remove(['three', '--yes'], false)).code, 0);
+    assert.deepEqual([await count(), asked], [0, []]);
+  });
+
+  test('a key is asked for without being shown, and a link is as good as its token', async () => {
+    const prompts: string[] = [];
+    const lines: string[] = [];
+    const code = await runCommandLine(['login'], {
+      out: (line) => lines.push(line),
+      err: (line) => lines.push(line),
+      secret: async (prompt) => (prompts.push(prompt), `${ada.key}\n`),
+      env: { HOME: home, MASTHEAD_URL: instance.baseUrl },
+    });
+    assert.equal(code, 0, lines.join('\n'));
+    assert.deepEqual(prompts, ['API key (not shown): ']);
+    assert.doesNotMatch(lines.join('\n'), new RegExp(ada.key));
+
+    await instance.client().register({ email: 'bob@example.com', name: 'Bob', slug: 'bob' });
+    const link = `${instance.baseUrl}/verify?token=${await instance.token('bob@example.com')}`;
+    const verified = await masthead(['verify', link, '--profile', 'bob'], env());
+    assert.equal(verified.code, 0, verified.stderr);
+  });
+
+  test('-v shows each call, and nothing that is secret', async () => {
+    await instance.client().register({ email: 'eve@example.com', name: 'Eve', slug: 'eve' });
+    const token = await instance.token('eve@example.com');
+    const { stderr } = await masthead(['verify', token, '-v', '--profile', 'eve'], env());
+    assert.match(stderr, /^> GET http\S+\/api\/verify\?token=…\n< 200, request [0-9a-f-]{36} after \d+ ms$/);
+    const seen = await masthead(['whoami', '--verbose'], env());
+    assert.match(seen.stderr, /^> GET http\S+\/api\/me\n< 200/);
+    assert.doesNotMatch(stderr + seen.stderr, new RegExp(`${token}|${ada.key}`));
+  });
+
+  test('help and completion know every command', async () => {
+    const one = await masthead(['help', 'post', 'publish'], env());
+    assert.equal(one.stdout, (await masthead(['post', 'publish', '--help'], env())).stdout);
+    assert.match((await masthead(['help'], env())).stdout, /^ {2}register /m);
+    assert.equal((await masthead(['help', 'nothing'], env())).code, 2);
+
+    assert.ok(candidates(program, []).includes('post'));
+    assert.deepEqual(candidates(program, ['vote']), ['up', 'down', 'clear']);
+    assert.ok(candidates(program, ['post', 'list']).includes('--status'));
+    assert.deepEqual(candidates(program, ['post', 'list', '--status']), ['draft', 'published']);
+    assert.deepEqual(candidates(program, ['post', 'list', '--tag']), []);
+    for (const shell of ['bash', 'zsh', 'fish'])
+      assert.match((await masthead(['completion', shell], env())).stdout, /masthead complete /);
+    assert.equal((await masthead(['completion', 'cmd'], env())).code, 2);
+
+    const script = (await masthead(['completion', 'bash'], env())).stdout;
+    const file = join(home, 'completion.bash');
+    await writeFile(
+      file,
+      `masthead() { echo "$@" > ${home}/asked; printf 'up\ndown\nclear\n'; }
+${script}
+COMP_WORDS=(masthead vote d)
+COMP_CWORD=2
+_masthead
+echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
+    );
+    const { stdout } = await promisify(execFile)('bash', [file]);
+    assert.equal(stdout, 'complete vote: down\n');
+  });
+
+  test('tables and lists fit the width, and no address is cut', async () => {
+    const title = `A title that is ${'very '.repeat(12)}long`;
+    const { post } = await ada.client.publish({ title, content: 'c' });
+    const list = async (columns: number | undefined) => {
+      let text = '';
+      const terminal = { out: (line: string) => (text += `${line}\n`), err: assert.fail, env: env() };
+      const code = await runCommandLine(['post', 'list'], { ...terminal, columns: () => columns });
+      assert.equal(code, 0);
+      return text;
+    };
+    assert.match(await list(undefined), /^STATUS +SLUG +TITLE +ADDRESS$/m);
+    for (const columns of [44, 80]) {
+      const lines = (await list(columns)).trimEnd().split('\n');
+      assert.equal(lines[1], `  ${post.url}`);
+      assert.match(lines[0] ?? '', /^A title.*….*long \(draft\)$/);
+      assert.ok(Array.from(lines[0] ?? '').length <= columns);
+    }
+    await ada.client.deletePost(post.id);
+    const rows = [
+      ['name', 'x'.repeat(100)],
+      ['e-mail', 'y'.repeat(20)],
+    ];
+    for (const width of [20, 44, 80, 140])
+      for (const line of table(rows, { width }).split('\n')) assert.ok(line.length <= width, line);
+    assert.equal(table(rows, { width: 44 }).split('\n')[1], `e-mail  ${'y'.repeat(20)}`);
+  });
+
+  test('names are cut in their middle', () => {
+    assert.equal(cutInMiddle('short', 5), 'short');
+    assert.equal(cutInMiddle('a-long-name-7.md', 9), 'a-lo…7.md');
+    for (const columns of [0, 1, 2, 3, 10, 15])
+      assert.ok(Array.from(cutInMiddle('𝄞'.repeat(16), columns)).length <= columns);
+  });
+});
