@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { diffTexts } from '../src/rules/text-diff.ts';
+import { randomFrom } from './support/random.ts';
 
 /** The program that applies diffs. */
 const patch = 'patch';
@@ -151,13 +152,4 @@ function changed(random: (below: number) => number, text: string): string {
   for (let n = random(6); n > 0; n--)
     lines.splice(random(lines.length + 1), random(3), ...(random(2) ? [`new ${random(50)}\n`] : []));
   return lines.join('');
-}
-
-/** Numbers that look random and are the same each time (Lehmer). */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state % Math.max(1, below);
-  };
 }

@@ -1,5 +1,6 @@
 import { Type, type TSchema, type TStringOptions } from 'typebox';
 import type { FieldFault } from '../errors.ts';
+import { isRecord } from '../rules/records.ts';
 import { nearest } from '../rules/suggest.ts';
 import { apiKeyCandidates, codePoints, quoted } from '../rules/text.ts';
 import { nullable } from './answer-parts.ts';
@@ -56,6 +57,7 @@ export function fieldOf(
   const isNullable = otherTypes.includes('null');
   const refinements = Type.IsRefine(schema) ? schema['~refine'] : [];
   const item = keywords.items === undefined ? null : fieldOf(keywords.items, { required: true, coerce });
+  const parts = type === 'object' ? partsOf(keywords, coerce) : null;
   const kindFault = kindFaultOf(type, keywords, coerce);
 
   const faultOf = (value: unknown): string | null => {
@@ -70,13 +72,41 @@ export function fieldOf(
   return {
     required,
     missing: keywords.enum === undefined ? 'is required' : `is required: ${listed(keywords.enum)}`,
-    take: takeOf(type, keywords, coerce, item),
+    take: parts === null ? takeOf(type, keywords, coerce, item) : (given) => parts.take(given),
     faults: (value, field) => {
       if (value === null && isNullable) return [];
       const message = faultOf(value);
       if (message !== null) return [{ field, message }];
+      if (parts !== null && isRecord(value)) return parts.faults(value, field);
       if (item === null || !Array.isArray(value)) return [];
       return value.flatMap((element, at) => item.faults(element, `${field}[${at}]`));
+    },
+  };
+}
+
+/** The properties of an object that is itself a field, such as an entry of a list. */
+function partsOf({ properties = {}, required = [] }: JsonSchema, coerce: boolean) {
+  const names = Object.keys(properties);
+  const parts = Object.entries(properties).map(
+    ([name, property]) => [name, fieldOf(property, { required: required.includes(name), coerce })] as const,
+  );
+  return {
+    take(given: unknown): unknown {
+      if (!isRecord(given)) return given;
+      const taken = parts.flatMap(([name, part]) =>
+        Object.hasOwn(given, name) ? [[name, part.take(given[name])]] : [],
+      );
+      return { ...given, ...Object.fromEntries(taken) };
+    },
+    faults(value: Readonly<Record<string, unknown>>, field: string): FieldFault[] {
+      const faults = parts.flatMap(([name, part]) => {
+        if (value[name] !== undefined) return part.faults(value[name], `${field}.${name}`);
+        return part.required ? [{ field: `${field}.${name}`, message: part.missing }] : [];
+      });
+      // The name is not repeated: it may be a key that was pasted in the wrong place.
+      if (Object.keys(value).some((name) => !names.includes(name)))
+        faults.push({ field, message: `has an unknown field; it takes '${names.join("', '")}'` });
+      return faults;
     },
   };
 }
@@ -88,7 +118,8 @@ export function nameOfType(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-const keywordsRead = ['type', 'enum', 'minLength', 'maxLength', 'minimum', 'maximum', 'maxItems', 'items'];
+const keywordsRead =
+  'type enum minLength maxLength minimum maximum minItems maxItems items properties required'.split(' ');
 const keywordsOfDocuments = ['description', 'examples', 'default', 'writeOnly', 'contentMediaType'];
 /** These stand beside a refinement that says the same in words. */
 const keywordsRefined = ['pattern', 'format'];
@@ -154,6 +185,11 @@ function kindFaultOf(type: string | undefined, keywords: JsonSchema, coerce: boo
     return (value) =>
       typeof value === 'boolean' ? null : `must be true or false, not ${shown(value, coerce)}`;
   if (type === 'array') return listFault(keywords);
+  if (type === 'object')
+    return (value) =>
+      isRecord(value)
+        ? null
+        : `must be an object like ${JSON.stringify(keywords.examples?.[0])}, not ${nameOfType(value)}`;
   throw new Error(`no check reads the schema type '${type}'`);
 }
 
@@ -195,13 +231,23 @@ function integerFault({ minimum = -Infinity, maximum = Infinity }: JsonSchema, c
   };
 }
 
-function listFault({ maxItems = Infinity, examples = [] }: JsonSchema): KindFault {
+function listFault({ minItems = 0, maxItems = Infinity, items, examples = [] }: JsonSchema): KindFault {
+  const range = minItems === 0 ? `at most ${maxItems}` : `${minItems} to ${maxItems}`;
   return (value) => {
-    if (!Array.isArray(value))
-      return `must be a list like ${JSON.stringify(examples[0])}, not ${nameOfType(value)}`;
-    return value.length <= maxItems ? null : `must have at most ${maxItems} entries, has ${value.length}`;
+    if (Array.isArray(value)) {
+      const isWithin = value.length >= minItems && value.length <= maxItems;
+      return isWithin ? null : `must have ${range} entries, has ${value.length}`;
+    }
+    // One entry by itself is shown as the list that it should be.
+    const isEntry =
+      items?.type === 'object' && isRecord(value) && JSON.stringify(value).length <= longestEntry;
+    const example = JSON.stringify(isEntry ? [value] : examples[0]);
+    return `must be a list like ${example}, not ${nameOfType(value)}`;
   };
 }
+
+/** Longest entry that a message repeats, in JSON. */
+const longestEntry = 500;
 
 /** A value in a message, at most 64 characters; `plain` if text was expected. A misplaced key is not repeated. */
 function shown(value: unknown, plain: boolean): string {

@@ -1,6 +1,7 @@
 import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
+import { isRecord } from '../rules/records.ts';
 import { longestName, unknownFieldFault, unknownFieldWarning } from '../rules/suggest.ts';
 import { apiKeyCandidates, printable } from '../rules/text.ts';
 import { warning, type Warning } from '../rules/warnings.ts';
@@ -31,7 +32,7 @@ export type CheckOptions = {
   readonly ignored?: Readonly<Record<string, Prose>>;
   /** Whether unknown fields are faults: always, or where none is known, since the call then asks for nothing. */
   readonly refuseUnknown?: 'always' | 'alone';
-  /** What is wrong with the fields as a whole. */
+  /** What is wrong with the fields as a whole. It speaks for the unknown ones that it names. */
   readonly together?: (value: Readonly<Record<string, unknown>>) => readonly FieldFault[];
   /** Fields that must not be sent. */
   readonly refused?: Readonly<Record<string, Refusal>>;
@@ -98,12 +99,14 @@ export function createCheck<T extends TObject | TUnsafe>(
       faults.push({ field, message: spell(message) });
       explained.add(field);
     }
+    const asWhole = together(value);
+    for (const { field } of asWhole) if (!known.includes(field)) explained.add(field);
     const others = Object.keys(value).filter((name) => !explained.has(name));
     const unknown = others.filter((name) => !known.includes(name));
     const isAlone = unknown.length > 0 && unknown.length === others.length && explained.size === 0;
     const isRefused = refuseUnknown === 'always' || (refuseUnknown === 'alone' && isAlone);
     if (isRefused) faults.push(...unknown.slice(0, mostUnknown).map(unknownFault));
-    faults.push(...together(value));
+    faults.push(...asWhole);
     const warnings = [
       ...Array.from(understood, ([name, as]) =>
         warning('other_name', `${names} '${as}' was taken as '${name}'; send '${name}'`),
@@ -149,10 +152,7 @@ export function respelt(
   );
 }
 
-/** Whether a value is a JSON object. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export { isRecord };
 
 /** Throws 400 `invalid_input` that names all faults of an input, or `too_large` where only that is wrong. */
 export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed<T> {

@@ -1,4 +1,7 @@
+import { AppError } from '../../errors.ts';
+import { contentBytes } from '../../rules/post-fields.ts';
 import { diffTexts, type TextDiff } from '../../rules/text-diff.ts';
+import { applyChange, type EditFault, type TextChange } from '../../rules/text-edits.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import { renderComment, renderPost } from '../render.ts';
 
@@ -9,18 +12,54 @@ export type Versions = {
   readonly names: readonly [before: string, after: string];
 };
 
+/** A content that is to be changed, and what a diff calls it before and after. */
+export type Editing = {
+  readonly content: string;
+  readonly change: TextChange;
+  readonly names: Versions['names'];
+};
+
+/** The changed content, rendered, and what changed. */
+export type EditedPost = RenderedPost & { readonly diff: TextDiff };
+
 /** What a thread is asked to do, as plain data. */
 export type Job =
   | { readonly kind: 'post'; readonly markdown: string }
   | { readonly kind: 'comment'; readonly markdown: string }
+  | ({ readonly kind: 'edit' } & Editing)
   | ({ readonly kind: 'diff' } & Versions);
 
 /** What comes of it. */
-export type Result = RenderedPost | RenderedComment | TextDiff;
+export type Result = RenderedPost | RenderedComment | EditedPost | TextDiff;
 
 /** Does a job, in a thread with a deadline. Throws AppError where what was sent is to blame. */
 export function work(job: Job): Result {
   if (job.kind === 'post') return renderPost(job.markdown);
   if (job.kind === 'comment') return renderComment(job.markdown);
+  if (job.kind === 'edit') return editPost(job);
   return diffTexts(job.before, job.after, job);
+}
+
+/** Throws edit_not_applied, too_large, unrenderable. */
+function editPost({ content, change, names }: Editing): EditedPost {
+  const edited = applyChange(content, change);
+  if ('faults' in edited) throw notApplied(edited.faults);
+  if ('tooLarge' in edited) throw tooLarge(edited.tooLarge);
+  const rendered = renderPost(edited.text);
+  return { ...rendered, diff: diffTexts(content, rendered.content, { names }) };
+}
+
+function notApplied(faults: readonly EditFault[]): AppError {
+  const named = faults.slice(0, 5).map(({ field, message }) => `'${field}' ${message}`);
+  const rest = faults.length > named.length ? `; and ${faults.length - named.length} more` : '';
+  return new AppError('edit_not_applied', `${named.join('; ')}${rest}. Nothing was stored.`, {
+    errors: faults,
+  });
+}
+
+function tooLarge({ field, bytes }: { readonly field: string; readonly bytes: number }): AppError {
+  const message = `makes the content ${bytes} bytes of UTF-8, and it must be at most ${contentBytes}`;
+  return new AppError('too_large', `'${field}' ${message}. Nothing was stored.`, {
+    errors: [{ field, message }],
+  });
 }

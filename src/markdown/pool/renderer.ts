@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import type { TextDiff } from '../../rules/text-diff.ts';
-import type { Job, Result, Versions } from './jobs.ts';
+import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
 import { closed, notInTime, Thread, type Task } from './thread.ts';
 import { Turns } from './turns.ts';
 
@@ -14,6 +14,8 @@ export type Renderer = {
   renderPost(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedPost>;
   /** The same for a comment. */
   renderComment(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedComment>;
+  /** Changes a content and renders it. Rejects with `edit_not_applied` and `too_large` too. */
+  editPost(editing: Editing, owner?: string, signal?: AbortSignal): Promise<EditedPost>;
   /** The difference of two texts, within the same turn, time and memory. */
   diff(versions: Versions, owner?: string, signal?: AbortSignal): Promise<TextDiff>;
   /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
@@ -53,6 +55,8 @@ export function createRenderer(options: RendererOptions): Renderer {
       (await pool.run({ kind: 'post', markdown }, owner, signal)) as RenderedPost,
     renderComment: async (markdown, owner = '', signal) =>
       (await pool.run({ kind: 'comment', markdown }, owner, signal)) as RenderedComment,
+    editPost: async (editing, owner = '', signal) =>
+      (await pool.run({ kind: 'edit', ...editing }, owner, signal)) as EditedPost,
     diff: async (versions, owner = '', signal) =>
       (await pool.run({ kind: 'diff', ...versions }, owner, signal)) as TextDiff,
     close: () => pool.close(),
