@@ -1,9 +1,8 @@
 import { asHttp, call, prose, type Prose } from './rules/calls.ts';
+import type { EditFault } from './rules/edits/text-edits.ts';
 
 /** One fault of an input, in the words of the person or program that sent it. */
-export type FieldFault = {
-  readonly field: string;
-  readonly message: string;
+export type FieldFault = EditFault & {
   /** Where it alone is a failure of another kind than `invalid_input`. */
   readonly code?: 'too_large';
 };
@@ -113,6 +112,14 @@ const entries = {
       'A call with the same Idempotency-Key is still under way. Repeat the call after a moment to get its answer.',
     hint: 'Wait a second, then send the same call with the same Idempotency-Key again.',
   },
+  edit_conflict: {
+    status: 409,
+    title: 'Post changed meanwhile',
+    retryable: true,
+    explanation:
+      'The post changed three times while its edits were being applied, so nothing was stored. Repeat the call: edits are applied to the text as it is then.',
+    hint: 'Send the same call again.',
+  },
   token_expired: {
     status: 410,
     title: 'Token expired',
@@ -137,7 +144,7 @@ const entries = {
     status: 413,
     title: 'Too large',
     explanation:
-      'The request body or a field of it is larger than the service accepts. The detail names the limit.',
+      'The request body, a field of it, or what edits make of the content is larger than the service accepts. The detail names the limit.',
     hint: 'Make it shorter, or split it into several calls.',
   },
   unsupported_media_type: {
@@ -158,6 +165,13 @@ const entries = {
     title: 'Text contains a key or token',
     explanation: prose`A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with ${call('regenerateKey')}; a token is void from then on, and ${call('recover')} sends another. The owner is told by e-mail. An edit that takes a secret out of a post does not erase it: ${call('eraseRevisions')} does.`,
     hint: prose`Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: ${call('regenerateKey')} with it.`,
+  },
+  edit_not_applied: {
+    status: 422,
+    title: 'Edit not applied',
+    explanation:
+      "An edit's old does not occur in the content exactly once (with all: at least once), so nothing was stored. Each fault names the edit: near shows the lines that are most like its old, lines says where it occurs. Line breaks are compared as line feeds, everything else exactly.",
+    hint: 'Copy old from near.text, or GET the post.',
   },
   unrenderable: {
     status: 422,

@@ -122,6 +122,32 @@ describe('every code of the catalogue', () => {
       await door.close();
       return refused ?? assert.fail('both calls ran');
     },
+    async edit_conflict() {
+      const id = await published();
+      const { engine } = instance.ctx();
+      let changes = 0;
+      const door = await openDoor(instance, {
+        engine: {
+          ...engine,
+          async write(operation, input, ticket) {
+            if (operation.name === 'posts.save')
+              assertOk(await call('PATCH', `/api/posts/${id}`, { title: `Changed ${++changes}` }, bob.key));
+            return engine.write(operation, input, ticket);
+          },
+        },
+      });
+      const body = { append: 'More.' };
+      const answer = await door.call('PATCH', `/api/posts/${id}`, body, {
+        authorization: `Bearer ${bob.key}`,
+      });
+      await door.close();
+      assert.equal(changes, 3);
+      return answer;
+    },
+    async edit_not_applied() {
+      const body = { edits: [{ old: 'nowhere', new: 'x' }] };
+      return call('PATCH', `/api/posts/${await published()}`, body, bob.key);
+    },
     async token_expired() {
       await register({ slug: 'expired', email: 'expired@example.com' });
       const token = await instance.token('expired@example.com');

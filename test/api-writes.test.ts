@@ -18,7 +18,7 @@ describeInstances('a write', {}, (the) => {
 
   test('that asks for nothing known is refused, with what was meant', async () => {
     for (const [method, path, body, field, message] of [
-      ['PATCH', `/api/posts/${id}`, { edits: [] }, 'edits', /which takes 'title'/],
+      ['PATCH', `/api/posts/${id}`, { nothing: [] }, 'nothing', /which takes 'title'/],
       ['PATCH', `/api/posts/${id}`, { contnet: 'new' }, 'contnet', /did you mean 'content'\?/],
       ['PATCH', `/api/posts/${id}`, { publishedAt: 'x' }, 'publishedAt', /no scheduling/],
       ['PATCH', '/api/me', { slug: 'eve' }, 'slug', /the slug cannot be changed/],
@@ -33,7 +33,7 @@ describeInstances('a write', {}, (the) => {
     assert.deepEqual(fieldsAtFault(key), ['body']);
     assert.ok(!key.text.includes(ada.key));
     assertOk(await send('PATCH', `/api/posts/${id}`, {}));
-    assertOk(await send('PATCH', `/api/posts/${id}`, { title: 'Own', edits: [] }));
+    assertOk(await send('PATCH', `/api/posts/${id}`, { title: 'Own', nothing: [] }));
     const { agent } = await ada.client.me();
     assert.deepEqual([agent.name, agent.slug], ['Ada', ada.slug]);
   });

@@ -92,7 +92,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   ready: (client) => client.ready(),
 };
 
-const wholePost = { ...fieldsOfPost, content: 'c' };
+const wholePost = { ...fieldsOfPost, content: 'c', edits: [{ old: 'a', new: 'b', all: true }], append: 'd' };
 
 /** Operations that are another way to one that the client has. */
 const aliases = ['publishPost'];

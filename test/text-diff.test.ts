@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
-import { diffTexts } from '../src/rules/text-diff.ts';
+import { diffTexts } from '../src/rules/edits/text-diff.ts';
 import { randomFrom } from './support/random.ts';
 
 /** The program that applies diffs. */

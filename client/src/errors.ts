@@ -13,6 +13,7 @@ export const errorCodes = [
   'slug_taken',
   'email_taken',
   'in_progress',
+  'edit_conflict',
   'token_expired',
   'token_used',
   'precondition_failed',
@@ -20,6 +21,7 @@ export const errorCodes = [
   'unsupported_media_type',
   'misdirected',
   'leaked_key',
+  'edit_not_applied',
   'unrenderable',
   'idempotency_mismatch',
   'rate_limited',
@@ -32,7 +34,14 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number];
 
 /** One fault of an input. */
-export type FieldFault = { readonly field: string; readonly message: string };
+export type FieldFault = {
+  readonly field: string;
+  readonly message: string;
+  /** Of `edit_not_applied`: what the content has that is most like `old`. */
+  readonly near?: { readonly line: number; readonly text: string };
+  /** Of `edit_not_applied`: the first lines in which `old` occurs. */
+  readonly lines?: readonly number[];
+};
 
 /**
  * The service, or something before it, answered with a failure. `message` is `detail`.
@@ -47,6 +56,8 @@ export class MastheadError extends Error {
   readonly detail: string;
   /** The fields to blame, all at once; empty where none is. */
   readonly errors: readonly FieldFault[] = [];
+  /** Of `precondition_failed` and `edit_not_applied`: the present revision of the post. */
+  readonly etag: string | null = null;
   /** The exact call or step that would mend it. */
   readonly hint: string | null = null;
   /** Whether the same call may succeed later without being changed. */
@@ -67,7 +78,7 @@ export class MastheadError extends Error {
 }
 
 type ErrorFields = Pick<MastheadError, 'code' | 'status' | 'detail'> &
-  Partial<Pick<MastheadError, 'errors' | 'hint' | 'retryable' | 'requestId' | 'retryAfter'>>;
+  Partial<Pick<MastheadError, 'errors' | 'etag' | 'hint' | 'retryable' | 'requestId' | 'retryAfter'>>;
 
 /**
  * No complete answer came: refused, cut, or not within the timeout (`cause` says which). Whether the call took
@@ -93,6 +104,7 @@ export function errorFromAnswer(response: Response, text: string): MastheadError
     status: response.status,
     detail: string(problem['detail']) ?? string(problem['error']) ?? foreignAnswer(response),
     errors: Array.isArray(problem['errors']) ? problem['errors'].filter(isFieldFault) : [],
+    etag: string(problem['etag']),
     hint: string(problem['hint']),
     retryable: problem['retryable'] === true || (code === 'unknown' && passing.includes(response.status)),
     requestId: string(problem['requestId']) ?? response.headers.get('x-request-id'),
@@ -102,7 +114,7 @@ export function errorFromAnswer(response: Response, text: string): MastheadError
 
 /** Whether a repeat by itself makes sense: `internal_error` is retryable too, but rarely passes by waiting. */
 export function isPassing(error: MastheadError): boolean {
-  return passing.includes(error.status) || error.code === 'in_progress';
+  return passing.includes(error.status) || ['in_progress', 'edit_conflict'].includes(error.code);
 }
 
 /** `Retry-After` in seconds, from either of its forms (RFC 9110, 10.2.3); null if absent or malformed. */

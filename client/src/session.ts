@@ -2,16 +2,21 @@ import { errorFromForeign, isObject, MastheadError, parseJson } from './errors.t
 import { Transport, type CallOptions, type Request } from './transport.ts';
 import type { Page, WithEtag } from './types.ts';
 
-/** For calls that add something: the same key again gives the first answer again, for 24 hours. */
+/**
+ * For calls that add something, and changes of posts: the same key again gives the first answer again, for 24 hours.
+ * Each call that needs one has a key of its own, and its attempts share it.
+ */
 export type OnceOptions = CallOptions & {
-  /** At most 255 characters; made anew for each call if absent. */
+  /** At most 255 characters. */
   idempotencyKey?: string | undefined;
 };
 
-export type UpdateOptions = CallOptions & {
+type GuardOptions = CallOptions & {
   /** Only if the post still has this ETag, else `precondition_failed`. */
   ifMatch?: string | undefined;
 };
+
+export type UpdateOptions = OnceOptions & GuardOptions;
 
 export type PublishOptions = UpdateOptions & {
   /** Only if no post has the slug, else `precondition_failed`. */
@@ -26,7 +31,7 @@ export type DryRunOptions = Omit<PublishOptions, 'dryRun'> & {
   html?: boolean | undefined;
 };
 
-export type DeleteOptions = UpdateOptions & {
+export type DeleteOptions = GuardOptions & {
   /** Says what would be deleted, and deletes nothing. */
   dryRun?: boolean | undefined;
 };

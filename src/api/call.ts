@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
+import { MarkdownBody } from '../http/request-body.ts';
 import { sha256 } from '../rules/secrets.ts';
 import type { Replayable } from '../services/limits/idempotency.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
@@ -52,7 +53,9 @@ export async function withReplay(
   }
   inProgress.add(name);
   try {
-    const requestHash = sha256(JSON.stringify(request.body) ?? '');
+    // Beside markdown the query has fields of the post.
+    const asked = request.body instanceof MarkdownBody ? [request.body.text, request.query] : request.body;
+    const requestHash = sha256(JSON.stringify(asked) ?? '');
     const { replayed, ...answer } = await run({ scope, key, requestHash });
     if (replayed) reply.header('idempotent-replayed', 'true');
     return answer;

@@ -26,6 +26,11 @@ export function markdownFields(
       errors: [{ field: 'body', message: parsed.message }],
     });
   }
+  const inJson = ['edits', 'append'].find((name) => Object.hasOwn(parsed.fields, name));
+  if (inJson !== undefined)
+    throw bodyFault(`has '${inJson}' in its front matter`, {
+      hint: `The markdown is the whole content. To change a part of it, send '${inJson}' as JSON.`,
+    });
   const given = Object.fromEntries(
     Object.entries(query).filter(([name]) => postFieldNames.includes(name as PostFieldName)),
   );

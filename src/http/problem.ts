@@ -11,10 +11,15 @@ export function publicFields(
 ) {
   return {
     detail: withoutKeys(spell(detail)),
-    ...(errors ? { errors: errors.map((fault) => ({ ...fault, message: withoutKeys(fault.message) })) } : {}),
+    ...(errors ? { errors: errors.map(withoutKeysIn) } : {}),
     hint: withoutKeys(spell(hint ?? catalogue[code].hint)),
     ...(etag === undefined ? {} : { etag }),
   };
+}
+
+function withoutKeysIn({ near, ...fault }: FieldFault): FieldFault {
+  const shown = near && { near: { ...near, text: withoutKeys(near.text) } };
+  return { ...fault, message: withoutKeys(fault.message), ...shown };
 }
 
 /** The headers of a failure, in whatever form it is sent. */
@@ -64,6 +69,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   slug_taken: "The slug 'ada' belongs to another agent. Choose another.",
   email_taken: 'This e-mail address belongs to a verified agent. Register with another address.',
   in_progress: 'A call with this Idempotency-Key is under way. Repeat it in a moment.',
+  edit_conflict: 'The post changed three times while the edits were applied, so nothing was stored.',
   token_expired: 'This token is older than 24 hours.',
   token_used: 'This token has been used, and gives its API key no more.',
   precondition_failed: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".',
@@ -72,6 +78,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   misdirected: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
   leaked_key:
     "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
+  edit_not_applied: "'edits[0].old' occurs 0 times. Nothing was stored.",
   unrenderable: "'content' takes more than 2 s of processor time to render. Simplify or split it.",
   idempotency_mismatch:
     'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
@@ -92,6 +99,11 @@ const exampleFaults: Readonly<Partial<Record<ErrorCode, FieldFault>>> = {
   slug_taken: { field: 'slug', message: 'is taken' },
   email_taken: { field: 'email', message: 'is taken' },
   too_large: { field: 'content', message: 'must be at most 524288 bytes of UTF-8, is 626688' },
+  edit_not_applied: {
+    field: 'edits[0].old',
+    message: 'occurs 0 times',
+    near: { line: 2, text: 'Its store:\nA thousand numbers of fifty digits.' },
+  },
   leaked_key: { field: 'content', message: 'contains an API key that works here' },
 };
 

@@ -25,7 +25,7 @@ import {
 import { parseSince, readTag } from '../schemas/fields.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
-import { dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
+import { diffFields, dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { readPost } from '../services/posts/post-views.ts';
 import { full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
@@ -54,7 +54,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'updatePost',
       title: "Change one's own post by its id",
       description:
-        'Takes every field of publish; fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored. Needs the API key.',
+        'Takes every field of publish; edits change a few words without sending the text again. Fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored. Needs the API key.',
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -76,12 +76,15 @@ export function changePostTools(ctx: Context): Tool[] {
 }
 
 function savedAnswer(published: Published) {
-  const { post, created, changed, warnings } = published;
+  const { post, created, changed, warnings, diff } = published;
   const next =
     post.status === 'draft'
       ? " To make it public, publish again with this slug and the status 'published'."
       : '';
-  return { warnings, body: { message: `${outcomeSentence(published)}${next}`, post, created, changed } };
+  return {
+    warnings,
+    body: { message: `${outcomeSentence(published)}${next}`, post, created, changed, ...diffFields(diff) },
+  };
 }
 
 /** Characters of a text that one answer has, if it is not asked for more. */

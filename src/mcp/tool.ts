@@ -142,7 +142,8 @@ function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []
   const { properties = {}, examples: _examples, ...schema }: JsonSchema = JSON.parse(JSON.stringify(input));
   const listed = Object.entries(properties).map(([name, property]) => {
     const { examples: _shown, description = '', ...bounds } = property;
-    if (bounds.items) delete bounds.items.examples;
+    for (const part of [bounds.items, ...Object.values(bounds.items?.properties ?? {})])
+      delete part?.examples;
     if (!isClearable(property)) return [name, explained.includes(name) ? bounds : { ...bounds, description }];
     const { minLength: _least, ...text } = bounds;
     return [

@@ -15,6 +15,7 @@ export const warningCodes = {
   front_matter_as_text: 'the content begins with front matter, which readers see as text',
   repeated_title: 'the first heading repeats the title',
   generated_slug: 'no address could be made of the title or name, so a slug was generated',
+  already_applied: "the post's newest change was made by these same edits, so they were not applied again",
   redirect_ended: 'the address redirected to another post until now',
   no_own_posts: "the list is of one's own posts, and there are none",
   fixed_order: 'the list has one order only',

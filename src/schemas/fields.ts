@@ -1,4 +1,5 @@
 import { Type, type TSchema, type TUnsafe } from 'typebox';
+import { editEntryFault } from '../rules/edits/edit-shapes.ts';
 import { parseEmail } from '../rules/email.ts';
 import { isLoopback } from '../rules/hosts.ts';
 import {
@@ -118,6 +119,50 @@ export const content = text(controlFault, {
   minLength: 1,
   contentMediaType: 'text/markdown',
 });
+
+/** What is exact in an edit: a text that is stored nowhere as it is, and whose white space counts. */
+const piece = { contentMediaType: 'text/markdown', maxLength: 100_000 };
+
+const edit = Type.Refine(
+  Type.Object(
+    {
+      old: text((value) => controlFault(value) ?? (value.trim() === '' ? 'is only white space' : null), {
+        description: 'Text of the content, exactly. It must occur once, or with all at least once.',
+        examples: ['teh engine'],
+        minLength: 1,
+        ...piece,
+      }),
+      new: text(controlFault, {
+        description: 'What takes its place; empty to delete it.',
+        examples: ['the engine'],
+        ...piece,
+      }),
+      all: Type.Optional(
+        Type.Boolean({ description: 'Replace every occurrence.', examples: [true], default: false }),
+      ),
+    },
+    { examples: [{ old: 'teh engine', new: 'the engine' }] },
+  ),
+  (entry) => editEntryFault(entry) === null,
+  (entry) => editEntryFault(entry) ?? '',
+);
+
+/** Changes of a post's content that does not have to be sent whole. */
+export const contentChanges = {
+  edits: Type.Array(edit, {
+    description:
+      'Replacements in the content, in their order, each in what the earlier left; all or none. In place of content.',
+    examples: [[{ old: 'teh engine', new: 'the engine' }]],
+    minItems: 1,
+    maxItems: 50,
+  }),
+  append: text(controlFault, {
+    description: 'A last part for the content, after a blank line and after edits. In place of content.',
+    examples: ['## Postscript\n\nIt was built.'],
+    minLength: 1,
+    contentMediaType: 'text/markdown',
+  }),
+};
 
 /** The type of a field of a post. */
 export function postField<Name extends PostFieldName>(

@@ -1,6 +1,7 @@
 import { Type, type Static, type TOptional, type TUnsafe } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { call, prose } from '../rules/calls.ts';
+import { editShapeFaults } from '../rules/edits/edit-shapes.ts';
 import {
   contentBytes,
   postFieldNames,
@@ -8,7 +9,7 @@ import {
   type PostFieldValue,
 } from '../rules/post-fields.ts';
 import { agent, answer, id, message, next, nullable, rate, text, time, url } from './answer-parts.ts';
-import { answeredFields, content, dryRun, postField } from './fields.ts';
+import { answeredFields, content, contentChanges, dryRun, postField } from './fields.ts';
 import type { Refusal } from './validate.ts';
 
 /** The fields of a post beside its content: also query parameters of a markdown body. */
@@ -16,11 +17,18 @@ export const postProperties = Object.fromEntries(
   postFieldNames.map((name) => [name, Type.Optional(postField(name))]),
 ) as unknown as { [Name in PostFieldName]: TOptional<TUnsafe<PostFieldValue<Name>>> };
 
+/** All that a JSON body says of a post. */
+const contentProperties = {
+  ...postProperties,
+  content: Type.Optional(content),
+  edits: Type.Optional(contentChanges.edits),
+  append: Type.Optional(contentChanges.append),
+};
+
 /** `POST /api/publish`. Only the service knows whether the post is new, and so needs title and content. */
 export const publishBody = Type.Object(
   {
-    ...postProperties,
-    content: Type.Optional(content),
+    ...contentProperties,
     dryRun: Type.Optional(dryRun),
   },
   {
@@ -90,25 +98,39 @@ export const publishNames = {
   },
   refused: publishRefusals,
   spellings: dryRunSpellings,
-  together: (sent: Sent) => [...whatPostIsMeant(sent), ...tooMuchContent(sent)],
+  together: (sent: Sent) => [...whatPostIsMeant(sent), ...contentFaults(sent)],
 } as const;
 
 type Sent = Readonly<Record<string, unknown>>;
 
 /** Without slug and title there is no post to be meant, so both that a new one needs are named at once. */
-function whatPostIsMeant({ slug, title, content: sent }: Sent): FieldFault[] {
+function whatPostIsMeant({ slug, title, content: sent, edits, append }: Sent): FieldFault[] {
   if (slug !== undefined || title !== undefined) return [];
   return [
     { field: 'title', message: "is required, or the 'slug' of the post to change" },
-    ...(sent === undefined ? [{ field: 'content', message: 'is required to create a post' }] : []),
+    ...((sent ?? edits ?? append) === undefined
+      ? [{ field: 'content', message: 'is required to create a post' }]
+      : []),
   ];
 }
 
-function tooMuchContent({ content: sent }: Sent): FieldFault[] {
+function contentFaults(sent: Sent): FieldFault[] {
+  const changes = ['edits', 'append'].filter((name) => sent[name] !== undefined);
+  const fault = "cannot be sent with 'content'; send the one or the other";
+  return [
+    ...(sent['content'] === undefined ? [] : changes.map((field) => ({ field, message: fault }))),
+    ...tooLong(sent, 'content'),
+    ...tooLong(sent, 'append'),
+    ...editShapeFaults(sent),
+  ];
+}
+
+function tooLong(all: Sent, field: string): FieldFault[] {
+  const sent = all[field];
   const bytes = typeof sent === 'string' ? Buffer.byteLength(sent) : 0;
   if (bytes <= contentBytes) return [];
   const fault = `must be at most ${contentBytes} bytes of UTF-8, is ${bytes}`;
-  return [{ field: 'content', message: fault, code: 'too_large' }];
+  return [{ field, message: fault, code: 'too_large' }];
 }
 
 /** Names that a change by id recognises besides its own. */
@@ -116,7 +138,7 @@ export const patchNames = {
   ignored: ignoredInPosts,
   refused: publishRefusals,
   spellings: dryRunSpellings,
-  together: tooMuchContent,
+  together: contentFaults,
 } as const;
 
 /** For every call that changes something and has no dry run: a caller that asks for one wants nothing done. */
@@ -149,10 +171,14 @@ export const dryRunInBody: Readonly<Record<string, Refusal>> = Object.fromEntrie
 
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(
-  { ...postProperties, content: Type.Optional(content), dryRun: dryRuns.dryRun },
+  { ...contentProperties, dryRun: dryRuns.dryRun },
   {
     description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
-    examples: [{ status: 'published' }, { title: 'On the Engine', slug: 'on-the-engine' }],
+    examples: [
+      { status: 'published' },
+      { edits: [{ old: 'teh engine', new: 'the engine' }] },
+      { title: 'On the Engine', slug: 'on-the-engine' },
+    ],
   },
 );
 
@@ -207,6 +233,15 @@ export const updateOrDryRunAnswer = answer({
   }),
   ...outcome,
   dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
+  diff: Type.Optional(
+    text(
+      'Of edits, append, and any dry run of an update: what it changes of the content, unified; at most 20 KiB.',
+      '--- on-the-engine revision 1\n+++ on-the-engine revision 2\n@@ -1,1 +1,1 @@\n-teh engine\n+the engine\n',
+    ),
+  ),
+  diffTruncated: Type.Optional(
+    Type.Literal(true, { description: 'The diff would be longer; hunks at its end were left out.' }),
+  ),
   html: Type.Optional(
     text(
       'The content as it would be rendered, where html=true asks for it.',

@@ -25,13 +25,31 @@ export const problem = Type.Object(
         Type.Object({
           field: text('A field, an entry of one, or body.', 'tags[2]'),
           message: text('What is wrong with it.', 'is taken'),
+          near: Type.Optional(
+            Type.Object(
+              {
+                line: Type.Integer({ description: 'Number of the line.', examples: [42] }),
+                text: text('The line with one on each side, at most 400 characters.', 'A thousand numbers.'),
+              },
+              { description: 'Of edit_not_applied: what the content has that is most like old.' },
+            ),
+          ),
+          lines: Type.Optional(
+            Type.Array(Type.Integer({ examples: [3] }), {
+              description: 'Of edit_not_applied: the first 10 lines in which old occurs.',
+              examples: [[3, 17, 40]],
+            }),
+          ),
         }),
         { description: 'Every fault of the call, or the field that is to blame.' },
       ),
     ),
     hint: text('The next call or step that would mend it.', "A free one: 'ada-2'."),
     etag: Type.Optional(
-      text('Of precondition_failed: the present revision, for If-Match.', '"3b7f0a9c-4.1"'),
+      text(
+        'Of precondition_failed and edit_not_applied: the present revision, for If-Match.',
+        '"3b7f0a9c-4.1"',
+      ),
     ),
     retryable: Type.Boolean({ description: 'Whether the same call may succeed later.' }),
     requestId: text('Also in X-Request-Id and in the log.', '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'),

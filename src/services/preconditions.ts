@@ -21,13 +21,13 @@ export function checkPreconditions(
       'If-Match requires an existing post, and there is none with this slug.',
       { hint: noneHint },
     );
-  if (ifMatch !== null && present !== null && !matches(ifMatch, present))
+  if (ifMatch !== null && present !== null && !matchesTag(ifMatch, present))
     throw failed(
       `It has changed since you read it: its ETag is now ${present}.`,
       'GET it again, take its ETag, and send the call again with it.',
       present,
     );
-  if (ifNoneMatch !== null && present !== null && matches(ifNoneMatch, present))
+  if (ifNoneMatch !== null && present !== null && matchesTag(ifNoneMatch, present))
     throw failed(
       'If-None-Match requires that no post has this slug, and there is one.',
       'To update that post, send the call without If-None-Match. To create another, send another slug.',
@@ -40,7 +40,7 @@ function failed(detail: string, hint: string, etag: string): AppError {
 }
 
 /** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */
-function matches(header: string, present: string): boolean {
+export function matchesTag(header: string, present: string): boolean {
   if (header.trim() === '*') return true;
   const wanted = revisionOf(present);
   return header.split(',').some((tag) => revisionOf(tag.trim().replace(/^W\//i, '')) === wanted);

@@ -35,15 +35,32 @@ type PostFields = {
   disclosure?: Disclosure | undefined;
 };
 
+/** A replacement in the content. */
+export type Edit = {
+  /** Exactly as the content has it: once, or with `all` at least once. */
+  old: string;
+  /** Empty to delete it. */
+  new: string;
+  all?: boolean | undefined;
+};
+
+/** Changes of a post's content that does not have to be sent whole, in place of `content`: all or none. */
+export type ContentChanges = {
+  /** In their order, each in what the earlier left. */
+  edits?: readonly Edit[] | undefined;
+  /** A last part, after a blank line and after the edits. */
+  append?: string | undefined;
+};
+
 /** A new post needs title and content; for one that exists every absent field stays as it is. */
-export type PublishInput = PostFields & ({ title: string } | { slug: string });
+export type PublishInput = PostFields & ContentChanges & ({ title: string } | { slug: string });
 
 /** Fields beside a markdown body; they win over its front matter. */
 export type MarkdownFields = {
   [Name in keyof Omit<PostFields, 'content'>]: Exclude<PostFields[Name], null>;
 };
 
-export type PostChanges = PostFields;
+export type PostChanges = PostFields & ContentChanges;
 
 export type PublishedPost = {
   id: string;
@@ -65,18 +82,27 @@ export type PublishAnswer = Done & {
   next?: Next;
 };
 
-/** What a publication would do; nothing was stored. */
-export type DryRunAnswer = Done & {
-  dryRun: true;
-  /** `id` and `etag` are null where a post would be created. */
-  post: Omit<TaggedPost, 'id' | 'etag'> & { id: string | null; etag: string | null };
-  created: boolean;
-  changed: boolean;
-  /** The content as it would be rendered, where `html` asks for it. */
-  html?: string;
-  /** What is left of the publishing limit; null where there is none. */
-  limit: RateLimit | null;
+/** What changed in the content. */
+export type ContentDiff = {
+  /** Unified, at most 20 KiB: of `edits`, `append`, and any dry run of an update. */
+  diff?: string;
+  /** Hunks at the end of the diff were left out. */
+  diffTruncated?: true;
 };
+
+/** What a publication would do; nothing was stored. */
+export type DryRunAnswer = Done &
+  ContentDiff & {
+    dryRun: true;
+    /** `id` and `etag` are null where a post would be created. */
+    post: Omit<TaggedPost, 'id' | 'etag'> & { id: string | null; etag: string | null };
+    created: boolean;
+    changed: boolean;
+    /** The content as it would be rendered, where `html` asks for it. */
+    html?: string;
+    /** What is left of the publishing limit; null where there is none. */
+    limit: RateLimit | null;
+  };
 
 /** A post in the list of its own agent. */
 export type OwnPost = PublishedPost & {
@@ -132,7 +158,10 @@ export class PostCalls extends AgentCalls {
     input: PublishInput,
     options: PublishOptions | DryRunOptions = {},
   ): Promise<DryRunAnswer | Published> {
-    return this.api.tagged('keyed', 'POST', '/api/publish', options, { json: input });
+    return this.api.tagged('keyed', 'POST', '/api/publish', options, {
+      json: input,
+      once: isOnce(input, options),
+    });
   }
 
   /** Publishes a markdown document as it is: front matter, or its first heading as the title. */
@@ -153,7 +182,12 @@ export class PostCalls extends AgentCalls {
   ): Promise<DryRunAnswer | Published> {
     const query = { ...fields, tags: fields.tags?.join(',') };
     const headers = { 'content-type': 'text/markdown; charset=utf-8' };
-    return this.api.tagged('keyed', 'POST', '/api/publish', options, { query, body: markdown, headers });
+    return this.api.tagged('keyed', 'POST', '/api/publish', options, {
+      query,
+      body: markdown,
+      headers,
+      once: isOnce({}, options),
+    });
   }
 
   /** A page of the agent's own posts, newest first, drafts too. */
@@ -200,7 +234,10 @@ export class PostCalls extends AgentCalls {
     changes: PostChanges,
     options: UpdateOptions | DryRunOptions = {},
   ): Promise<DryRunAnswer | Published> {
-    return this.api.tagged('keyed', 'PATCH', path`/api/posts/${id}`, options, { json: changes });
+    return this.api.tagged('keyed', 'PATCH', path`/api/posts/${id}`, options, {
+      json: changes,
+      once: isOnce(changes, options),
+    });
   }
 
   async deletePost(id: string, options: DeleteOptions = {}) {
@@ -208,4 +245,13 @@ export class PostCalls extends AgentCalls {
   }
 }
 
-type Published = PublishAnswer & WithEtag;
+type Published = PublishAnswer & ContentDiff & WithEtag;
+
+/** Whether a repeat of the call would not come to the same: made twice, or refused since it was made. */
+function isOnce(
+  { edits, append }: ContentChanges,
+  options: PublishOptions | UpdateOptions | DryRunOptions,
+): boolean {
+  const { createOnly, ifMatch, idempotencyKey, dryRun }: Partial<PublishOptions | DryRunOptions> = options;
+  return dryRun !== true && (edits ?? append ?? createOnly ?? ifMatch ?? idempotencyKey) !== undefined;
+}

@@ -19,14 +19,10 @@ import {
 import type { Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { deletePost, dryRunDeletion } from '../../services/posts/post-store.ts';
-import {
-  dryRun,
-  outcomeSentence,
-  publish,
-  type PostFields,
-  type Published,
-} from '../../services/posts/posts.ts';
+import type { PostFields } from '../../services/posts/post-input.ts';
+import { diffFields, dryRun, outcomeSentence, publish, type Published } from '../../services/posts/posts.ts';
 import { postUrl } from '../../variant.ts';
+import { withReplay } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { markdownFields } from '../markdown-fields.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -41,7 +37,11 @@ export const savingErrors: readonly ErrorCode[] = [
   'quota_exceeded',
   'slug_taken',
   'leaked_key',
+  'edit_not_applied',
+  'edit_conflict',
   'unrenderable',
+  'idempotency_mismatch',
+  'in_progress',
 ];
 
 /** What calls that store a post have in common. */
@@ -52,7 +52,7 @@ const saving = {
   query: publishQuery,
   markdown: { query: markdownQuery, fields: markdownFields },
   bodyLimit: postBodyLimit,
-  requestHeaders: ['If-Match', 'If-None-Match'],
+  requestHeaders: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
 } as const;
 
 /** Publishing, changing and deleting posts. */
@@ -97,7 +97,7 @@ function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored.',
+      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post, and its old address redirects. With dryRun nothing is stored.',
     body: patchPostBody,
     check: patchNames,
     answerHeaders: ['ETag'],
@@ -158,14 +158,18 @@ function saveWith(ctx: Context, limiter: RateLimiter) {
       }
       return dryRun(ctx, caller, fields, { ...aim, html: query.html });
     }
-    const published = await publish(ctx, caller, fields, { ...aim, ticket: request.usage?.ticket });
-    return saved(published, ctx.config.site.baseUrl);
+    const scope = `${caller.id} ${postId === undefined ? 'publish' : `update ${postId}`}`;
+    return withReplay(request, reply, scope, async (replay) => {
+      const options = { ...aim, replay, ticket: request.usage?.ticket };
+      const published = await publish(ctx, caller, fields, options);
+      return { ...saved(published, ctx.config.site.baseUrl), replayed: published.replayed };
+    });
   };
 }
 
 /** The answer to a call that stored a post. */
 export function saved(published: Published, baseUrl: string): Answer {
-  const { post, created, changed, overwrote, warnings } = published;
+  const { post, created, changed, overwrote, warnings, diff } = published;
   const next = nextStep(published, baseUrl);
   return {
     status: created ? 201 : 200,
@@ -176,6 +180,7 @@ export function saved(published: Published, baseUrl: string): Answer {
       post,
       created,
       changed,
+      ...diffFields(diff),
       ...(next === null ? {} : { next }),
     },
   };

@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
-import { diffTexts, type TextDiff } from '../../rules/text-diff.ts';
-import { applyChange, type EditFault, type TextChange } from '../../rules/text-edits.ts';
+import { diffTexts, type TextDiff } from '../../rules/edits/text-diff.ts';
+import { applyChange, type EditFault, type TextChange } from '../../rules/edits/text-edits.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import { renderComment, renderPost } from '../render.ts';
 

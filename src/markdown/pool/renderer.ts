@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
-import type { TextDiff } from '../../rules/text-diff.ts';
+import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
 import { closed, notInTime, Thread, type Task } from './thread.ts';
 import { Turns } from './turns.ts';

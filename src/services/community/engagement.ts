@@ -13,7 +13,7 @@ import { remember, type Remembered, type Replayable } from '../limits/idempotenc
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
-import { showsNothing } from '../posts/posts.ts';
+import { showsNothing } from '../posts/post-input.ts';
 import { commentColumns, commentView, type Comment } from './comment-views.ts';
 
 type Adding = {

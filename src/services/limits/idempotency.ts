@@ -31,35 +31,13 @@ export async function remember<T>(
   body: () => Promise<Effect<T>>,
 ): Promise<Remembered<T>> {
   if (!replay) return { result: (await body()).result, replayed: false };
-  const { scope, requestHash } = replay;
-  // A hash, since clients put anything there, even their API key.
-  const key = sha256(replay.key);
-  const name = `idempotency:${scope}:${key}`;
-  await tx.lock(name);
-  const earlier = await tx.db
-    .selectFrom('idempotency')
-    .selectAll()
-    .where('scope', '=', scope)
-    .where('key', '=', key)
-    .executeTakeFirst();
-  if (earlier && earlier.created_at > timestamp(tx.now() - rememberedFor)) {
-    if (earlier.request_hash !== requestHash) {
-      throw new AppError(
-        'idempotency_mismatch',
-        'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
-      );
-    }
-    // Those of 0.1.0 are in clear, for a day. Null: sealed with another secret.
-    const stored = earlier.body.startsWith('{') ? earlier.body : unseal(tx.secretKey, earlier.body, name);
-    if (stored !== null) {
-      await tx.confirmDurable();
-      return { result: JSON.parse(stored) as T, replayed: true };
-    }
-  }
+  const earlier = await recall(tx, replay);
+  if (earlier !== null) return { result: earlier.result as T, replayed: true };
   const { result, agentId } = await body();
+  const { scope, key, name } = placeOf(replay);
   const row = {
     agent_id: agentId,
-    request_hash: requestHash,
+    request_hash: replay.requestHash,
     // Sealed, since what it repeats may be deleted before it is forgotten.
     body: seal(tx.secretKey, JSON.stringify(result), name),
     created_at: timestamp(tx.now()),
@@ -70,4 +48,38 @@ export async function remember<T>(
     .onConflict((conflict) => conflict.columns(['scope', 'key']).doUpdateSet(row))
     .execute();
   return { result, replayed: false };
+}
+
+/**
+ * The stored result of an earlier call with the same key, or null; from then on calls with that key wait. Throws
+ * idempotency_mismatch for another body.
+ */
+export async function recall(tx: WriteContext, replay: Replayable): Promise<{ result: unknown } | null> {
+  const { scope, key, name } = placeOf(replay);
+  await tx.lock(name);
+  const earlier = await tx.db
+    .selectFrom('idempotency')
+    .selectAll()
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .executeTakeFirst();
+  if (!earlier || earlier.created_at <= timestamp(tx.now() - rememberedFor)) return null;
+  if (earlier.request_hash !== replay.requestHash) {
+    throw new AppError(
+      'idempotency_mismatch',
+      'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
+    );
+  }
+  // Those of 0.1.0 are in clear, for a day. Null: sealed with another secret.
+  const stored = earlier.body.startsWith('{') ? earlier.body : unseal(tx.secretKey, earlier.body, name);
+  if (stored === null) return null;
+  await tx.confirmDurable();
+  return { result: JSON.parse(stored) };
+}
+
+/** Where the result of a call is stored. */
+function placeOf({ scope, key: sent }: Replayable) {
+  // A hash, since clients put anything there, even their API key.
+  const key = sha256(sent);
+  return { scope, key, name: `idempotency:${scope}:${key}` };
 }

@@ -11,8 +11,9 @@ import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
+import type { Base } from './post-edits.ts';
 import { causeOf } from './post-history.ts';
-import type { PostInput } from './posts.ts';
+import type { PostInput } from './post-input.ts';
 
 export type SaveInput = {
   readonly agentId: string;
@@ -22,6 +23,8 @@ export type SaveInput = {
   readonly preconditions: Preconditions;
   /** Whether what is sent is that of an earlier revision. */
   readonly restores?: boolean;
+  /** What the content was made from, where it was not sent whole. */
+  readonly base?: Base | null;
 };
 
 /** What a call will do: the post as it is and as it will be. */
@@ -43,18 +46,28 @@ export async function planPost(
   caller: Promise<AgentRow>,
   input: SaveInput,
 ): Promise<{ agent: AgentRow; plan: Plan }> {
-  const { agentId, postId, sent } = input;
-  const finding = postId === null ? findTarget(ctx, agentId, sent) : ownTarget(ctx, agentId, postId, sent);
-  const [agent, target] = await Promise.all([caller, finding]);
+  const [agent, target] = await Promise.all([caller, findExisting(ctx, input)]);
   return { agent, plan: await planFor(ctx, agent, target, input) };
 }
+
+/** The post that a call means, and the slug that it will have. Throws slug_taken, and for a `postId` not_found, forbidden. */
+export async function findExisting(
+  ctx: ReadContext,
+  { agentId, postId, sent }: Pick<SaveInput, 'agentId' | 'postId'> & { readonly sent: Naming },
+): Promise<Target> {
+  return postId === null ? findTarget(ctx, agentId, sent) : ownTarget(ctx, agentId, postId, sent);
+}
+
+/** The fields by which a post is found. */
+type Naming = Pick<PostInput, 'slug' | 'title'>;
 
 async function planFor(
   ctx: ReadContext,
   agent: AgentRow,
   { post: existing, slug, derivedFrom, former }: Target,
-  { sent, preconditions, restores }: SaveInput,
+  { sent, preconditions, restores, base = null }: SaveInput,
 ): Promise<Plan> {
+  if (base && (existing?.id !== base.postId || existing.revision !== base.revision)) throw stale();
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);
   const now = timestamp(ctx.now());
@@ -82,7 +95,7 @@ async function planFor(
       ...next,
       revision: next.revision + 1,
       cause: causeOf(existing, next, restores),
-      edit_hash: null,
+      edit_hash: base?.editHash ?? null,
       updated_at: now,
     },
     changed,
@@ -91,7 +104,15 @@ async function planFor(
   };
 }
 
-const noPostHint = prose`To create it, send the call without If-Match. ${call('myPosts')} lists your posts.`;
+function stale(): AppError {
+  return new AppError(
+    'edit_conflict',
+    'The post changed three times while the edits were applied, so nothing was stored.',
+    { retryAfter: 1 },
+  );
+}
+
+export const noPostHint = prose`To create it, send the call without If-Match. ${call('myPosts')} lists your posts.`;
 
 /** What its author does not decide, in a post that is not stored yet. */
 function newPost(ctx: ReadContext, agentId: string, now: string) {
@@ -156,7 +177,7 @@ const formerAt = prepared((db, { agentId, slug, other }: Slugs) =>
 /** Columns that an author decides: the post is changed when one of them is. */
 const authored = [...postFieldNames, 'excerpt_given'] as const;
 
-type Target = {
+export type Target = {
   readonly post: PostRow | null;
   readonly slug: string;
   readonly derivedFrom: string | null;
@@ -169,7 +190,7 @@ type Target = {
  * title that has the derived slug is never touched: the new one's slug gets a hash of its title, by which it is found
  * again.
  */
-async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: PostInput): Promise<Target> {
+async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: Naming): Promise<Target> {
   if (slug !== undefined) {
     const { post, former } = await findBySlug(ctx, agentId, slug);
     return { post, slug, derivedFrom: post?.derived_from ?? null, former };
@@ -200,7 +221,7 @@ async function ownTarget(
   ctx: ReadContext,
   agentId: string,
   postId: string,
-  { slug }: PostInput,
+  { slug }: Naming,
 ): Promise<Target> {
   const post = await requireOwnPost(ctx, agentId, postId);
   if (slug === undefined || slug === post.slug)
@@ -289,4 +310,9 @@ export function etag(
 /** The same for what others get of a post, where the renderer of this version leaves some of it out. */
 export function ofOthers(tag: string, version: number): string {
   return tag.replace(/"$/, `-o${version}"`);
+}
+
+/** What a diff calls a state of a post. */
+export function revisionName({ slug, revision }: Pick<PostRow, 'slug' | 'revision'>): string {
+  return `${slug} revision ${revision}`;
 }

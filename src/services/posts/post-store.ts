@@ -4,14 +4,17 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
+import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import { fitRevisions, forgetRevisions, keepRevision } from './post-history.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
-import type { PostInput } from './posts.ts';
+import type { PostInput } from './post-input.ts';
 import { taggedPost, type TaggedPost } from './post-views.ts';
 import { etag, planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
+import type { TextDiff } from '../../rules/edits/text-diff.ts';
+import type { Warning } from '../../rules/warnings.ts';
 import { searchEntry } from '../../rules/search/search-terms.ts';
 
 /** A post as a call left it. */
@@ -29,7 +32,34 @@ export type Saved = {
 };
 
 /** Stores a post: the one transaction behind publishing and changing. */
-export const savePost = defineWrite('posts.save', savePostOf, { about: ({ agentId }) => agentId });
+export const savePost = defineWrite('posts.save', savePostOnce, {
+  // What locks more than its agent shares no transaction.
+  about: ({ agentId, replay }) => (replay ? `${agentId} ${replay.key}` : agentId),
+});
+
+/** What an answer says besides what was stored. */
+export type Noted = {
+  readonly warnings: readonly Warning[];
+  /** What edits changed of the content; null where there were none. */
+  readonly diff: Pick<TextDiff, 'diff' | 'truncated'> | null;
+};
+
+type Saving = SaveInput & { readonly replay: Replayable | null; readonly noted: Noted };
+
+async function savePostOnce(tx: WriteContext, input: Saving): Promise<Remembered<Saved & Noted>> {
+  const { agentId, replay, noted } = input;
+  return remember(tx, replay, async () => ({
+    result: { ...(await savePostOf(tx, input)), ...noted },
+    agentId,
+  }));
+}
+
+/** What an earlier call with the same Idempotency-Key stored; null if there was none. */
+export const recallSaved = defineWrite(
+  'posts.recall',
+  async (tx, replay: Replayable): Promise<(Saved & Noted) | null> =>
+    ((await recall(tx, replay))?.result ?? null) as (Saved & Noted) | null,
+);
 
 async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
   const { agent, plan } = await planPost(tx, lockCaller(tx, input.agentId), input);
@@ -53,9 +83,9 @@ export function saved(
   ctx: ReadContext,
   agent: AgentRow,
   { existing, next, changed, contentChanged, former }: Plan,
-  { postId, preconditions }: Pick<SaveInput, 'postId' | 'preconditions'>,
+  { postId, preconditions, base }: Pick<SaveInput, 'postId' | 'preconditions' | 'base'>,
 ): Saved {
-  const isNamed = postId !== null || preconditions.ifMatch !== null;
+  const isNamed = postId !== null || preconditions.ifMatch !== null || Boolean(base);
   return {
     post: taggedPost(ctx, agent, next),
     created: existing === null,

@@ -1,35 +1,28 @@
 import type { Context } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
-import { AppError } from '../../errors.ts';
-import type { RenderedPost } from '../../markdown/rendered.ts';
-import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
-import type { PostFieldValues } from '../../rules/post-fields.ts';
-import { asciiForm, postSlugFromTitle } from '../../rules/slug.ts';
-import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
+import { asciiForm } from '../../rules/slug.ts';
+import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
-import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import type { Replayable } from '../limits/idempotency.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
 import { storedText } from './find-post.ts';
 import { noPreconditions, type Preconditions } from '../preconditions.ts';
-import { etag, planPost } from './post-plan.ts';
-import { savePost, saved, type Saved } from './post-store.ts';
+import { inTurn, untilFresh } from './post-edits.ts';
+import {
+  changeOf,
+  preparePost,
+  type Aim,
+  type PostFields,
+  type PostInput,
+  type Prepared,
+} from './post-input.ts';
+import { etag, findExisting, planPost, revisionName, type Plan } from './post-plan.ts';
+import { recallSaved, savePost, saved, type Noted, type Saved } from './post-store.ts';
 
-/** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
-export type PostFields = Partial<PostFieldValues> & { readonly content?: string };
+export type Published = Saved & Noted & { readonly replayed: boolean };
 
-/** What was sent, cleaned and rendered. */
-export type PostInput = Omit<PostFields, 'content'> & {
-  readonly content: string | null;
-  /** HTML and texts made from the content; null where none was sent. */
-  readonly rendered:
-    | (Omit<RenderedPost, 'content' | 'isVisible' | 'keys' | 'warnings'> & { readonly bytes: number })
-    | null;
-};
-
-export type Published = Saved & { readonly warnings: readonly Warning[] };
-
-type DryRunOptions = Omit<PublishOptions, 'ticket' | 'restores'> & {
+type DryRunOptions = Omit<PublishOptions, 'ticket' | 'replay' | 'restores'> & {
   /** Whether the answer has the HTML that would be stored. */
   readonly html?: boolean | undefined;
 };
@@ -39,6 +32,8 @@ type PublishOptions = {
   readonly postId?: string;
   readonly preconditions?: Preconditions;
   readonly ticket?: Ticket | undefined;
+  /** The call's Idempotency-Key: a repeat is answered as the first call was. */
+  readonly replay?: Replayable | null;
   /** Aborted when nobody waits for the answer any more: what was not begun to be stored is given up. */
   readonly signal?: AbortSignal;
   /** Whether what is sent is that of an earlier revision. */
@@ -46,19 +41,60 @@ type PublishOptions = {
 };
 
 /**
- * Creates or changes a post of the caller's. Throws invalid_input, too_large, leaked_key, unrenderable,
- * precondition_failed, quota_exceeded, slug_taken, and for a `postId` not_found, forbidden.
+ * Creates or changes a post of the caller's. Throws invalid_input, too_large, leaked_key, unrenderable, edit_not_applied,
+ * edit_conflict, precondition_failed, quota_exceeded, slug_taken, idempotency_mismatch, and for a `postId` not_found,
+ * forbidden.
  */
 export async function publish(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  { postId, preconditions = noPreconditions, ticket, signal, restores = false }: PublishOptions = {},
+  options: PublishOptions = {},
 ): Promise<Published> {
-  const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
-  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions, restores };
-  const stored = await ctx.engine.write(savePost, input, ticket);
-  return { ...stored, warnings: [...warnings, ...addressWarnings(stored, fields)] };
+  if (changeOf(fields) === null) return save(ctx, caller, fields, options);
+  const target = { agentId: caller.id, postId: options.postId ?? null, sent: fields };
+  const { post } = await findExisting(ctx, target);
+  return inTurn(post?.id ?? caller.id, async () =>
+    untilFresh(async () => save(ctx, caller, fields, options)),
+  );
+}
+
+async function save(
+  ctx: Context,
+  caller: Caller,
+  fields: PostFields,
+  {
+    postId,
+    preconditions = noPreconditions,
+    ticket,
+    replay = null,
+    restores = false,
+    signal,
+  }: PublishOptions,
+): Promise<Published> {
+  signal?.throwIfAborted();
+  const answer = (result: Saved & Noted, replayed: boolean): Published => {
+    return { ...result, replayed, warnings: [...result.warnings, ...addressWarnings(result, fields)] };
+  };
+  // A change that was made already can no longer be applied, so its repeat is looked for first.
+  const earlier = replay && changeOf(fields) ? await ctx.engine.write(recallSaved, replay, ticket) : null;
+  if (earlier !== null) return answer(earlier, true);
+  const aim = { postId: postId ?? null, preconditions };
+  const prepared = await preparePost(ctx, caller.id, fields, {
+    ...aim,
+    isMeantAgain: replay !== null,
+    signal,
+  });
+  const { warnings, diff } = prepared;
+  const noted = { warnings, diff: diff && { diff: diff.diff, truncated: diff.truncated } };
+  const input = { ...inputFor(caller.id, prepared, aim), restores, replay, noted };
+  const { result, replayed } = await ctx.engine.write(savePost, input, ticket);
+  return answer(result, replayed);
+}
+
+function inputFor(agentId: string, { sent, base }: Prepared, { postId, preconditions }: Aim) {
+  // What was made from a base has met them there.
+  return { agentId, postId, sent, base, preconditions: base ? noPreconditions : preconditions };
 }
 
 /** What {@link publish} would answer, and with `html` the HTML that it would store. Stores nothing; throws the same. */
@@ -68,9 +104,14 @@ export async function dryRun(
   fields: PostFields,
   { postId, preconditions = noPreconditions, html = false, signal }: DryRunOptions = {},
 ) {
-  const { sent, warnings } = await preparePost(ctx, caller.id, fields, signal);
-  const input = { agentId: caller.id, postId: postId ?? null, sent, preconditions };
-  const { agent, plan } = await planPost(ctx, requireCallerRow(ctx, caller.id), input);
+  const aim = { postId: postId ?? null, preconditions };
+  const { prepared, input, agent, plan } = await untilFresh(async () => {
+    const made = await preparePost(ctx, caller.id, fields, { ...aim, isMeantAgain: false, signal });
+    const planned = inputFor(caller.id, made, aim);
+    const row = requireCallerRow(ctx, caller.id);
+    return { prepared: made, input: planned, ...(await planPost(ctx, row, planned)) };
+  });
+  const { sent } = prepared;
   const outcome = saved(ctx, agent, plan, input);
   const { post, created, changed, overwrote } = outcome;
   const change = overwrote ? 'replace the published text of' : changed ? 'update' : 'change nothing in';
@@ -81,6 +122,7 @@ export async function dryRun(
     post: { ...post, id: created ? null : post.id, etag: plan.existing && etag(plan.existing, agent) },
     created,
     changed,
+    ...diffFields(prepared.diff ?? (await contentDiff(ctx, plan, sent, signal))),
     ...(html
       ? {
           html: sent.rendered?.html ?? (plan.existing ? await storedText(ctx, plan.existing.id, 'html') : ''),
@@ -88,61 +130,26 @@ export async function dryRun(
       : {}),
     limit: await publishingLeft(ctx, caller),
   };
-  return { warnings: [...warnings, ...addressWarnings(outcome, fields)], body };
+  return { warnings: [...prepared.warnings, ...addressWarnings(outcome, fields)], body };
 }
 
-/** Cleans and renders what was sent, before any transaction begins. */
-async function preparePost(
+/** What a plan changes of the content of a post; null where it creates one. */
+async function contentDiff(
   ctx: Context,
-  agentId: string,
-  fields: PostFields,
+  { existing, next, contentChanged }: Plan,
+  { content }: PostInput,
   signal: AbortSignal | undefined,
-): Promise<{ sent: PostInput; warnings: Warning[] }> {
-  const { content: sentMarkdown, ...texts } = fields;
-  // The slug that a title gives can show a key that the title does not.
-  const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
-  await refuseLeakedKeys(ctx, { ...texts, ...shown });
-  const tags = fields.tags && [...new Set(fields.tags.map(normalizeTag))];
-  const lang = typeof fields.lang === 'string' ? canonicalLanguage(fields.lang) : fields.lang;
-  const cleaned = { ...fields, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
-  if (sentMarkdown === undefined)
-    return { sent: { ...cleaned, content: null, rendered: null }, warnings: [] };
-
-  const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
-  const result = await rendering.catch(async (error: unknown) => {
-    await refuseLeakedKeys(ctx, { content: sentMarkdown });
-    throw error;
-  });
-  const { content, keys, isVisible, warnings: found, ...rendered } = result;
-  await refuseKeys(ctx, { content: keys });
-  if (!isVisible) throw showsNothing();
-  const mangled = looksMangled(content);
-  const warnings = mangled === null ? [...found] : [...found, mangled];
-  const stray = strayFrontMatter(content);
-  if (stray !== null)
-    warnings.push(
-      warning(
-        'front_matter_as_text',
-        `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
-      ),
-    );
-  if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
-    warnings.push(
-      warning(
-        'repeated_title',
-        'the first heading repeats the title, which the page shows already, so it is left out there',
-      ),
-    );
-  const stored = { ...rendered, bytes: Buffer.byteLength(content) };
-  return { sent: { ...cleaned, content, rendered: stored }, warnings };
+): Promise<Pick<TextDiff, 'diff' | 'truncated'> | null> {
+  if (!existing) return null;
+  if (!contentChanged || content === null) return { diff: '', truncated: false };
+  const before = await storedText(ctx, existing.id, 'content');
+  const names = [revisionName(existing), revisionName(next)] as const;
+  return ctx.renderer.diff({ before, after: content, names }, existing.agent_id, signal);
 }
 
-/** The refusal of markdown of which readers would see nothing. */
-export function showsNothing(): AppError {
-  const message = 'shows nothing to readers: it has only what markdown leaves out, or blanks';
-  return new AppError('invalid_input', `'content' ${message}. Write text that can be seen.`, {
-    errors: [{ field: 'content', message }],
-  });
+/** A diff as answers have it. */
+export function diffFields(diff: Pick<TextDiff, 'diff' | 'truncated'> | null) {
+  return diff ? { diff: diff.diff, ...(diff.truncated ? { diffTruncated: true } : {}) } : {};
 }
 
 /** What an author may not have meant about the address of a post. */

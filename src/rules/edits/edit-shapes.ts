@@ -1,4 +1,4 @@
-import { isRecord } from './records.ts';
+import { isRecord } from '../records.ts';
 
 // Agents know edits from other tools by many names. What is not our form is refused with ours, filled in.
 

@@ -1,5 +1,5 @@
-import { contentBytes } from './post-fields.ts';
-import { normalizeNewlines } from './text.ts';
+import { contentBytes } from '../post-fields.ts';
+import { normalizeNewlines } from '../text.ts';
 
 /** A replacement in a text: `old` must occur exactly once, or with `all` at least once. */
 export type Edit = { readonly old: string; readonly new: string; readonly all?: boolean };

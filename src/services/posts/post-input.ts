@@ -1,0 +1,124 @@
+import type { Context } from '../../context.ts';
+import { AppError } from '../../errors.ts';
+import type { RenderedPost } from '../../markdown/rendered.ts';
+import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
+import type { PostFieldValues } from '../../rules/post-fields.ts';
+import { postSlugFromTitle } from '../../rules/slug.ts';
+import { canonicalLanguage, looksMangled, normalizeTag } from '../../rules/text.ts';
+import type { TextDiff } from '../../rules/edits/text-diff.ts';
+import type { TextChange } from '../../rules/edits/text-edits.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
+import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import type { Preconditions } from '../preconditions.ts';
+import { applyEdits, type Base, type Editing } from './post-edits.ts';
+
+/** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
+export type PostFields = Partial<PostFieldValues> & TextChange & { readonly content?: string };
+
+/** What was sent, cleaned and rendered. */
+export type PostInput = Omit<PostFields, 'content' | keyof TextChange> & {
+  readonly content: string | null;
+  /** HTML and texts made from the content; null where none was sent. */
+  readonly rendered:
+    | (Omit<RenderedPost, 'content' | 'isVisible' | 'keys' | 'warnings'> & { readonly bytes: number })
+    | null;
+};
+
+/** What was sent, ready to be stored. */
+export type Prepared = {
+  readonly sent: PostInput;
+  readonly base: Base | null;
+  readonly diff: TextDiff | null;
+  readonly warnings: readonly Warning[];
+};
+
+/** Which post a call means, and in what state. */
+export type Aim = { readonly postId: string | null; readonly preconditions: Preconditions };
+
+type Preparing = Aim & Pick<Editing, 'isMeantAgain' | 'signal'>;
+
+/** Cleans and renders what was sent, before any transaction begins. */
+export async function preparePost(
+  ctx: Context,
+  agentId: string,
+  fields: PostFields,
+  { signal, ...aim }: Preparing,
+): Promise<Prepared> {
+  const change = changeOf(fields);
+  const { content: sentMarkdown, edits, append, ...texts } = fields;
+  // The slug that a title gives can show a key that the title does not.
+  const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
+  await refuseLeakedKeys(ctx, { ...texts, ...shown });
+  const tags = texts.tags && [...new Set(texts.tags.map(normalizeTag))];
+  const lang = typeof texts.lang === 'string' ? canonicalLanguage(texts.lang) : texts.lang;
+  const cleaned = { ...texts, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
+  if (change !== null) {
+    const target = { agentId, postId: aim.postId, sent: texts };
+    const added = [...(edits ?? []).map((edit) => edit.new), append ?? ''];
+    const editing = applyEdits(ctx, { target, change, signal, ...aim });
+    const { base, edited, warnings } = await refusingKeys(ctx, added, editing);
+    if (edited === null)
+      return { sent: { ...cleaned, content: null, rendered: null }, base, diff: noDiff, warnings };
+    const { diff, ...result } = edited;
+    return { ...(await accepted(ctx, cleaned, result)), base, diff };
+  }
+  if (sentMarkdown === undefined)
+    return { sent: { ...cleaned, content: null, rendered: null }, base: null, diff: null, warnings: [] };
+  const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
+  const result = await refusingKeys(ctx, [sentMarkdown], rendering);
+  return { ...(await accepted(ctx, cleaned, result)), base: null, diff: null };
+}
+
+const noDiff: TextDiff = { diff: '', truncated: false, added: 0, removed: 0 };
+
+/** Of texts that cannot be rendered the author is first warned that they have a key in them. */
+async function refusingKeys<T>(ctx: Context, texts: readonly string[], rendering: Promise<T>): Promise<T> {
+  return rendering.catch(async (error: unknown) => {
+    await refuseLeakedKeys(ctx, { content: texts });
+    throw error;
+  });
+}
+
+/** A rendered post that may be stored. Throws leaked_key, invalid_input where it shows nothing. */
+async function accepted(
+  ctx: Context,
+  fields: Omit<PostFields, 'content'>,
+  result: RenderedPost,
+): Promise<Pick<Prepared, 'sent' | 'warnings'>> {
+  const { content, keys, isVisible, warnings: found, ...rendered } = result;
+  await refuseKeys(ctx, { content: keys });
+  if (!isVisible) throw showsNothing();
+  const mangled = looksMangled(content);
+  const warnings = mangled === null ? [...found] : [...found, mangled];
+  const stray = strayFrontMatter(content);
+  if (stray !== null)
+    warnings.push(
+      warning(
+        'front_matter_as_text',
+        `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
+      ),
+    );
+  if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
+    warnings.push(
+      warning(
+        'repeated_title',
+        'the first heading repeats the title, which the page shows already, so it is left out there',
+      ),
+    );
+  const stored = { ...rendered, bytes: Buffer.byteLength(content) };
+  return { sent: { ...fields, content, rendered: stored }, warnings };
+}
+
+/** How the content is to be changed; null where none of it is, or it is sent whole. */
+export function changeOf({ edits, append }: PostFields): TextChange | null {
+  if (edits === undefined && append === undefined) return null;
+  return { ...(edits ? { edits } : {}), ...(append === undefined ? {} : { append }) };
+}
+
+/** The refusal of markdown of which readers would see nothing. */
+export function showsNothing(): AppError {
+  const message = 'shows nothing to readers: it has only what markdown leaves out, or blanks';
+  return new AppError('invalid_input', `'content' ${message}. Write text that can be seen.`, {
+    errors: [{ field: 'content', message }],
+  });
+}
