@@ -37,7 +37,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
       {},
       'not_found',
       'hint',
-      /not slugs: GET \/api\/posts/,
+      /not slugs: GET \/api\/me\/posts/,
     ],
     ['an address that is none', 'GET', '/api/profile', {}, 'not_found', 'hint', /openapi\.json/],
     [

@@ -90,14 +90,14 @@ describeInstances('what was not meant', {}, (the) => {
   });
 
   test('is said before everything else in the answer', async () => {
-    const lists = await the().call('GET', '/api/posts?tag=tides&page=2', { key: ada.key });
+    const lists = await the().call('GET', '/api/posts?topic=tides&page=2', { key: ada.key });
     assert.deepEqual(Object.keys(JSON.parse(assertOk(lists).text)).slice(0, 4), [
       'success',
       'warnings',
       'warningCodes',
       'posts',
     ]);
-    assert.match(String(lists.at('warnings.0')), /'tag' ignored: this list takes 'status', 'since', /);
+    assert.match(String(lists.at('warnings.0')), /'topic' ignored: this list takes 'status', 'since', /);
     assert.match(String(lists.at('warnings.1')), /'page' ignored: .*use 'cursor' or 'offset'$/);
   });
 });

@@ -13,7 +13,7 @@ import {
   voteBody,
 } from '../../schemas/engagement.ts';
 import { deleteComment } from '../../services/community/comment-removal.ts';
-import { allComments, listComments, type Comment } from '../../services/community/comment-views.ts';
+import { allComments, listComments } from '../../services/community/comment-views.ts';
 import { addComment, editComment } from '../../services/community/engagement.ts';
 import { vote } from '../../services/community/votes.ts';
 import { pageAnswer, withReplay } from '../call.ts';
@@ -81,9 +81,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
         const options = { parentId, replay, ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
         const added = await addComment(ctx, caller, postId, body.content, options);
         const { result: comment, replayed, warnings } = added;
-        // What an earlier release stored for a repeated call has no address.
-        const { url } = comment as Partial<Comment>;
-        const headers = url === undefined ? {} : { location: url };
+        const headers = { location: comment.url };
         return { replayed, status: 201, headers, warnings, body: { message: 'Comment added.', comment } };
       });
     },

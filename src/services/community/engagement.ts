@@ -8,6 +8,7 @@ import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled } from '../../rules/text.ts';
 import type { Warning } from '../../rules/warnings.ts';
+import { postUrl } from '../../variant.ts';
 import { lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
@@ -38,7 +39,21 @@ export async function addComment(
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
   const { texts, warnings } = await prepareComment(ctx, caller, content, signal);
   const comment = { agentId: caller.id, postId, parentId: parentId ?? null, ...texts, replay };
-  return { ...(await ctx.engine.write(storeComment, comment, ticket)), warnings };
+  const added = await ctx.engine.write(storeComment, comment, ticket);
+  return { ...added, result: await whole(ctx, added.result), warnings };
+}
+
+/** A comment that 0.1.0 stored for a repeated call has no thread, no author in one piece, and no address. */
+async function whole(ctx: Context, comment: Comment): Promise<Comment> {
+  const { threadId = null } = comment as Partial<Comment>;
+  if (threadId !== null) return comment;
+  const { id, postId, authorName: name, authorSlug: slug, authorUrl: url } = comment;
+  const post = await findPost(ctx, postId);
+  const { site, variant } = ctx.config;
+  const page = post ? postUrl(variant, site, post.author_slug ?? '', post.slug) : url;
+  const author = { name, slug, url };
+  const place = { parentId: null, threadId: id, url: `${page}#comment-${id}` };
+  return { ...comment, ...place, author, editedAt: null };
 }
 
 /** Cleans and renders a comment, before any transaction begins. */
