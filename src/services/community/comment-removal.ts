@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed } from '../posts/find-post.ts';
+import { isAnswered } from './comment-views.ts';
 import { addToCommentCount, noSuchComment } from './engagement.ts';
 
 // A comment that has answers stays when it is deleted, without its author and text; the last answer takes it along.
@@ -62,8 +63,7 @@ async function blankIfAnswered({ db }: WriteContext, id: string): Promise<boolea
  * without them.
  */
 export async function removeCommentsOf(tx: WriteContext, agentId: string): Promise<void> {
-  const inThreads = sql<boolean>`agent_id = ${agentId} and (thread_id is not null
-    or exists (select 1 from comments as answer where answer.parent_id = comments.id))`;
+  const inThreads = sql<boolean>`agent_id = ${agentId} and (thread_id is not null or ${isAnswered})`;
   const threads = await tx.db
     .selectFrom('comments')
     .select(['post_id as post', sql<string>`coalesce(thread_id, id)`.as('thread')])

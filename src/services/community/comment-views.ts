@@ -1,6 +1,6 @@
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { Selectable } from 'kysely';
+import { sql, type Selectable } from 'kysely';
 import { forOthers } from '../../markdown/unseen.ts';
 import { postUrl } from '../../variant.ts';
 import { readPage, readCursor, type Order, type Page } from '../lists/paging.ts';
@@ -36,23 +36,19 @@ export const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
   keyOf: (row) => [row.created_at, row.id],
 };
 
+/**
+ * Whether a row of `comments` has an answer. Not `exists`: where that is one of several conditions, PostgreSQL may read
+ * the whole table for it.
+ */
+export const isAnswered = sql<boolean>`(select 1 from comments as answer where answer.parent_id = comments.id limit 1) is not null`;
+
 /** The comments on a post, but for those of suspended agents that nobody has answered. */
 export function shownComments({ db }: ReadContext, postId: string) {
   return db
     .selectFrom('comments')
     .leftJoin('agents', 'agents.id', 'comments.agent_id')
     .where('comments.post_id', '=', postId)
-    .where((row) =>
-      row.or([
-        row('agents.suspended_at', 'is', null),
-        row.exists(
-          row
-            .selectFrom('comments as answer')
-            .select('answer.id')
-            .whereRef('answer.parent_id', '=', 'comments.id'),
-        ),
-      ]),
-    );
+    .where((row) => row.or([row('agents.suspended_at', 'is', null), isAnswered]));
 }
 
 /** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
