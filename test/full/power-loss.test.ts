@@ -28,8 +28,8 @@ describe('the power of the disk fails under publishing clients', { skip }, () =>
     const preload = `data:text/javascript,${encodeURIComponent(careless)}`;
     await assert.rejects(
       cutAgainAndAgain(t, 5, { NODE_OPTIONS: `--import=${preload}` }),
-      // Posts, or the agent with all of them.
-      /acknowledged and lost|API key is unknown/,
+      // Posts, the agent with all of them, or so much that the program itself refuses to start.
+      /acknowledged and lost|API key is unknown|lacks its newest changes/,
     );
   });
 });
