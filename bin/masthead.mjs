@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=8
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=262144 MALLOC_TRIM_THRESHOLD_=1048576 node --max-semi-space-size=8
 // Runs Masthead. bin/masthead starts it under a Node that can; for `node bin/masthead.mjs` under another one it looks
 // for that by itself. Plain JavaScript of Node 12, so that an old one can say what it lacks.
 import { createHook } from 'async_hooks';
@@ -17,7 +17,11 @@ const launched = 'masthead';
 const kept = [];
 // As in bin/masthead, and measured (docs/performance.md).
 const smallHeap = '--max-semi-space-size=8';
-const fewArenas = { MALLOC_ARENA_MAX: '2' };
+const frugal = {
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '262144',
+  MALLOC_TRIM_THRESHOLD_: '1048576',
+};
 const missing = `no newer one came with the package for ${process.platform}-${process.arch}`;
 const [major, minor] = process.versions.node.split('.').map(Number);
 
@@ -99,7 +103,7 @@ function runUnderBundledNode() {
   if (systemOnly) return giveUp('MASTHEAD_NODE is system');
   if (node === null || node === process.execPath) return giveUp(missing);
   const args = [smallHeap, ...process.execArgv, here, ...process.argv.slice(2)];
-  const env = { ...fewArenas, ...process.env };
+  const env = { ...frugal, ...process.env };
   if (process.execve) process.execve(node, [node, ...args], env);
   const child = spawn(node, args, { argv0: launched, env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   child.on('error', () => giveUp(missing));

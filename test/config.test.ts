@@ -62,7 +62,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     quota: { posts: 10_000, bytes: 268_435_456, revisions: 67_108_864 },
     revisionDays: 30,
     pageMaxAge: 0,
-    pageCacheBytes: 67_108_864,
+    pageCacheBytes: 50_331_648,
     privateRegistration: false,
     readOnly: false,
     workers: 1,
