@@ -118,6 +118,25 @@ test('a writer that is still starting answers what it was asked, then ends', asy
   assert.match(asHttp((await answer).error?.message ?? ''), /^The write none is missing/);
 });
 
+test('of one owner so many writes wait, and a few others come between them', async (t) => {
+  const { file } = openWriter(t);
+  const data = { file, config: { readOnly: true, variant: 'path' }, secretKey: Buffer.alloc(32) };
+  const writer = createWriterThread(data, createLog('error'));
+  const order: string[] = [];
+  const call = async (owner: string) => {
+    await writer.call({ name: 'none', input: null, now: 0 }, owner);
+    order.push(owner);
+  };
+  // 100 are with the thread, and 500 wait.
+  const greedy = Array.from({ length: 600 }, () => call('greedy'));
+  await assert.rejects(call('greedy'), { code: 'unavailable', extra: { retryAfter: 1, uncounted: true } });
+  const other = [call('other'), call('other')];
+  await Promise.all([...greedy, ...other]);
+  const places = order.flatMap((owner, at) => (owner === 'other' ? [at] : []));
+  assert.deepEqual(places, [101, 103]);
+  await writer.close();
+});
+
 /** A database of its own, and how operations that wait together are run on it. */
 function openWriter(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));

@@ -94,7 +94,8 @@ test('a client that does not read is cut off within 12 s; one that waits, or is 
     replay: null,
   };
   const { engine } = instance.ctx();
-  await Promise.all(Array.from({ length: 3_000 }, () => engine.write(storeComment, comment)));
+  for (let n = 0; n < 3_000; n += 500)
+    await Promise.all(Array.from({ length: 500 }, () => engine.write(storeComment, comment)));
 
   // As many as a connection may have unanswered.
   const times = 16;

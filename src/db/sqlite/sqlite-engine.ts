@@ -4,10 +4,11 @@ import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
+import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
-import { createWrites, type Outcome } from '../write.ts';
+import { createWrites, type Outcome, type Request } from '../write.ts';
 import { createSearchProcesses } from './sqlite-search.ts';
 import { openSqlite, sqliteFailure } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
@@ -66,7 +67,7 @@ export async function createSqliteEngine(
       now,
       fault: () => (isDamaged ? 'The database file is damaged.' : null),
       async run(_write, request) {
-        const outcome = await writer.call(request);
+        const outcome = await writer.call(request, ownerOf(request));
         if (outcome.error?.extra.damaged) noteDamage('met by a write');
         return outcome;
       },
@@ -103,12 +104,22 @@ export async function createSqliteEngine(
   };
 }
 
-/** Calls that may wait before callers are asked to come back. */
+/** Whose turn a write takes: its agent's or its client's; empty for the service's own. */
+function ownerOf({ input, ticket }: Request): string {
+  const agentId: unknown = input instanceof Object && Reflect.get(input, 'agentId');
+  return typeof agentId === 'string' ? agentId : (ticket?.subject ?? '');
+}
+
+/** Calls that may wait before callers are asked to come back: of one owner, and of all. */
+const mostOfOwner = 500;
 const mostWaiting = 10_000;
+/** Calls that the thread is given at once, more than a commit takes; behind them owners take turns. */
+const mostAtOnce = 100;
 
 /** Calls to the thread that writes. The first call starts it, as does the first after its end. */
 export function createWriterThread(workerData: unknown, log: Log) {
   const waiting = new Map<number, PromiseWithResolvers<Outcome>>();
+  const queue = new FairQueue<{ readonly id: number; readonly request: unknown }>();
   let lastId = 0;
   let closing = false;
   let thread: Worker | null = null;
@@ -123,6 +134,7 @@ export function createWriterThread(workerData: unknown, log: Log) {
         waiting.get(id)?.resolve(result);
         waiting.delete(id);
       }
+      send(worker);
       if (waiting.size === 0) worker.unref();
     });
     worker.on('error', (error) => log.error({ err: error }, 'the database writer stopped'));
@@ -130,8 +142,13 @@ export function createWriterThread(workerData: unknown, log: Log) {
       thread = null;
       for (const call of waiting.values()) call.reject(stopped());
       waiting.clear();
+      while (queue.take());
     });
     return worker;
+  }
+
+  function send(to: Worker): void {
+    while (waiting.size - queue.size < mostAtOnce && queue.size > 0) to.postMessage(queue.take());
   }
 
   /** Refuses further calls; resolves when all others are answered. */
@@ -146,16 +163,17 @@ export function createWriterThread(workerData: unknown, log: Log) {
       thread = start();
       await once(thread, 'message');
     },
-    async call(request: unknown): Promise<Outcome> {
-      if (waiting.size >= mostWaiting)
-        throw unavailable('Too many writes are waiting. Repeat the call in a moment.');
+    async call(request: unknown, owner = ''): Promise<Outcome> {
+      if (waiting.size >= mostWaiting || (owner !== '' && queue.sizeOf(owner) >= mostOfOwner))
+        throw tooMany();
       if (closing) throw stopped();
       thread ??= start();
       if (waiting.size === 0) thread.ref();
       const id = ++lastId;
       const call = Promise.withResolvers<Outcome>();
       waiting.set(id, call);
-      thread.postMessage({ id, request });
+      queue.add(owner, { id, request });
+      send(thread);
       return call.promise;
     },
     finish,
@@ -169,6 +187,12 @@ export function createWriterThread(workerData: unknown, log: Log) {
       await exited;
     },
   };
+}
+
+function tooMany(): AppError {
+  const detail =
+    'Too many writes of this agent or client, or of all, are waiting. Repeat the call in a moment.';
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
 }
 
 function stopped(): AppError {

@@ -1,0 +1,29 @@
+/** What waits, by owner: owners take turns, and what one of them waits for keeps its order. */
+export class FairQueue<Item> {
+  /** Whose turn is next comes first. */
+  private readonly owners = new Map<string, Item[]>();
+  size = 0;
+
+  /** How many items of an owner wait. */
+  sizeOf(owner: string): number {
+    return this.owners.get(owner)?.length ?? 0;
+  }
+
+  add(owner: string, item: Item): void {
+    const own = this.owners.get(owner);
+    if (own) own.push(item);
+    else this.owners.set(owner, [item]);
+    this.size++;
+  }
+
+  /** The next item, if any; its owner's next turn comes after those of all others. */
+  take(): Item | undefined {
+    for (const [owner, own] of this.owners) {
+      this.owners.delete(owner);
+      if (own.length > 1) this.owners.set(owner, own);
+      this.size--;
+      return own.shift();
+    }
+    return undefined;
+  }
+}
