@@ -36,7 +36,7 @@ const timeout = 60_000;
 const clients = 5_000;
 const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 const rate = Number(values.rate);
-/** By how much the second half of the run may lie above the first, MiB and descriptors: figures waver. */
+/** By how much the last quarter of the run may lie above the second, MiB and descriptors: figures waver. */
 const mayGrow = { memory: 8, heap: 3, descriptors: 4 };
 /** MiB that the process tree may take at any time. */
 const mostMemory = 300;
@@ -80,12 +80,11 @@ await Promise.all(loops);
 heap?.close();
 await service.stop();
 
-// Filling caches and compiling what is hot are not growth: the first third is left out.
-const settled = samples.slice(Math.floor(samples.length / 3));
-const half = Math.floor(settled.length / 2);
+// Filling caches and compiling what is hot are not growth: the first quarter is left out.
+const quarter = Math.floor(samples.length / 4);
 const growth = (of: keyof typeof mayGrow) =>
-  median(settled.slice(-half).map((sample) => sample[of])) -
-  median(settled.slice(0, half).map((sample) => sample[of]));
+  median(samples.slice(-quarter).map((sample) => sample[of])) -
+  median(samples.slice(quarter, 2 * quarter).map((sample) => sample[of]));
 const rows = [
   ['most memory of the process tree', `${Math.round(most)} MiB`, `≤ ${mostMemory} MiB`, most <= mostMemory],
   ...(['memory', 'heap', 'descriptors'] as const)
@@ -93,7 +92,7 @@ const rows = [
     .map((of) => {
       const grown = growth(of);
       return [
-        `${of}, second half to first`,
+        `${of}, last quarter to second`,
         signed(grown),
         `≤ +${mayGrow[of]}`,
         grown <= mayGrow[of],
@@ -104,8 +103,8 @@ const rows = [
 const text = [
   '# Soak',
   '',
-  'Written by `node bench/soak.ts`: everything at once, for as long as it says. Growth is of the median of the second',
-  'half to that of the first, without the first third of the run.',
+  'Written by `node bench/soak.ts`: everything at once, for as long as it says. Growth is from the median of the second',
+  'quarter of the run to that of the last.',
   '',
   ...describeMachine()
     .slice(0, 2)
@@ -118,9 +117,9 @@ const text = [
   '',
   ...[...failures].map(([what, count]) => `- failed ${count} times: ${what}`),
 ].join('\n');
-process.stdout.write(`${half === 0 ? 'Too few minutes for a verdict: at least three.' : text}\n`);
-if (half > 0) writeReport(values.out, text);
-process.exit(half > 0 && rows.every(([, , , met]) => met) ? 0 : 1);
+process.stdout.write(`${quarter === 0 ? 'Too few minutes for a verdict: at least four.' : text}\n`);
+if (quarter > 0) writeReport(values.out, text);
+process.exit(quarter > 0 && rows.every(([, , , met]) => met) ? 0 : 1);
 
 async function loop(to: Service): Promise<void> {
   const agent = new Agent({ keepAlive: true });
