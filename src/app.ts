@@ -11,17 +11,19 @@ import {
   cutOffStalled,
   unreadable,
 } from './http/connection.ts';
-import { createAddressReader } from './rules/client-address.ts';
+import { createAddressReader, createPeerAddress } from './rules/client-address.ts';
 import { newRequestId } from './rules/secrets.ts';
 import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
+import { limitConnections } from './http/connection-budget.ts';
+import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods } from './http/methods.ts';
 import { oneByOne } from './http/pipelining.ts';
-import { readOnAfterAnswer, smallBody } from './http/read-body.ts';
+import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
-import { inTurns } from './http/turns.ts';
+import { createTurns, type Handle } from './http/turns.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
@@ -71,11 +73,16 @@ export async function createApp(
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
   });
+  limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
   const addressOf = createAddressReader(ctx);
-  addBodyParsers(app, addressOf);
+  const turns = createTurns((request) => ({
+    address: addressOf(request),
+    key: request.headers.authorization ?? '',
+  }));
+  addBodyParsers(app, { addressOf, turns });
   app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(
     (request, reply) => web.redirect(request, reply) ?? fail(ctx, web, nothingAt(request), request, reply),
@@ -94,6 +101,7 @@ export async function createApp(
     const preflight = isApi(request.originalUrl) && allowCors(request, reply);
     if (preflight) return preflight;
     requireOurHost(ctx.config, request.raw, request.originalUrl);
+    if (request.raw.isTooMuch) throw tooMuch('share');
     // A malformed call of the API counts, so the API refuses it.
     if (!isApi(request.originalUrl)) requireWellFormed(request.raw, request.originalUrl);
     return undefined;
@@ -116,10 +124,12 @@ export async function createApp(
   await app.register(mcpRoutes(ctx, limiter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
-  // Behind one address there may be many agents.
-  const clientOf = (request: IncomingMessage) =>
-    `${addressOf(request)} ${request.headers.authorization ?? ''}`;
-  answerRequests(app, ctx.config, web, clientOf);
+  const hasBody = (request: IncomingMessage) => !isEmpty(request.headers);
+  const route = turns.inTurns((request, response) => {
+    if (hasBody(request)) readOnAfterAnswer(request, response);
+    app.routing(request, response);
+  });
+  answerRequests(app, ctx.config, web, limitInFlight(route, hasBody, addressOf));
   return app;
 }
 
@@ -165,16 +175,7 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Answers from the page cache before Fastify routes, at about the cost of a bare server. */
-function answerRequests(
-  app: FastifyInstance,
-  config: Config,
-  web: WebRoutes,
-  clientOf: (request: IncomingMessage) => string,
-): void {
-  const route = inTurns((request, response) => {
-    if (!isEmpty(request.headers)) readOnAfterAnswer(request, response);
-    app.routing(request, response);
-  }, clientOf);
+function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes, route: Handle): void {
   app.server.removeAllListeners('request');
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.

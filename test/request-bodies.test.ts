@@ -19,7 +19,9 @@ describe('request bodies', () => {
   const open: Socket[] = [];
   const the = () => instance;
   before(async () => {
-    instance = await startInstance({ env: { LIMIT_PUBLISH: '900', LIMIT_API: '900' } });
+    instance = await startInstance({
+      env: { LIMIT_PUBLISH: '900', LIMIT_API: '900', TRUST_PROXY: '127.0.0.1' },
+    });
     ada = await the().agent('Ada');
     bob = await the().agent('Bob');
   });

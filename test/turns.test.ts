@@ -2,29 +2,53 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { inTurns } from '../src/http/turns.ts';
+import { createTurns } from '../src/http/turns.ts';
+
+/** Address and key are the first two characters of the path. */
+const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
+const requestOf = (url: string, socket = new Socket()) => Object.assign(new IncomingMessage(socket), { url });
+
+/** Takes longer than a slice. */
+function work(): void {
+  for (const begun = performance.now(); performance.now() - begun < 6;);
+}
 
 test('a client with many costly calls at once leaves another its turn, and what it gave up is dropped', async () => {
   const order: string[] = [];
   const done = Promise.withResolvers<void>();
-  const handle = inTurns(
-    (request) => {
-      // Longer than a slice.
-      for (const begun = performance.now(); performance.now() - begun < 6;);
-      order.push(request.url ?? '');
-      if (order.length === 22) done.resolve();
-    },
-    (request) => request.url?.charAt(0) ?? '',
-  );
-  const call = (url: string, socket = new Socket()) => {
-    const request = Object.assign(new IncomingMessage(socket), { url });
+  const handle = createTurns(clientOf).inTurns((request) => {
+    work();
+    order.push(request.url ?? '');
+    if (order.length === 32) done.resolve();
+  });
+  const call = (url: string, socket?: Socket) => {
+    const request = requestOf(url, socket);
     handle(request, new ServerResponse(request));
   };
-  for (let n = 0; n < 20; n++) call(`a${n}`);
-  call('a, gone', new Socket().destroy());
-  call('b0');
-  call('b1');
+  for (let n = 0; n < 20; n++) call(`a-${n}`);
+  call('a-, gone', new Socket().destroy());
+  // Keys that it makes up gain an address nothing.
+  for (let n = 0; n < 10; n++) call(`a${n}`);
+  call('b-0');
+  call('b-1');
   await done.promise;
-  assert.deepEqual(order.slice(0, 5), ['a0', 'a1', 'b0', 'a2', 'b1']);
-  assert.equal(order.at(-1), 'a19');
+  assert.deepEqual(order.slice(0, 6), ['a-0', 'a-1', 'b-0', 'a0', 'b-1', 'a1']);
+  assert.equal(order.at(-1), 'a-19');
+});
+
+test('a call whose body has come in waits for its turn again', async () => {
+  const turns = createTurns(clientOf);
+  const handle = turns.inTurns(work);
+  for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
+  const order: string[] = [];
+  const again = ['a-2', 'a-3', 'b-0'].map(async (url) => {
+    await turns.again(requestOf(url));
+    order.push(url);
+    work();
+  });
+  await Promise.all(again);
+  assert.deepEqual(order, ['b-0', 'a-2', 'a-3']);
+  // Of one that left too, or what it has taken would never be given back.
+  for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
+  await turns.again(requestOf('a-4', new Socket().destroy()));
 });

@@ -197,7 +197,8 @@ function cutShort(): Error {
   });
 }
 
-function tooMuch(full: Full): AppError {
+/** The refusal of what is more of one client, or of all, than is received or worked on at once. */
+export function tooMuch(full: Full): AppError {
   const what =
     full === 'share' ? 'Too much of this key or address is' : 'As much as this service has room for is';
   return new AppError('unavailable', `${what} being received or worked on at once.`, {

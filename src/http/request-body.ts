@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
+import { clientLeft } from './connection.ts';
 import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
 import { errorMessage } from '../rules/failure.ts';
 import { quoted } from '../rules/text.ts';
+import type { Turns } from './turns.ts';
 
 /** Deepest nesting of a JSON body. */
 const deepest = 32;
@@ -37,8 +39,16 @@ declare module 'fastify' {
   }
 }
 
-/** Replaces Fastify's parsers by strict ones. `addressOf` names the client where no route says whose body it is. */
-export function addBodyParsers(app: FastifyInstance, addressOf: (request: IncomingMessage) => string): void {
+type AddressOf = (request: IncomingMessage) => string;
+
+/**
+ * Replaces Fastify's parsers by strict ones. `addressOf` names the client where no route says whose body it is. What has
+ * come in waits for its client's turn before it is parsed, since all that follows is as much work as a call without one.
+ */
+export function addBodyParsers(
+  app: FastifyInstance,
+  { addressOf, turns }: { readonly addressOf: AddressOf; readonly turns: Turns },
+): void {
   const read = createBodyReader();
   app.decorateRequest('bodyOwner', '');
   app.decorateRequest('onlySmallBody', null);
@@ -46,6 +56,9 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   app.decorate('bodyParser', (parse) => async (request: FastifyRequest) => {
     const { body, release } = await read(request.raw, termsOf(request, addressOf));
     request.releaseBody = release;
+    const turn = turns.again(request.raw);
+    if (turn) await turn;
+    if (request.raw.socket.destroyed) throw clientLeft();
     if (body.length === 0) return undefined;
     refuseEncoding(request);
     return parse(body, request);
@@ -77,7 +90,7 @@ export function addBodyParsers(app: FastifyInstance, addressOf: (request: Incomi
   });
 }
 
-function termsOf(request: FastifyRequest, addressOf: (request: IncomingMessage) => string): BodyTerms {
+function termsOf(request: FastifyRequest, addressOf: AddressOf): BodyTerms {
   const { onlySmallBody } = request;
   return {
     owner: request.bodyOwner || addressOf(request.raw),

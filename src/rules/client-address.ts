@@ -41,6 +41,16 @@ export function createClientAddress(
   };
 }
 
+/** The function that names whom a connection counts against; null for a trusted proxy, which speaks for many. */
+export function createPeerAddress(trustProxy: readonly string[]): (peer: string) => string | null {
+  const trusted = blockList(trustProxy);
+  return (peer) => {
+    const address = canonical(peer);
+    if (address === null) return peer;
+    return trusted.check(address, familyOf(address)) ? null : subscriber(address);
+  };
+}
+
 function subscriber(address: string): string {
   return isIPv4(address) ? address : network(address, 4);
 }

@@ -1,0 +1,48 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Open connections of one address, and of all. */
+const mostOfAddress = 1_024;
+const mostOfAll = 8_192;
+
+/**
+ * Bounds open connections: beyond the budget of an address its oldest one without a request in progress is closed, or
+ * else the new one; beyond that of all, one of the address that has most. `addressOf` is null for a trusted proxy,
+ * whose connections are those of many and bounded by itself.
+ */
+export function limitConnections(server: Server, addressOf: (peer: string) => string | null): void {
+  const addresses = new Map<string, Set<Socket>>();
+  let total = 0;
+
+  server.on('connection', (socket: Socket) => {
+    const address = addressOf(socket.remoteAddress ?? '');
+    if (address === null) return;
+    const own = addresses.get(address) ?? new Set();
+    addresses.set(address, own.add(socket));
+    total++;
+    socket.once('close', () => {
+      total--;
+      if (own.delete(socket) && own.size === 0) addresses.delete(address);
+    });
+    if (own.size > mostOfAddress) closeOne(own, socket);
+    else if (total > mostOfAll) closeOne(largest(addresses), socket);
+  });
+}
+
+function closeOne(of: ReadonlySet<Socket>, newest: Socket): void {
+  for (const socket of of)
+    if (socket !== newest && !socket.destroyed && isIdle(socket)) return void socket.destroy();
+  newest.destroy();
+}
+
+function largest(addresses: ReadonlyMap<string, ReadonlySet<Socket>>): ReadonlySet<Socket> {
+  let most: ReadonlySet<Socket> = new Set();
+  for (const own of addresses.values()) if (own.size > most.size) most = own;
+  return most;
+}
+
+/** Whether it has no request that was read and is not answered. */
+function isIdle(socket: Socket): boolean {
+  // Node keeps the response there that is being made.
+  return !Reflect.get(socket, '_httpMessage');
+}

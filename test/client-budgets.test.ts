@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import type { Answer } from './support/http.ts';
+import { assertOk, assertProblem, startInstance, type Instance } from './support/instance.ts';
+
+/** Connections, calls without a body, and those that wait behind them, of one address. */
+const mostConnections = 1_024;
+const mostInFlight = 64;
+const mostWaiting = 512;
+
+// Before anything of a variant or an engine is asked.
+describe('one address', () => {
+  let instance: Instance;
+  const the = () => instance;
+  before(async () => {
+    instance = await startInstance({ env: { TRUST_PROXY: '127.0.0.2' } });
+  });
+  after(() => instance.close());
+
+  async function open(count: number, localAddress: string): Promise<Socket[]> {
+    const sockets = Array.from({ length: count }, () => {
+      const socket = connect({ port: the().port, host: '127.0.0.1', localAddress });
+      return socket.on('error', () => undefined).resume();
+    });
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    return sockets;
+  }
+
+  test('has a budget of connections: the oldest idle one makes room; those of a proxy are not its own', async (t) => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    t.mock.method(the().ctx().engine, 'probe', () => gate);
+    const ofProxy = await open(10, '127.0.0.2');
+    const [busy] = await open(1, '127.0.0.1');
+    busy?.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
+    const own = await open(mostConnections - 1, '127.0.0.1');
+    t.after(() => [...ofProxy, ...own].forEach((socket) => socket.destroy()));
+    const [oldest] = own;
+    assert.ok(oldest && busy);
+    const closed = once(oldest, 'close');
+    const more = await open(1, '127.0.0.1');
+    await closed;
+    const answered = once(busy, 'data');
+    release();
+    assert.match(String(await answered), /^HTTP\/1\.1 200 /);
+    for (const socket of [busy, ...more, ...ofProxy, ...own.slice(1)]) assert.equal(socket.closed, false);
+    for (const socket of [busy, ...more]) socket.destroy();
+  });
+
+  test('has a budget of calls without a body: others wait, and of more yet are refused', async (t) => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const probe = t.mock.method(the().ctx().engine, 'probe', () => gate);
+    const ready = async (count: number) => {
+      const sockets = await open(count, '127.0.0.1');
+      t.after(() => sockets.forEach((socket) => socket.destroy()));
+      for (const socket of sockets)
+        socket.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
+      return sockets;
+    };
+    const calls = await ready(mostInFlight + mostWaiting);
+    while (probe.mock.callCount() < mostInFlight) await new Promise(setImmediate);
+    // It is refused once the service has all others.
+    let refused: Answer | null = null;
+    while (refused === null)
+      refused = await the()
+        .call('GET', '/api/limits', { timeout: 200 })
+        .catch(() => null);
+    assertProblem(refused, 'unavailable');
+    assert.equal(refused.headers['retry-after'], '1');
+    assert.equal(probe.mock.callCount(), mostInFlight);
+    const elsewhere = new Agent({ localAddress: '127.0.0.3' });
+    // Neither another address nor a body waits for it.
+    const other = await the().call('GET', '/api/limits', { agent: elsewhere });
+    assertOk(other);
+    assertProblem(await the().call('POST', '/api/register', { body: {} }), 'invalid_input');
+
+    // One that waits and leaves is not begun, and makes room.
+    const answers = calls.map((socket) => once(socket, 'data').catch(() => []));
+    calls.at(-1)?.destroy();
+    release();
+    for (const [data] of await Promise.all(answers.slice(0, -1)))
+      assert.match(String(data), /^HTTP\/1\.1 200 /);
+    assert.equal(probe.mock.callCount(), mostInFlight + mostWaiting - 1);
+    assertOk(await the().call('GET', '/api/limits'));
+  });
+});
