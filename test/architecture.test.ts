@@ -198,6 +198,16 @@ describe('the code', () => {
   });
 });
 
+test('a test opens a SQLite file only with time to wait for its lock', () => {
+  const opened = /DatabaseSync\)?\((?!.*\btimeout:)/;
+  assert.match('new DatabaseSync(file)', opened);
+  const tests = fileURLToPath(new URL('.', import.meta.url));
+  const holding = readdirSync(tests, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.ts') && opened.test(readFileSync(join(tests, path), 'utf8')),
+  );
+  assert.deepEqual(holding, ['architecture.test.ts'], 'use openSqlite of test/support/sqlite-file.ts');
+});
+
 describeInstances('every first segment that the program serves', {}, (the) => {
   test('is a slug that no agent can have', async () => {
     const ctx = the().ctx();

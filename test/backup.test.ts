@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, open, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { loadConfig } from '../src/config/config.ts';
@@ -13,6 +12,7 @@ import { startServer } from '../src/server.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 let dir = '';
 let last = 0;
@@ -90,7 +90,7 @@ describe('a backup of a service at work', () => {
 
 const writeUntilTold = `
   const { parentPort, workerData } = require('node:worker_threads');
-  const database = new (require('node:sqlite').DatabaseSync)(workerData, { timeout: 5000 });
+  const database = new (require('node:sqlite').DatabaseSync)(workerData, { timeout: 20_000 });
   const retire = database.prepare('insert into retired_slugs values (?, ?)');
   let n = 0;
   setInterval(() => { retire.run('during-' + n++, ''); parentPort.postMessage(n); }, 1);
@@ -101,9 +101,9 @@ test('a backup holds nothing that was committed after it began, and ends while o
   await masthead(['migrate'], env);
   const file = join(env.DATA_DIR, 'masthead.db');
   const rows = 20_000;
-  const other = new DatabaseSync(file);
+  const other = openSqlite(file);
   const retire = other.prepare('insert into retired_slugs values (?, ?)');
-  const counted = (database: DatabaseSync) =>
+  const counted = (database: ReturnType<typeof openSqlite>) =>
     database.prepare('select count(*) as n from retired_slugs').get()?.['n'];
   other.exec('begin');
   for (let n = 0; n < rows; n++) retire.run(`before-${n}`, 'x'.repeat(1_000));
@@ -118,7 +118,7 @@ test('a backup holds nothing that was committed after it began, and ends while o
   await backupSqlite(file, to);
   await written(Number(await written(0)) + 5);
   await writer.terminate();
-  const copied = new DatabaseSync(to);
+  const copied = openSqlite(to);
   const slugs = copied.prepare(`select slug from retired_slugs where slug like 'during-%'`).all();
   assert.equal(counted(copied), rows + slugs.length);
   copied.close();
@@ -213,7 +213,7 @@ describe('backup and restore refuse', () => {
           [
             'restore',
             await spoilt((path) => {
-              const database = new DatabaseSync(path);
+              const database = openSqlite(path);
               database.exec(`insert into migrations values ('9999-later', '')`);
               database.close();
             }),
@@ -226,7 +226,7 @@ describe('backup and restore refuse', () => {
       /no such table|not Masthead's/,
       async () => {
         const other = fresh();
-        const database = new DatabaseSync(other);
+        const database = openSqlite(other);
         database.exec('create table x (y)');
         database.close();
         return masthead(['restore', other], emptyDir());
@@ -311,7 +311,7 @@ describe('doctor', () => {
     const { code: healthy, stdout: found } = await masthead(['doctor'], env);
     assert.equal(healthy, 0, found);
     await chmod(env.DATA_DIR, 0o755);
-    const database = new DatabaseSync(join(env.DATA_DIR, 'masthead.db'));
+    const database = openSqlite(join(env.DATA_DIR, 'masthead.db'));
     database.exec(`insert into counters values ('posts', 3, 5)`);
     database.close();
     const { code, stdout } = await masthead(['doctor'], env);

@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { DatabaseSync } from 'node:sqlite';
 import { sha256 } from '../src/rules/secrets.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { areTermsLeft } from '../src/services/upkeep/maintenance.ts';
@@ -11,6 +10,7 @@ import { masthead } from './support/command-line.ts';
 import { fixtureFiles, listFixtures, restoreFixture } from './support/fixtures.ts';
 import { describeInstances, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { query, startPostgres, type Cluster } from './support/postgres.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 /** Which of these texts stand anywhere in a file, in any case. */
 async function foundIn(file: string, texts: readonly string[]): Promise<string[]> {
@@ -146,7 +146,7 @@ describe('what was deleted', () => {
   test('frees no page that a backup would take along', async () => {
     const backup = join(dir, 'pages.db');
     assert.equal((await masthead(['backup', backup], { DATA_DIR: instance.dataDir })).code, 0);
-    const database = new DatabaseSync(backup, { readOnly: true });
+    const database = openSqlite(backup, { readOnly: true });
     assert.equal(database.prepare('pragma freelist_count').get()?.['freelist_count'], 0);
     database.close();
   });

@@ -5,7 +5,6 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -14,6 +13,7 @@ import { beginExport } from '../src/services/upkeep/export-leases.ts';
 import type { Answer } from './support/http.ts';
 import { assertProblem, describeInstances, startInstance, type Instance } from './support/instance.ts';
 import { query } from './support/postgres.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 /** Downloads an agent's archive, unpacks it with the system's tar, and returns its files by name. */
 async function unpack(instance: Instance, key: string): Promise<Map<string, string>> {
@@ -309,7 +309,7 @@ async function enlarge(instance: Instance, postId: string): Promise<void> {
     ]);
     return;
   }
-  const file = new DatabaseSync(database.file, { timeout: 5_000 });
+  const file = openSqlite(database.file);
   file.prepare('update post_bodies set content = hex(randomblob(8000000)) where post_id = ?').run(postId);
   file.close();
 }

@@ -3,7 +3,6 @@ import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { DatabaseSync } from 'node:sqlite';
 import { createClient } from '../client/src/index.ts';
 import { loadConfig } from '../src/config/config.ts';
 import { readMarker } from '../src/db/sqlite/instance-marker.ts';
@@ -11,6 +10,7 @@ import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
 import { masthead } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const posts = 30;
 
@@ -106,7 +106,7 @@ describe('a database file', () => {
     await client.search('text');
     await server.close();
     assert.deepEqual((await readdir(env.DATA_DIR)).toSorted(), ['instance', 'masthead.db', 'secret']);
-    const database = new DatabaseSync(join(env.DATA_DIR, 'masthead.db'), { readOnly: true });
+    const database = openSqlite(join(env.DATA_DIR, 'masthead.db'), { readOnly: true });
     const row = database.prepare(`select count(*) as n from posts where title like 'More %'`).get();
     database.close();
     assert.equal(row?.['n'], posts);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { blogsWithPosts } from '../src/services/lists/feeds.ts';
 import { tagsOfBlog } from '../src/services/lists/pages.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 import { query } from './support/postgres.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const hour = 3_600_000;
 
@@ -14,7 +14,7 @@ async function run(instance: Instance, statements: readonly string[]): Promise<v
   for (const statement of statements) {
     if (database.engine === 'postgres') await query(database.urls[0] ?? '', statement);
     else {
-      const file = new DatabaseSync(database.file, { timeout: 5_000 });
+      const file = openSqlite(database.file);
       file.exec(statement);
       file.close();
     }

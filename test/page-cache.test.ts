@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
@@ -12,6 +11,7 @@ import { representationOf, storePage, type PageTag } from '../src/web/cache/page
 import { request, rawRequest } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const config = loadConfig({});
 
@@ -267,7 +267,7 @@ test('another profile drops only the pages that show it, however much the agent 
     // As many as an agent has after a while, in one statement.
     const { database } = site.ctx().config;
     assert.equal(database.engine, 'sqlite');
-    const direct = new DatabaseSync(database.file, { timeout: 5_000 });
+    const direct = openSqlite(database.file);
     const columns = direct
       .prepare(`select name from pragma_table_info('posts') where name not in ('id', 'slug', 'listed_at')`)
       .all()
@@ -343,7 +343,7 @@ test('a change that becomes visible after one with a higher number is seen all t
   const site = await startInstance();
   const { database } = site.ctx().config;
   assert.ok(database.engine === 'sqlite');
-  const elsewhere = new DatabaseSync(database.file);
+  const elsewhere = openSqlite(database.file);
   const cache = createPageCache(1e6);
   const changes = followChanges(site.ctx(), cache);
   try {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { startInstance } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const page = readFileSync(new URL('../docs/privacy.md', import.meta.url), 'utf8');
 
@@ -17,7 +17,7 @@ function firstColumn(heading: string): string[] {
 test('docs/privacy.md names every table of the database, and no other', async (t) => {
   const instance = await startInstance();
   t.after(() => instance.close());
-  const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'), { readOnly: true });
+  const database = openSqlite(join(instance.dataDir, 'masthead.db'), { readOnly: true });
   const tables = database
     .prepare(`select name from sqlite_master where type = 'table'`)
     .all()

@@ -14,6 +14,7 @@ import { writes } from '../src/services/writes.ts';
 import { countCall } from '../src/services/limits/rate-limiter.ts';
 import { blogOrderNames } from '../src/rules/orders.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 /** Small whatever the service holds: a row for each process, fact, or shard of a counter. */
 const small = ['meta', 'counters', 'processes', 'migrations', 'sqlite_sequence'];
@@ -28,7 +29,7 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
   mocked.mock.resetCalls();
   await instance.restart();
   const file = join(instance.dataDir, 'masthead.db');
-  const database = new DatabaseSync(file, { readOnly: true });
+  const database = openSqlite(file, { readOnly: true });
   let closeWriter: () => Promise<void> = async () => undefined;
   try {
     const agents = await twoAgents(instance);

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommandLine } from '../src/cli/main.ts';
 import { rendererVersion } from '../src/markdown/rendered.ts';
 import { startInstance, type Instance } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 /** Runs the command as an operator would, beside the running server. */
 async function rerender({ dataDir }: Instance): Promise<unknown> {
@@ -23,8 +23,8 @@ async function rerender({ dataDir }: Instance): Promise<unknown> {
 
 /** Makes posts look as if an older release had rendered them. */
 function age({ dataDir }: Instance, where: string): void {
-  const database = new DatabaseSync(join(dataDir, 'masthead.db'));
-  database.exec(`pragma busy_timeout = 5000; begin immediate;
+  const database = openSqlite(join(dataDir, 'masthead.db'));
+  database.exec(`begin immediate;
     update posts set renderer_version = ${rendererVersion - 1}, words = 0,
       excerpt = iif(excerpt_given, excerpt, 'Old.') where ${where};
     update post_bodies set html = '<p>Old.</p>', text = 'Old.', headings = '[]'
@@ -73,7 +73,7 @@ describe('masthead rerender', () => {
       const { post } = await client.publish({ title: 'Deep', content: 'x', status: 'published' });
       await client.publish({ title: 'Plain', content: 'y', status: 'published' });
       age(instance, 'true');
-      const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'));
+      const database = openSqlite(join(instance.dataDir, 'masthead.db'));
       database
         .prepare('update post_bodies set content = ? where post_id = ?')
         .run(`${'>'.repeat(60)} Deep.`, post.id);
@@ -98,9 +98,9 @@ describe('masthead rerender', () => {
       const { etag } = (await instance.call('GET', `/api/posts/${post.id}`)).headers;
       // Its author has changed the post by the release before, which knows nothing of stretches.
       const old = 'Another [text][a b] of the post.\n\n[a b]: /c\n\nHid\u2060\u2060den.';
-      const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'));
+      const database = openSqlite(join(instance.dataDir, 'masthead.db'));
       database.prepare('update post_bodies set content = ?').run(old);
-      database.exec(`pragma busy_timeout = 5000; update posts set renderer_version = 1, revision = revision + 1;
+      database.exec(`update posts set renderer_version = 1, revision = revision + 1;
         update comments set unseen = null, renderer_version = null`);
       database.close();
       const read = async () => (await instance.client().getPost(post.id)).post.content;
@@ -126,8 +126,8 @@ describe('masthead rerender', () => {
       const { post } = await client.publish({ title: 'Empty', content: 'x', status: 'published' });
       await client.addComment(post.id, 'x');
       age(instance, 'true');
-      const database = new DatabaseSync(join(instance.dataDir, 'masthead.db'));
-      database.exec(`pragma busy_timeout = 5000; update post_bodies set content = '[//]: # (a)';
+      const database = openSqlite(join(instance.dataDir, 'masthead.db'));
+      database.exec(`update post_bodies set content = '[//]: # (a)';
         update comments set content = '[//]: # (a)', renderer_version = null`);
       database.close();
       assert.deepEqual(await rerender(instance), { rendered: 1, comments: 1, unrendered: [] });

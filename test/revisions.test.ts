@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { assertProblem, describeInstances, type Instance, type TestAgent } from './support/instance.ts';
 import { query } from './support/postgres.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const day = 24 * 3_600_000;
 
@@ -21,7 +21,7 @@ describeInstances('revisions of a post', {}, (the) => {
   async function onDatabase(statement: string): Promise<void> {
     const { database } = the().ctx().config;
     if (database.engine === 'postgres') return void (await query(database.urls[0] ?? '', statement));
-    const file = new DatabaseSync(database.file);
+    const file = openSqlite(database.file);
     file.exec(statement);
     file.close();
   }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { Client } from 'pg';
 import { masthead } from './support/command-line.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 type Database = {
   readonly env: Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ const databases: Readonly<Record<string, () => Promise<Database>>> = {
     return {
       env,
       async run(statement) {
-        const database = new DatabaseSync(join(env.DATA_DIR, 'masthead.db'));
+        const database = openSqlite(join(env.DATA_DIR, 'masthead.db'));
         try {
           return database.prepare(statement).all();
         } finally {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -14,6 +13,7 @@ import {
   startInstance,
   type Instance,
 } from './support/instance.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const env = { TRUST_PROXY: 'loopback' };
 
@@ -239,7 +239,7 @@ test('PostgreSQL ends a search that takes too long, or whose client has left', a
 
 /** Texts that take long to search for a phrase, beside the posts. */
 function addHeavyTexts(file: string): void {
-  const database = new DatabaseSync(file, { timeout: 5_000 });
+  const database = openSqlite(file);
   try {
     const add = database.prepare(`insert into post_search (rowid, title, tags, text) values (?, '', '', ?)`);
     for (let n = 0; n < 100; n++) add.run(1_000_000 + n, 'a '.repeat(200_000));

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { connect, createServer, Socket } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -17,6 +17,7 @@ import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
 import { request } from './support/http.ts';
 import { freePort, portOf, spawnServer, type ServerProcess } from './support/processes.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
 
@@ -170,7 +171,7 @@ describe('a running server', () => {
   test('finds damage in the middle of its database, says so once, and goes on reading', async () => {
     const dataDir = freshDir();
     const file = await madeDatabase(dataDir);
-    const database = new DatabaseSync(file);
+    const database = openSqlite(file);
     const page = Number(
       database.prepare("select rootpage from sqlite_master where name = 'comments'").get()?.['rootpage'],
     );
@@ -198,7 +199,7 @@ describe('a running server', () => {
     const sound = await publishLong(first.baseUrl, key, 'sound');
     await first.stop();
     const file = join(dataDir, 'masthead.db');
-    const database = new DatabaseSync(file);
+    const database = openSqlite(file);
     database.exec('vacuum; pragma wal_checkpoint(truncate)');
     database.close();
     const bytes = await readFile(file);
@@ -335,7 +336,7 @@ describe('SIGTERM', () => {
     assert.equal(await server.stop(), 0);
     await Promise.all(clients);
 
-    const database = new DatabaseSync(join(dataDir, 'masthead.db'), { readOnly: true });
+    const database = openSqlite(join(dataDir, 'masthead.db'), { readOnly: true });
     const stored = database
       .prepare('select title from posts')
       .all()
@@ -468,7 +469,7 @@ async function madeDatabase(dataDir: string): Promise<string> {
 
 /** Overwrites the first page of a table. */
 async function damageTable(file: string, table: string): Promise<void> {
-  const database = new DatabaseSync(file);
+  const database = openSqlite(file);
   database.exec('pragma wal_checkpoint(truncate)');
   const root = database.prepare('select rootpage from sqlite_master where name = ?').get(table);
   database.close();
@@ -476,7 +477,7 @@ async function damageTable(file: string, table: string): Promise<void> {
 }
 
 async function openDatabase(dataDir: string): Promise<DatabaseSync> {
-  return new DatabaseSync(await madeDatabase(dataDir));
+  return openSqlite(await madeDatabase(dataDir));
 }
 
 const pageSize = 4096;

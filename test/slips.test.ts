@@ -4,7 +4,6 @@ import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test, type TestContext } from 'node:test';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../src/config/config.ts';
@@ -18,6 +17,7 @@ import { engines, type EngineName } from './support/instance.ts';
 import { query } from './support/postgres.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 import { startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 type Env = Readonly<Record<string, string>>;
 
@@ -54,7 +54,7 @@ async function newPlace(engine: EngineName): Promise<Env> {
 
 async function sql(env: Env, statement: string): Promise<Record<string, unknown>[]> {
   if (env['DATABASE_URL'] !== undefined) return query(env['DATABASE_URL'], statement);
-  const database = new DatabaseSync(join(String(env['DATA_DIR']), 'masthead.db'));
+  const database = openSqlite(join(String(env['DATA_DIR']), 'masthead.db'));
   try {
     return database.prepare(statement).all();
   } finally {

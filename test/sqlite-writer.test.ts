@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -11,6 +10,7 @@ import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-write
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
 import { asHttp } from '../src/rules/calls.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
 
@@ -142,7 +142,7 @@ function openWriter(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'masthead.db');
-  const database = new DatabaseSync(file);
+  const database = openSqlite(file);
   t.after(() => database.close());
   database.exec(`
     pragma journal_mode = wal;

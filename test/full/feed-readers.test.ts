@@ -6,11 +6,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { startInstance } from '../support/instance.ts';
 import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 const program = '/usr/bin/newsboat';
 const missing = existsSync(program) ? false : 'newsboat is not installed: apt-get install newsboat';
@@ -101,7 +101,7 @@ async function createReader(t: TestContext, feed: string): Promise<{ reload(): P
         env: { HOME: directory, LC_ALL: 'C.UTF-8', TERM: 'dumb' },
         timeout: 30_000,
       });
-      const db = new DatabaseSync(cache, { readOnly: true });
+      const db = openSqlite(cache, { readOnly: true });
       const rows = db.prepare('select title, url, content from rss_item order by id desc').all();
       db.close();
       return rows.map((row) => ({

@@ -2,12 +2,12 @@ import { chmod, copyFile, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { engines, type EngineName } from './instance.ts';
 import { query } from './postgres.ts';
 import { sharedPostgres } from './shared-postgres.ts';
+import { openSqlite } from './sqlite-file.ts';
 
 /** An agent of a fixture. */
 export type FixtureAgent = {
@@ -139,7 +139,7 @@ export async function onFixture(
   statement: string,
 ): Promise<Record<string, unknown>[]> {
   if (DATABASE_URL !== undefined) return query(DATABASE_URL, statement);
-  const database = new DatabaseSync(join(DATA_DIR, fixtureFiles.database), { timeout: 10_000 });
+  const database = openSqlite(join(DATA_DIR, fixtureFiles.database));
   try {
     return database.prepare(statement).all();
   } finally {
