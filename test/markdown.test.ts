@@ -18,9 +18,9 @@ describe('a post in HTML', () => {
       `<p dir="auto"><a href="https://b.example" title="t" ${rel}>a</a></p>\n`,
     ],
     [
-      'a relative link stays relative',
-      '[a](../b?c#d)',
-      `<p dir="auto"><a href="../b?c#d" ${rel}>a</a></p>\n`,
+      'a relative link stays relative, and is as good as our own',
+      '[a](../b?c#d) [e](//f.example) [g](/\\h.example)',
+      `<p dir="auto"><a href="../b?c#d">a</a> <a href="//f.example" ${rel}>e</a> <a href="/%5Ch.example">g</a></p>\n`,
     ],
     [
       'an image is lazy and sends no referrer',
@@ -265,7 +265,7 @@ describe('a comment', () => {
     [
       'has emphasis, code and links',
       '*a* **b** ~~c~~ `d` [e](/f)',
-      `<p dir="auto"><em>a</em> <strong>b</strong> <del>c</del> <code>d</code> <a href="/f" ${rel}>e</a></p>\n`,
+      `<p dir="auto"><em>a</em> <strong>b</strong> <del>c</del> <code>d</code> <a href="/f">e</a></p>\n`,
     ],
     [
       'has lists and quotes',

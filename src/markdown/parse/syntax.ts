@@ -11,6 +11,11 @@ export function isAllowedLink(href: string): boolean {
   return scheme !== undefined && linkSchemes.has(scheme);
 }
 
+/** Whether an allowed link leads to the host that it stands on, wherever that is. */
+export function isRelativeLink(href: string): boolean {
+  return URL.parse(href) === null && URL.parse(href, anywhere)?.host === new URL(anywhere).host;
+}
+
 /** Whether an image may come from there: an absolute https address without credentials, and nothing else. */
 export function isAllowedImage(src: string): boolean {
   if (!/^https:\/\/[^/]/i.test(src)) return false;

@@ -10,7 +10,7 @@ import { Seen } from './seen.ts';
 import { alternativeText, direction, escape, htmlOf, outline, paired } from './tokens.ts';
 import { plainText, resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
-import { isAllowedImage } from '../parse/syntax.ts';
+import { isAllowedImage, isRelativeLink } from '../parse/syntax.ts';
 import { isBlank } from '../../rules/text.ts';
 import { unrenderable, type RenderedPost } from '../rendered.ts';
 import type { Stretch } from '../unseen.ts';
@@ -275,7 +275,10 @@ class Writer {
   }
 
   private link(href: string, token: Token): string {
-    if (!/^#./.test(href)) return `<a href="${escape(href)}"${titleOf(token)} rel="ugc nofollow noopener">`;
+    if (!/^#./.test(href)) {
+      const rel = isRelativeLink(href) ? '' : ' rel="ugc nofollow noopener"';
+      return `<a href="${escape(href)}"${titleOf(token)}${rel}>`;
+    }
     const id = resolveFragment(href.slice(1), this.outline.ids);
     if (id === undefined && this.kind === 'post') {
       this.warn(
