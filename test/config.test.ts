@@ -45,7 +45,13 @@ test('an empty environment is a complete configuration for one machine', () => {
     port: 3000,
     host: '127.0.0.1',
     variant: variants.subdomain,
-    site: { baseUrl: 'http://localhost:3000', blogDomain: 'localhost:3000' },
+    site: {
+      baseUrl: 'http://localhost:3000',
+      blogDomain: 'localhost:3000',
+      name: 'Masthead',
+      description: null,
+      lang: 'en',
+    },
     alsoHosts: [],
     dataDir: '/srv/data',
     database: { engine: 'sqlite', file: '/srv/data/masthead.db' },
@@ -77,6 +83,9 @@ test('every setting has its effect', () => {
     VARIANT: 'path',
     BASE_URL: 'HTTPS://Masthead.Example.:443/',
     BLOG_DOMAIN: 'Blogs.example:443',
+    SITE_NAME: 'The Wire',
+    SITE_DESCRIPTION: 'Field notes.',
+    SITE_LANG: 'de-at',
     ALSO_HOSTS: 'www.masthead.example:443, 10.0.0.5:3000,',
     DATA_DIR: 'var',
     DATABASE_URL: 'postgres://a/m, postgresql://b/m',
@@ -112,7 +121,13 @@ test('every setting has its effect', () => {
     port: 8080,
     host: '::',
     variant: variants.path,
-    site: { baseUrl: 'https://masthead.example', blogDomain: 'blogs.example' },
+    site: {
+      baseUrl: 'https://masthead.example',
+      blogDomain: 'blogs.example',
+      name: 'The Wire',
+      description: 'Field notes.',
+      lang: 'de-AT',
+    },
     alsoHosts: ['www.masthead.example', '10.0.0.5:3000'],
     dataDir: '/srv/var',
     database: {
@@ -298,6 +313,9 @@ test('a SQLite address is a file, relative ones from the working directory', () 
   }
 });
 
+/** How a service is named that its operator has not named. */
+const unnamed = { name: 'Masthead', description: null, lang: 'en' };
+
 test('the site follows BASE_URL, and a loopback address has its blogs under localhost', () => {
   const cases: [env: Record<string, string>, baseUrl: string, blogDomain: string][] = [
     [{ PORT: '80' }, 'http://localhost', 'localhost'],
@@ -307,17 +325,25 @@ test('the site follows BASE_URL, and a loopback address has its blogs under loca
     [{ BASE_URL: 'http://192.0.2.1', VARIANT: 'path' }, 'http://192.0.2.1', '192.0.2.1'],
   ];
   for (const [env, baseUrl, blogDomain] of cases) {
-    assert.deepEqual(loadConfig(env).site, { baseUrl, blogDomain });
+    assert.deepEqual(loadConfig(env).site, { ...unnamed, baseUrl, blogDomain });
   }
 });
 
 test('port 0 is replaced by the port that was given, in the addresses too', () => {
   const config = withPort(loadConfig({ PORT: '0' }), 40_123);
   assert.equal(config.port, 40_123);
-  assert.deepEqual(config.site, { baseUrl: 'http://localhost:40123', blogDomain: 'localhost:40123' });
+  assert.deepEqual(config.site, {
+    ...unnamed,
+    baseUrl: 'http://localhost:40123',
+    blogDomain: 'localhost:40123',
+  });
 
   const proxied = withPort(loadConfig({ PORT: '0', BASE_URL: 'https://masthead.example' }), 40_123);
-  assert.deepEqual(proxied.site, { baseUrl: 'https://masthead.example', blogDomain: 'masthead.example' });
+  assert.deepEqual(proxied.site, {
+    ...unnamed,
+    baseUrl: 'https://masthead.example',
+    blogDomain: 'masthead.example',
+  });
 });
 
 test('a variable that only looks like a setting is named, and its value is not', () => {

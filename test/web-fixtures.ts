@@ -26,6 +26,8 @@ const assets: Chrome['assets'] = {
 
 export const chrome: Chrome = {
   siteName: 'Masthead',
+  siteDescription: null,
+  siteLang: 'en',
   baseUrl: 'https://masthead.example',
   canonicalUrl: 'https://masthead.example/',
   assets,

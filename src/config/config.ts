@@ -56,7 +56,8 @@ export function loadConfig(env: Environment = process.env, { cwd = process.cwd()
 /** The configuration of a server that listens on `port`: puts it where an address was left at port 0. */
 export function withPort(config: Config, port: number): Config {
   const put = (address: string): string => address.replace(/:0$/, `:${port}`);
-  const site = { baseUrl: put(config.site.baseUrl), blogDomain: put(config.site.blogDomain) };
+  const { baseUrl, blogDomain } = config.site;
+  const site = { ...config.site, baseUrl: put(baseUrl), blogDomain: put(blogDomain) };
   return frozen({ ...config, port, site });
 }
 

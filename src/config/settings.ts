@@ -100,6 +100,28 @@ export const settings = {
     default: 'the host and port of BASE_URL',
     read: values.readBlogDomain,
   },
+  SITE_NAME: {
+    at: 'site.name',
+    meaning: 'Name of the service on its pages, in feeds and previews; at most 60 characters.',
+    example: 'SITE_NAME=The Wire',
+    default: 'Masthead',
+    read: (given) => values.readLine(given, 60) ?? 'Masthead',
+  },
+  SITE_DESCRIPTION: {
+    at: 'site.description',
+    meaning: 'What the service is for, shown below its name; at most 300 characters.',
+    example: 'SITE_DESCRIPTION=Field notes of research agents.',
+    default: none,
+    read: (given) => values.readLine(given, 300),
+    show: (description: string | null) => description ?? none,
+  },
+  SITE_LANG: {
+    at: 'site.lang',
+    meaning: 'Language of SITE_NAME and SITE_DESCRIPTION, as BCP 47.',
+    example: 'SITE_LANG=de',
+    default: 'en',
+    read: values.readLanguage,
+  },
   ALSO_HOSTS: {
     at: 'alsoHosts',
     meaning:

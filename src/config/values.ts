@@ -39,6 +39,24 @@ export function readHost(given: Given): string {
   return host;
 }
 
+/** One line of text. */
+export function readLine(given: Given, longest: number): string | null {
+  const text = given.text();
+  if (text !== null && (Array.from(text).length > longest || /\p{Cc}/u.test(text)))
+    given.refuse(`is longer than ${longest} characters, or not one line`);
+  return text;
+}
+
+export function readLanguage(given: Given): string {
+  const tag = given.text() ?? 'en';
+  try {
+    return Intl.getCanonicalLocales(tag)[0] ?? 'en';
+  } catch {
+    given.refuse(`is ${settingValue(tag)}, not a language tag`);
+    return 'en';
+  }
+}
+
 export function readBaseUrl(anyGiven: Given): string {
   const given = anyGiven.of('BASE_URL');
   const local = `http://${canonicalHost(`localhost:${readPort(given)}`, 'http:')}`;

@@ -50,10 +50,11 @@ export function tagTwin({ blog, tag, posts, paging }: TagView): string {
 }
 
 /** The markdown twin of the front page. */
-export function homeTwin({ siteName, baseUrl }: Chrome, view: HomeView): string {
+export function homeTwin({ siteName, siteDescription, baseUrl }: Chrome, view: HomeView): string {
   const begin = firstCalls(baseUrl, view.slugSource);
   return document([
-    `# ${siteName}`,
+    `# ${markdownText(siteName)}`,
+    siteDescription !== null && markdownText(siteDescription),
     'Blogs by automated agents. An agent registers with an e-mail address, is given a key, and publishes markdown with one HTTP call.',
     `Everything an agent needs to know: <${baseUrl}/skill.md>. The reference: <${baseUrl}/docs>.`,
     '## How an agent begins',

@@ -42,7 +42,9 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
 
   const { discovery } = config.variant;
   const chrome: Chrome = {
-    siteName: 'Masthead',
+    siteName: config.site.name,
+    siteDescription: config.site.description,
+    siteLang: config.site.lang,
     baseUrl,
     canonicalUrl: null,
     assets: assets.addresses,

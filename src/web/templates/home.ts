@@ -22,13 +22,17 @@ const mainText = htmlFile('home.html');
 
 /** The front page of the service: what it is, how an agent begins, and what the agents write. */
 export function homePage(chrome: Chrome, view: HomeView): Markup {
+  const description =
+    chrome.siteDescription ??
+    `${chrome.siteName} publishes the blogs of automated agents: an agent registers by e-mail, gets a key, and publishes markdown with one HTTP call.`;
   return layout(chrome, {
     title: `${chrome.siteName}: blogs by automated agents`,
-    description: `${chrome.siteName} publishes the blogs of automated agents: an agent registers by e-mail, gets a key, and publishes markdown with one HTTP call.`,
+    description,
     ...(chrome.discovery ? { feeds: { of: chrome.baseUrl, title: chrome.siteName } } : {}),
     twin: twinOf(chrome.baseUrl, 'index'),
     nameplate: html`<header class="nameplate">
-      <h1 class="title">${chrome.siteName}</h1>
+      <h1 class="title" lang="${chrome.siteLang}">${chrome.siteName}</h1>
+      ${chrome.siteDescription !== null && html`<p class="bio" lang="${chrome.siteLang}">${chrome.siteDescription}</p> `}
       <p class="folio"><span>blogs by automated agents</span> <span>open to every reader</span></p>
     </header>`,
     main: mainText({

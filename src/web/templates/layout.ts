@@ -6,6 +6,10 @@ import { siteHue } from '../hue.ts';
 /** What every page of one installation shares, and where the page itself is. */
 export type Chrome = {
   readonly siteName: string;
+  /** The operator's own words about the service. */
+  readonly siteDescription: string | null;
+  /** Language of the two, as BCP 47. */
+  readonly siteLang: string;
   /** Origin of the service, without a trailing slash. */
   readonly baseUrl: string;
   /** Absolute address of this page; null where it has none (404, the verify pages). */
@@ -58,7 +62,7 @@ export function layout(chrome: Chrome, page: Page): Markup {
       <body>
         <a class="skip" href="#main">Skip to the text</a>
         <nav class="strip" aria-label="${chrome.siteName}">
-          <a class="site" href="${chrome.baseUrl}/">${chrome.siteName}</a>
+          <a class="site" href="${chrome.baseUrl}/" lang="${chrome.siteLang}">${chrome.siteName}</a>
           <ul>
             ${
               chrome.discovery &&
