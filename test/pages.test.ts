@@ -41,8 +41,9 @@ const siteAddresses = [
   ['/sitemap.xml', xml],
   ['/-/sitemap.xml', xml],
   ['/problems/slug_taken', html],
-  ['/favicon.ico', 'image/svg+xml'],
+  ['/favicon.ico', 'image/x-icon'],
   ['/-/marks/ada.svg', 'image/svg+xml'],
+  ['/-/cards/ada.png', 'image/png'],
 ] as const;
 
 const discoveryAddresses = [
@@ -82,7 +83,7 @@ for (const [variant, engine] of variantNames.flatMap((name) =>
           ...(hasDiscovery
             ? [
                 [`${ada.blogUrl}/robots.txt`, text] as const,
-                [`${ada.blogUrl}/favicon.ico`, 'image/svg+xml'] as const,
+                [`${ada.blogUrl}/favicon.ico`, 'image/x-icon'] as const,
               ]
             : []),
         ];

@@ -21,7 +21,8 @@ import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../src/web/te
 const assets: Chrome['assets'] = {
   style: '/-/style.0123abcd.css',
   favicon: '/-/favicon.0123abcd.svg',
-  previews: Array.from({ length: 12 }, (_, hue) => `/-/preview-${hue}.0123abcd.png`),
+  touchIcon: '/-/touch-icon.0123abcd.png',
+  preview: '/-/preview.0123abcd.png',
 };
 
 export const chrome: Chrome = {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { crc32, inflateSync } from 'node:zlib';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { brotliCompressSync, constants } from 'node:zlib';
@@ -11,7 +12,9 @@ import { renderPost } from '../src/markdown/render.ts';
 import { avatarSvg, mark } from '../src/web/avatar.ts';
 import { disclosures } from '../src/web/disclosure.ts';
 import { dataBlock, html, trusted } from '../src/web/markup.ts';
+import { cardPng } from '../src/web/card.ts';
 import { hueOf, hues } from '../src/web/hue.ts';
+import { homePage } from '../src/web/templates/home.ts';
 import {
   blogLlms,
   blogTwin,
@@ -117,7 +120,45 @@ test('JSON-LD and previews name the post as it is, even by a hostile title', () 
   assert.equal(data['headline'], hostile);
   assert.equal(data['@type'], 'BlogPosting');
   assert.ok(page.includes(`<link rel="canonical" href="${hostilePage.post.url}"`));
-  assert.ok(page.includes(`content="https://masthead.example/-/preview-${hueOf('mallory')}.0123abcd.png"`));
+  assert.ok(
+    page.includes('<meta property="og:image" content="https://masthead.example/-/cards/mallory.png"'),
+  );
+});
+
+test('previews show the first picture of a post, by its own title and the name of its blog', () => {
+  const picture =
+    '<p><img src="https://p.example/a.png?b=1&amp;c=2" alt="A &quot;gauge&quot;" loading="lazy"></p>';
+  const view = { ...longPage, post: { ...longPost, html: picture } };
+  const page = postPage(at(longPost.url), view).toString();
+  for (const [name, content] of [
+    ['og:title', html`${longPost.title}`],
+    ['og:site_name', html`${tidewatch.name}`],
+    ['og:image', 'https://p.example/a.png?b=1&amp;c=2'],
+    ['og:image:alt', 'A &quot;gauge&quot;'],
+  ] as const)
+    assert.ok(page.includes(`<meta property="${name}" content="${content.toString()}"`), name);
+  assert.match(page, /<meta name="twitter:card" content="summary_large_image"/);
+  assert.equal(jsonLd(page)['image'], 'https://p.example/a.png?b=1&c=2');
+  const without = postPage(at(hostilePage.post.url), hostilePage).toString();
+  assert.match(without, /<meta name="twitter:card" content="summary" \/>/);
+});
+
+test('the front page has the name and description that the operator gave', () => {
+  const named = { ...chrome, siteName: 'Die <Presse>', siteDescription: 'Aus *Daten*.', siteLang: 'de' };
+  const view = {
+    slugSource: 'client',
+    exampleBlogUrl: 'https://ada.masthead.example',
+    newest: [],
+    featured: [],
+    blogs: [],
+  } as const;
+  const page = homePage(named, view).toString();
+  assert.match(
+    page,
+    /<h1 class="title" lang="de">Die &lt;Presse&gt;<\/h1>\s*<p class="bio" lang="de">Aus \*Daten\*\.</,
+  );
+  assert.equal(jsonLd(page)['name'], named.siteName);
+  assert.match(homeTwin(named, view), /^# Die \\<Presse\\>\n\nAus \\\*Daten\\\*\.\n/);
 });
 
 test('a table of contents stands on long posts only', () => {
@@ -222,6 +263,27 @@ test('a blog keeps its hue and its mark, and two blogs have two marks', () => {
   const slugs = Array.from({ length: 500 }, (_, i) => `agent-${i}`);
   assert.ok(new Set(slugs.map(avatarSvg)).size >= 499);
   assert.equal(new Set(slugs.map(hueOf)).size, hues.length);
+});
+
+test('the card of a blog is a whole PNG of its mark on its hue', async () => {
+  const png = await cardPng('tidewatch');
+  const chunks = new Map<string, Buffer>();
+  assert.equal(png.toString('latin1', 0, 8), '\x89PNG\r\n\x1a\n');
+  for (let begin = 8; begin < png.length;) {
+    const end = begin + 8 + png.readUInt32BE(begin);
+    assert.equal(png.readUInt32BE(end), crc32(png.subarray(begin + 4, end)));
+    chunks.set(png.toString('latin1', begin + 4, begin + 8), png.subarray(begin + 8, end));
+    begin = end + 4;
+  }
+  assert.deepEqual([...chunks.keys()], ['IHDR', 'PLTE', 'IDAT', 'IEND']);
+  const header = chunks.get('IHDR');
+  assert.deepEqual([header?.readUInt32BE(0), header?.readUInt32BE(4)], [1200, 630]);
+  assert.equal(`#${chunks.get('PLTE')?.toString('hex', 0, 3)}`, hues[hueOf('tidewatch')]?.light);
+  const rows = inflateSync(chunks.get('IDAT') ?? '');
+  assert.equal(rows.length, 630 * 601);
+  const middle = rows.toString('hex', 601 * 200 + 1, 601 * 201);
+  assert.match(middle, /^0+[0-9a-f]*f[0-9a-f]*0+$/);
+  assert.equal(middle, Array.from(middle).toReversed().join(''));
 });
 
 test('a twin is what was sent, below front matter that publishing takes', () => {

@@ -33,6 +33,11 @@ export function markPath(agentSlug: string): string {
   return `/-/marks/${agentSlug}.svg`;
 }
 
+/** Root-relative address of the picture that stands for a blog in previews; see `cardPng`. */
+export function cardPath(agentSlug: string): string {
+  return `/-/cards/${agentSlug}.png`;
+}
+
 /** Files of a blog that are not pages. */
 const files = ['sitemap.xml', 'llms.txt', 'robots.txt', 'favicon.ico'] as const;
 

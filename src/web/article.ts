@@ -20,10 +20,11 @@ export function headingsOf(headings: readonly PageHeading[], { titleId }: Articl
 }
 
 function plain(text: string): string {
-  const unescaped = text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&amp;', '&');
-  return unescaped.replace(/\s+/gu, ' ').trim();
+  return unescapeHtml(text).replace(/\s+/gu, ' ').trim();
+}
+
+/** Text from our renderer's HTML, as it was before it was escaped. */
+export function unescapeHtml(text: string): string {
+  const unescaped = text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
+  return unescaped.replaceAll('&amp;', '&');
 }

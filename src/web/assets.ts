@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { packageRoot } from '../platform/package-root.ts';
+import { cardPath, markPath } from './addresses.ts';
 import { avatarSvg } from './avatar.ts';
-import { hues } from './hue.ts';
+import { cardPng } from './card.ts';
 import type { Page, PageType } from './cache/page.ts';
 import { html, trusted, type Markup, type Value } from './markup.ts';
 
@@ -26,20 +27,31 @@ export function loadAssets() {
 
   const style = load('style', 'css', 'css');
   const favicon = load('favicon', 'svg', 'svg');
-  const previews = hues.map((_, hue) => load(`preview-${hue}`, 'png', 'png').address);
+  const preview = load('preview', 'png', 'png');
+  const touchIcon = load('touch-icon', 'png', 'png');
+  const icon = readFileSync(new URL('favicon.ico', folder));
   return {
-    /** Root-relative, as pages name them; the 1200 × 630 pictures by hue. */
-    addresses: { style: style.address, favicon: favicon.address, previews },
+    /** Root-relative, as pages name them; `preview` is the 1200 × 630 picture of the service. */
+    addresses: {
+      style: style.address,
+      favicon: favicon.address,
+      touchIcon: touchIcon.address,
+      preview: preview.address,
+    },
     /** The file at an address below `/-/`, or null. */
-    find: (path: string) => files.get(path) ?? markAt(path),
-    favicon: { ...favicon.page, immutable: false },
+    find: (path: string) => files.get(path) ?? drawnAt(path),
+    /** At `/favicon.ico`, which browsers and feed readers ask for unasked. */
+    favicon: { type: 'icon', body: icon } satisfies Page,
   };
 }
 
-/** The mark of an agent, which is drawn from its slug alone. */
-function markAt(path: string): Page | null {
-  const slug = /^\/-\/marks\/([a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9]))\.svg$/.exec(path)?.[1];
-  return slug === undefined ? null : { type: 'svg', body: avatarSvg(slug) };
+/** The mark of an agent and the card of its blog, which are drawn from its slug alone. */
+function drawnAt(path: string): Page | Promise<Page> | null {
+  const [, kind, slug = ''] =
+    /^\/-\/(marks|cards)\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])\.(?:svg|png)$/.exec(path) ?? [];
+  if (path === markPath(slug)) return { type: 'svg', body: avatarSvg(slug) };
+  if (kind === undefined || path !== cardPath(slug)) return null;
+  return cardPng(slug).then((body): Page => ({ type: 'png', body }));
 }
 
 type Values = Readonly<Record<string, string | number | boolean>>;

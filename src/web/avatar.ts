@@ -27,26 +27,38 @@ export function avatarSvg(agentSlug: string): string {
   </svg>`.toString();
 }
 
-/** Path data on a grid of 8 × 8. Three bits of the hash choose the shape of each cell of the left half. */
-function ornament(slug: string): string {
+/** A cell of 2 × 2 units at (x, y): a square, a disc, or a quarter disc around one of the cell's corners. */
+export type Cell = {
+  readonly x: number;
+  readonly y: number;
+  readonly shape: 'square' | 'disc' | 'quarter';
+  /** The corner that is the centre of a quarter disc: 0 or 1 from the left and from the top. */
+  readonly cornerX: number;
+  readonly cornerY: number;
+};
+
+/** The mark on a grid of 8 × 8 units. Three bits of the hash choose the shape of each cell of the left half. */
+export function ornamentCells(slug: string): Cell[] {
   const bits = slugHash(`mark:${slug}`);
-  let path = '';
-  for (let cell = 0; cell < 8; cell++) {
-    const shape = (bits >>> (cell * 3)) & 7;
-    const x = (cell & 1) * 2;
-    const y = (cell >> 1) * 2;
-    path += drawCell(shape, x, y, false) + drawCell(shape, 6 - x, y, true);
-  }
-  return path;
+  return Array.from({ length: 8 }, (_, cell) => {
+    const kind = (bits >>> (cell * 3)) & 7;
+    const shape = kind === 6 ? 'square' : kind === 7 ? 'disc' : 'quarter';
+    const [x, y, cornerX, cornerY] = [(cell & 1) * 2, (cell >> 1) * 2, kind & 1, (kind >> 1) & 1];
+    return [
+      { x, y, shape, cornerX, cornerY },
+      { x: 6 - x, y, shape, cornerX: 1 - cornerX, cornerY },
+    ] as const;
+  }).flat();
 }
 
-/** One cell of 2 × 2 at (x, y): a square, a disc, or a quarter disc whose centre is in one of the corners. */
-function drawCell(shape: number, x: number, y: number, mirrored: boolean): string {
-  if (shape >= 6) return shape === 6 ? `M${x} ${y}h2v2h-2z` : `M${x} ${y + 1}a1 1 0 0 1 2 0a1 1 0 0 1-2 0z`;
-  const right = (shape & 1) === (mirrored ? 0 : 1);
-  const below = (shape & 2) === 2;
-  if (right && below) return `M${x + 2} ${y}v2h-2a2 2 0 0 1 2-2z`;
-  if (right) return `M${x} ${y}h2v2a2 2 0 0 1-2-2z`;
-  if (below) return `M${x} ${y}v2h2a2 2 0 0 0-2-2z`;
-  return `M${x} ${y}h2a2 2 0 0 1-2 2z`;
+function ornament(slug: string): string {
+  return ornamentCells(slug).map(pathOf).join('');
+}
+
+function pathOf({ x, y, shape, cornerX, cornerY }: Cell): string {
+  if (shape === 'square') return `M${x} ${y}h2v2h-2z`;
+  if (shape === 'disc') return `M${x} ${y + 1}a1 1 0 0 1 2 0a1 1 0 0 1-2 0z`;
+  if (cornerX === 1)
+    return cornerY === 1 ? `M${x + 2} ${y}v2h-2a2 2 0 0 1 2-2z` : `M${x} ${y}h2v2a2 2 0 0 1-2-2z`;
+  return cornerY === 1 ? `M${x} ${y}v2h2a2 2 0 0 0-2-2z` : `M${x} ${y}h2a2 2 0 0 1-2 2z`;
 }

@@ -3,7 +3,7 @@ export type Hue = { readonly light: string; readonly dark: string };
 
 /**
  * The accents that a blog can have: twelve steps of 30° around OKLCH, at lightness 0.44 on paper and 0.79 on
- * ink. Each has a class `hue-N` in assets/style.css and a picture assets/preview-N.png; 0 is the service's own.
+ * ink. Each has a class `hue-N` in assets/style.css; 0 is the service's own.
  */
 export const hues: readonly Hue[] = [
   { light: '#8e2b26', dark: '#f4a298' },

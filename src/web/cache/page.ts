@@ -223,6 +223,7 @@ const mediaTypes = {
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
   png: 'image/png',
+  icon: 'image/x-icon',
 } as const;
 
 export type PageType = keyof typeof mediaTypes;

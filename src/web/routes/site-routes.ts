@@ -99,7 +99,8 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   addAt('/-/*', ({ params: { '*': name = '' } }) => {
     const page = assets.find(`/-/${name}`);
     // There is a mark for every possible slug: only files are worth caching.
-    return { key: page?.immutable ? keyOf('', `/-/${name}`) : null, read: () => page };
+    const isFile = page !== null && 'immutable' in page;
+    return { key: isFile ? keyOf('', `/-/${name}`) : null, read: () => page };
   });
   if (!discovery) return;
 

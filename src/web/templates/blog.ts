@@ -1,6 +1,6 @@
 import { blogOrderNames, blogOrders, type BlogOrder } from '../../rules/orders.ts';
 import { blogsPath, markPath, tagUrl, twinOf, type Paging } from '../addresses.ts';
-import { html, type Markup } from '../markup.ts';
+import { dataBlock, html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost } from '../../services/lists/pages.ts';
@@ -9,6 +9,7 @@ import {
   bioInNameplate,
   blogCard,
   blogNameplate,
+  blogPreview,
   clip,
   counted,
   pageHead,
@@ -33,6 +34,8 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogView
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
     type: 'profile',
+    preview: blogPreview(chrome, blog, blog.name),
+    head: dataBlock('application/ld+json', blogData(blog)),
     nameplate: blogNameplate(blog, 'blog'),
     feeds: { of: blog.url, title: blog.name },
     twin: twinOf(blog.url, 'index'),
@@ -54,6 +57,15 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagView): 
     description: `Posts of ${blog.name} filed under ${tag}.`,
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
+    preview: blogPreview(chrome, blog, tag),
+    head: dataBlock('application/ld+json', {
+      '@context': 'https://schema.org',
+      '@type': 'CollectionPage',
+      url,
+      name: `${blog.name}: ${tag}`,
+      about: tag,
+      isPartOf: { '@type': 'Blog', name: blog.name, url: blog.url },
+    }),
     nameplate: blogNameplate(blog, 'post'),
     feeds: { of: url, title: `${blog.name}: ${tag}` },
     twin: twinOf(url, 'page'),
@@ -63,6 +75,24 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagView): 
       ${postList(posts, { signed: false, level: 2 })} ${pagination(paging)}
     </section>`,
   });
+}
+
+/** JSON-LD of a blog (https://schema.org/Blog). */
+function blogData(blog: Blog): Record<string, unknown> {
+  return {
+    '@context': 'https://schema.org',
+    '@type': 'Blog',
+    '@id': `urn:uuid:${blog.id}`,
+    url: blog.url,
+    name: blog.name,
+    ...(blog.bio === null ? {} : { description: blog.bio }),
+    author: {
+      '@type': 'Organization',
+      additionalType: 'https://schema.org/SoftwareApplication',
+      name: blog.name,
+      url: blog.url,
+    },
+  };
 }
 
 type BlogsView = {

@@ -1,7 +1,7 @@
 import { twinOf } from '../addresses.ts';
 import { htmlFile } from '../assets.ts';
 import { firstCalls } from '../documents/first-calls.ts';
-import { html, type Markup } from '../markup.ts';
+import { dataBlock, html, type Markup } from '../markup.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost } from '../../services/lists/pages.ts';
 import { layout, type Chrome } from './layout.ts';
@@ -28,6 +28,13 @@ export function homePage(chrome: Chrome, view: HomeView): Markup {
   return layout(chrome, {
     title: `${chrome.siteName}: blogs by automated agents`,
     description,
+    head: dataBlock('application/ld+json', {
+      '@context': 'https://schema.org',
+      '@type': 'WebSite',
+      url: `${chrome.baseUrl}/`,
+      name: chrome.siteName,
+      description,
+    }),
     ...(chrome.discovery ? { feeds: { of: chrome.baseUrl, title: chrome.siteName } } : {}),
     twin: twinOf(chrome.baseUrl, 'index'),
     nameplate: html`<header class="nameplate">

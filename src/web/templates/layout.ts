@@ -21,8 +21,16 @@ export type Chrome = {
 
 /** One page, without what all pages share. */
 type Page = {
-  /** For `<title>` and previews. */
   readonly title: string;
+  /** For previews, where it is not the title, the service, and the picture of the service. */
+  readonly preview?: {
+    readonly title: string;
+    readonly siteName: string;
+    /** Absolute address. */
+    readonly picture: string;
+    /** What it shows; of a card, which shows no more than a mark, null. */
+    readonly alt: string | null;
+  };
   readonly description: string;
   /** The accent; the service's own where it is left out. */
   readonly hue?: number;
@@ -56,7 +64,11 @@ export function layout(chrome: Chrome, page: Page): Markup {
         <meta name="description" content="${page.description}" />
         <meta name="color-scheme" content="light dark" />
         <link rel="stylesheet" href="${chrome.assets.style}" />
+        <meta name="theme-color" content="#fbfaf6" media="(prefers-color-scheme: light)" />
+        <meta name="theme-color" content="#161513" media="(prefers-color-scheme: dark)" />
         <link rel="icon" type="image/svg+xml" href="${page.icon ?? chrome.assets.favicon}" />
+        <link rel="icon" href="/favicon.ico" sizes="32x32" />
+        <link rel="apple-touch-icon" href="${chrome.assets.touchIcon}" />
         ${page.indexed === false && html`<meta name="robots" content="noindex" /> `}${page.secret && html`<meta name="referrer" content="no-referrer" /> `}${previews(chrome, page)}${alternates(page)}${page.head}
       </head>
       <body>
@@ -88,21 +100,26 @@ export function layout(chrome: Chrome, page: Page): Markup {
 
 function previews(chrome: Chrome, page: Page): Markup | false {
   if (chrome.canonicalUrl === null) return false;
-  const picture = chrome.assets.previews[page.hue ?? siteHue];
+  const { title, siteName, picture, alt } = page.preview ?? {
+    title: page.title,
+    siteName: chrome.siteName,
+    picture: chrome.baseUrl + chrome.assets.preview,
+    alt: null,
+  };
+  const isOurs = alt === null;
   return html`<link rel="canonical" href="${chrome.canonicalUrl}" />
-    <meta property="og:site_name" content="${chrome.siteName}" />
+    <meta property="og:site_name" content="${siteName}" />
     <meta property="og:type" content="${page.type ?? 'website'}" />
-    <meta property="og:title" content="${page.title}" />
+    <meta property="og:title" content="${title}" />
     <meta property="og:description" content="${page.description}" />
     <meta property="og:url" content="${chrome.canonicalUrl}" />
+    <meta property="og:image" content="${picture}" />
     ${
-      picture !== undefined &&
-      html`<meta property="og:image" content="${chrome.baseUrl}${picture}" />
-        <meta property="og:image:width" content="1200" />
-        <meta property="og:image:height" content="630" />
-        <meta property="og:image:alt" content="${chrome.siteName}: blogs of automated agents" />
-        <meta name="twitter:card" content="summary_large_image" /> `
-    }`;
+      isOurs &&
+      html`<meta property="og:image:width" content="1200" />
+        <meta property="og:image:height" content="630" /> `
+    }${!isOurs && alt !== '' && html`<meta property="og:image:alt" content="${alt}" /> `}
+    <meta name="twitter:card" content="${isOurs ? 'summary' : 'summary_large_image'}" /> `;
 }
 
 function alternates(page: Page): readonly Value[] {

@@ -1,9 +1,10 @@
 import { previewOf } from '../../markdown/write/tokens.ts';
-import { tagUrl, type Paging } from '../addresses.ts';
+import { cardPath, tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
+import type { Chrome } from './layout.ts';
 import type { PageAuthor, PagePost } from '../../services/lists/pages.ts';
 
 /**
@@ -72,6 +73,11 @@ function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
       }${post.tags.map((tag) => html` ${tagLink(post.agent.url, tag)}`)}
     </p>
   </article> `;
+}
+
+/** What previews show of a page of a blog without a picture of its own: the blog's card. */
+export function blogPreview(chrome: Pick<Chrome, 'baseUrl'>, blog: Blog, title: string) {
+  return { title, siteName: blog.name, picture: chrome.baseUrl + cardPath(blog.slug), alt: null };
 }
 
 /** The name of an agent, linked to its blog. */

@@ -3,7 +3,7 @@ import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
-import { articleOf, headingsOf } from '../article.ts';
+import { articleOf, headingsOf, unescapeHtml } from '../article.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { neighboursOf, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
@@ -12,6 +12,7 @@ import { commentList, commentsPath } from './comments.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
   blogNameplate,
+  blogPreview,
   counted,
   lang,
   longDateTime,
@@ -40,12 +41,13 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     title: `${post.title} · ${blog.name}`,
     description: post.excerpt === '' ? post.title : previewOf(post.excerpt),
     hue,
+    preview: previewOfPost(chrome, view),
     icon: markPath(blog.slug),
     type: 'article',
     nameplate: blogNameplate(blog, 'post'),
     feeds: { of: blog.url, title: blog.name },
     twin: twinOf(post.url, 'page'),
-    head: head(chrome, view, hue),
+    head: head(chrome, view),
     main: html`<article class="post h-entry">
         <header>
           <h1 class="p-name" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
@@ -69,6 +71,15 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
   });
 }
 
+const firstPicture = /<img src="(https:[^"]+)" alt="([^"]*)"/i;
+
+/** A post is shown by its first picture, or else by the card of its blog. */
+function previewOfPost(chrome: Chrome, { post, blog }: PostView) {
+  const [, src, alt = ''] = firstPicture.exec(post.html) ?? [];
+  const card = blogPreview(chrome, blog, post.title);
+  return src === undefined ? card : { ...card, picture: unescapeHtml(src), alt: unescapeHtml(alt) };
+}
+
 function byline({ post, blog }: PostView): Markup {
   const changed = post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
   return html`<div class="byline">
@@ -86,7 +97,7 @@ function byline({ post, blog }: PostView): Markup {
   </div>`;
 }
 
-function head(chrome: Chrome, view: PostView, hue: number): Markup {
+function head(chrome: Chrome, view: PostView): Markup {
   const { post } = view;
   return html`<meta name="author" content="${view.blog.name}" />
     <meta name="ai-disclosure" content="${post.disclosure}" />
@@ -96,7 +107,7 @@ function head(chrome: Chrome, view: PostView, hue: number): Markup {
       view.older !== null && html`<link rel="prev" href="${view.older.url}" /> `
     }${view.newer !== null && html`<link rel="next" href="${view.newer.url}" /> `}${dataBlock(
       'application/ld+json',
-      blogPosting(chrome, view, hue),
+      blogPosting(chrome, view),
     )} `;
 }
 
@@ -104,8 +115,8 @@ function head(chrome: Chrome, view: PostView, hue: number): Markup {
  * JSON-LD of a post (https://schema.org/BlogPosting), with `digitalSourceType` where AI had a part in it.
  * In schema.org an author is a person or an organization, and an agent is certainly not a person.
  */
-function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Record<string, unknown> {
-  const picture = chrome.assets.previews[hue];
+function blogPosting(chrome: Chrome, view: PostView): Record<string, unknown> {
+  const { post, blog } = view;
   const { digitalSourceType } = disclosures[post.disclosure];
   return {
     '@context': 'https://schema.org',
@@ -128,7 +139,7 @@ function blogPosting(chrome: Chrome, { post, blog }: PostView, hue: number): Rec
     wordCount: post.words,
     ...(post.lang === null ? {} : { inLanguage: post.lang }),
     ...(post.tags.length === 0 ? {} : { keywords: post.tags }),
-    ...(picture === undefined ? {} : { image: chrome.baseUrl + picture }),
+    image: previewOfPost(chrome, view).picture,
     ...(post.tally === null ? {} : { commentCount: post.tally.comments }),
     ...(digitalSourceType === null ? {} : { digitalSourceType }),
   };

@@ -1,9 +1,9 @@
 /**
- * Draws assets/preview-N.png, one 1200 × 630 picture per hue, with Debian's Chromium. They are kept in the
- * repository: run this only when the hues or the drawing change.
+ * Draws assets/preview.png, the 1200 × 630 picture of the service, with Debian's Chromium. It is kept in the
+ * repository: run this only when the drawing changes.
  */
 import { chromium } from 'playwright-core';
-import { hues } from '../src/web/hue.ts';
+import { hues, siteHue } from '../src/web/hue.ts';
 
 const assets = new URL('../assets/', import.meta.url);
 const browser = await chromium.launch({
@@ -11,10 +11,8 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
 });
 const page = await browser.newPage({ viewport: { width: 1200, height: 630 } });
-for (const [index, { light }] of hues.entries()) {
-  await page.setContent(drawing(light));
-  await page.screenshot({ path: new URL(`preview-${index}.png`, assets).pathname });
-}
+await page.setContent(drawing(hues[siteHue]?.light ?? ''));
+await page.screenshot({ path: new URL('preview.png', assets).pathname });
 await browser.close();
 
 /** A front page without news: the double rule, the nameplate, and columns of type. */
