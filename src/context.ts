@@ -34,6 +34,8 @@ export type WriteContext = ReadContext & {
   confirmDurable(): Promise<void>;
   /** Notes that cached answers carrying this tag are out of date once the write commits. */
   changed(tag: ChangeTag): void;
+  /** Adds to a stored total, at the end of the transaction: many change the same row. */
+  addToTotal(total: Tables['counters']): void;
   /** Notes that the outbox has something to send once the write commits. */
   mailQueued(): void;
 };

@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
+import { Client } from 'pg';
 import { loadConfig } from '../src/config/config.ts';
+import { mostWriting } from '../src/db/postgres/postgres-server.ts';
 import { defineWrite, preparedChange, type Ticket } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
@@ -28,6 +30,7 @@ describe('writes that share a transaction on PostgreSQL', () => {
     dataDir = await mkdtemp(join(tmpdir(), 'masthead-batches-'));
     url = await (await sharedPostgres()).createDatabase();
     ctx = await open(dataDir, url);
+    await query(url, 'create table ledger (id text)');
   });
   after(async () => {
     await ctx.close();
@@ -58,22 +61,84 @@ describe('writes that share a transaction on PostgreSQL', () => {
     assert.deepEqual(rows, [{ rows: 21, commits: 1 }]);
   });
 
+  it('are committed together when they wait for a connection, whatever agent they are about', async (t) => {
+    const now = performance.now();
+    t.mock.method(performance, 'now', () => now);
+    const free = holdConnections(ctx);
+    const ids = Array.from({ length: 20 }, () => randomUUID());
+    const writes = ids.map((id, i) => ctx.engine.write(note, { id, agent: `agent-${i}` }));
+    free();
+    await Promise.all(writes);
+    const rows = await query(
+      url,
+      'select count(*)::int as rows, count(distinct xmin::text)::int as commits from ledger where id = any($1)',
+      [ids],
+    );
+    assert.deepEqual(rows, [{ rows: 20, commits: 1 }]);
+  });
+
+  it('go on without one that waits for a lock of another process', async (t) => {
+    const other = new Client(url);
+    await other.connect();
+    t.after(() => other.end());
+    await other.query(`select pg_advisory_lock(hashtextextended('agent:agent-2', 0))`);
+    const free = holdConnections(ctx);
+    const ids = Array.from({ length: 5 }, () => randomUUID());
+    const writes = ids.map((id, i) => ctx.engine.write(note, { id, agent: `agent-${i}` }));
+    free();
+    await Promise.all(writes.filter((_, i) => i !== 2));
+    const stored = async () => (await query(url, 'select id from ledger where id = any($1)', [ids])).length;
+    assert.equal(await stored(), 4);
+    await other.query('select pg_advisory_unlock_all()');
+    await writes[2];
+    assert.equal(await stored(), 5);
+  });
+
+  it('take their locks in one order in all processes, so that none meet in a deadlock', async () => {
+    const processes = [ctx, await open(dataDir, url), await open(dataDir, url)];
+    const random = numbers(11);
+    await Promise.all(
+      processes.flatMap((each) =>
+        Array.from({ length: 24 }, async () => {
+          for (let i = 0; i < 12 * scale; i++) {
+            const agent = `agent-${Math.floor(random() * 12)}`;
+            await each.engine.write(note, { id: randomUUID(), agent });
+          }
+        }),
+      ),
+    );
+    const [row] = await query(
+      url,
+      'select deadlocks::int from pg_stat_database where datname = current_database()',
+    );
+    assert.deepEqual(row, { deadlocks: 0 });
+    await Promise.all(processes.slice(1).map((each) => each.close()));
+  });
+
   it(
     'are each stored or undone alone, as a model says, however they fail',
     { timeout: 9_999_999 },
     async () => {
       const batches = 400 * scale;
       const model = new Map<string, number>();
-      let calls = 0;
+      const calls = new Map<string, number>();
       const random = numbers(20_261_123);
       const stored = async () =>
         (await query(url, `select key, value from meta where key like 'key-%'`)).map(
           ({ key, value }) => [String(key), Number(value)] as const,
         );
-      const counted = () =>
-        query(url, `select count(*)::int as n, max(n)::int as last from rate_calls where policy = 'test'`);
+      const counted = async () =>
+        (
+          await query(
+            url,
+            `select subject, count(*)::int as n, max(n)::int as last from rate_calls where policy = 'test' group by subject`,
+          )
+        ).map(({ subject, n, last }) => {
+          assert.equal(n, last);
+          return [String(subject), Number(n)] as const;
+        });
       for (let batch = 0; batch < batches; batch++) {
-        const steps = Array.from({ length: 1 + Math.floor(random() * 6) }, (): Step => {
+        const steps = Array.from({ length: 1 + Math.floor(random() * 16) }, (): Step => {
           const key = `key-${Math.floor(random() * 8)}`;
           return {
             key,
@@ -82,19 +147,19 @@ describe('writes that share a transaction on PostgreSQL', () => {
           };
         });
         const outcomes = await Promise.allSettled(
-          steps.map((input) => ctx.engine.write(step, input, newTicket())),
+          steps.map((input) => ctx.engine.write(step, input, newTicket(input.key))),
         );
         // A machine so busy that connections are given up: what was stored is not this test's question.
         if (outcomes.some(isUnavailable)) {
           model.clear();
           for (const [key, value] of await stored()) model.set(key, value);
-          calls = Number((await counted())[0]?.['n']);
+          for (const [key, n] of await counted()) calls.set(key, n);
           continue;
         }
         for (const [i, { key, by, ends: how }] of steps.entries()) {
           const outcome = outcomes[i];
           // What the database refuses for good is no call that was answered: it is not counted.
-          if (how !== 'in SQL' && how !== 'in SQL, unseen') calls += 1;
+          if (how !== 'in SQL' && how !== 'in SQL, unseen') calls.set(key, (calls.get(key) ?? 0) + 1);
           if (how === 'well') {
             model.set(key, (model.get(key) ?? 0) + by);
             assert.deepEqual(outcome, { status: 'fulfilled', value: model.get(key) }, `${batch}: ${key}`);
@@ -108,12 +173,11 @@ describe('writes that share a transaction on PostgreSQL', () => {
         }
       }
       assert.deepEqual(Object.fromEntries(await stored()), Object.fromEntries(model));
-      assert.deepEqual(await counted(), [{ n: calls, last: calls }]);
+      assert.deepEqual(Object.fromEntries(await counted()), Object.fromEntries(calls));
     },
   );
 
   it('are all stored or all unsure when connections are cut, and none is stored twice', async () => {
-    await query(url, 'create table ledger (id text)');
     const proxy = await startDatabaseProxy(url, numbers(7));
     const own = await open(dataDir, proxy.url);
     const known = { stored: new Set<string>(), not: new Set<string>() };
@@ -122,7 +186,7 @@ describe('writes that share a transaction on PostgreSQL', () => {
       Array.from({ length: 8 }, async (_, client) => {
         for (let i = 0; i < 60 * scale; i++) {
           const id = randomUUID();
-          await own.engine.write(note, { id, agent: `agent-${client % 2}` }).then(
+          await own.engine.write(note, { id, agent: `agent-${client % 7}` }).then(
             () => known.stored.add(id),
             (error: unknown) => {
               assert.ok(error instanceof AppError && error.code === 'unavailable', String(error));
@@ -184,6 +248,7 @@ type Step = { readonly key: string; readonly by: number; readonly ends: (typeof 
 const step = defineWrite(
   'test.step',
   async (tx, { key, by, ends: how }: Step): Promise<number> => {
+    await tx.lock(key);
     if (how === 'before') throw new AppError('forbidden', 'before anything was changed');
     const row = await tx.db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst();
     const value = Number(row?.value ?? 0) + by;
@@ -197,7 +262,7 @@ const step = defineWrite(
     }
     return value;
   },
-  { about },
+  { about: ({ key }) => key, locks: ({ key }) => [`rate:test:${key}`, key] },
 );
 
 const storeValue = preparedChange((db, row: { key: string; value: string }) =>
@@ -218,8 +283,16 @@ const note = defineWrite(
     await tx.lock(`agent:${agent}`);
     await sql`insert into ledger (id) values (${id})`.execute(tx.db);
   },
-  { about: ({ agent }) => agent },
+  { about: ({ agent }) => agent, locks: ({ agent }) => [`agent:${agent}`] },
 );
+
+/** Uses every connection for writing, until what it returns is called. */
+function holdConnections({ engine }: OpenContext): () => void {
+  const gate = Promise.withResolvers<void>();
+  const hold = defineWrite('test.hold', () => gate.promise);
+  for (let i = 0; i < mostWriting; i++) void engine.write(hold, null);
+  return gate.resolve;
+}
 
 function isUnavailable(outcome: PromiseSettledResult<unknown>): boolean {
   return (
@@ -229,8 +302,8 @@ function isUnavailable(outcome: PromiseSettledResult<unknown>): boolean {
   );
 }
 
-function newTicket(): Ticket {
-  return { policy: 'test', subject: 'somebody', quota: 1_000_000_000, rate: null };
+function newTicket(subject: string): Ticket {
+  return { policy: 'test', subject, quota: 1_000_000_000, rate: null };
 }
 
 function open(dataDir: string, url: string): Promise<OpenContext> {

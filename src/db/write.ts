@@ -1,10 +1,11 @@
-import type { CompiledQuery, Insertable, Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import type { Config } from '../config/config.ts';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
 import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
+import type { LastChanges } from './last-changes.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -17,13 +18,18 @@ export type Write<I, O> = {
   run(tx: WriteContext, input: I): Promise<O>;
   /** What it is about, such as an agent, where it locks little else: what waits for the same shares a commit. */
   about?(input: I): string;
+  /**
+   * The names of all that it locks, in the order in which it does, where it changes no row but under them: then it
+   * shares a commit also with what is about something else. Null: it does not. `ticket` is counted with it.
+   */
+  locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
 };
 
 /** Declares a write. Its module is listed in `services/writes.ts`. */
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-  options: Pick<Write<I, O>, 'about'> = {},
+  options: Pick<Write<I, O>, 'about' | 'locks'> = {},
 ): Write<I, O> {
   return { name, run, ...options };
 }
@@ -102,16 +108,18 @@ const mostTags = 200;
 export async function perform(
   write: Write<unknown, unknown>,
   request: Request,
-  base: Omit<WriteContext, 'now' | 'changed' | 'mailQueued'>,
+  base: Omit<WriteContext, 'now' | 'changed' | 'addToTotal' | 'mailQueued'> & { readonly last: LastChanges },
   savepoint: Savepoint,
   countCall: CountCall,
 ): Promise<Outcome> {
   const changed = new Set<string>();
+  const totals: Tables['counters'][] = [];
   let mailQueued = false;
   const tx: WriteContext = {
     ...base,
     now: () => request.now,
     changed: (tag) => changed.add(tag),
+    addToTotal: (total) => totals.push(total),
     mailQueued: () => {
       mailQueued = true;
     },
@@ -123,12 +131,8 @@ export async function perform(
   await savepoint.begin();
   try {
     const value = await write.run(tx, request.input);
-    if (changed.size > 0) {
-      const tags = changed.size > mostTags ? [everything] : changed;
-      const rows = Array.from(tags, (tag) => ({ tag, at: request.now }));
-      insertPrepared(tx.db, 'changes', rows);
-    }
     await savepoint.release();
+    base.last.add(totals, changed.size > mostTags ? [everything] : changed, request.now);
     return { value, rate, changed: [...changed], mailQueued };
   } catch (error) {
     const explained = error instanceof AppError ? error : savepoint.explain(error);
@@ -261,39 +265,4 @@ function fillable<Values extends object, Row>(build: Build<Values, Row>) {
     );
     return { ...query, parameters };
   };
-}
-
-/** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
-const mostRows = 12;
-const columnsOf = {
-  changes: ['tag', 'at'],
-  post_tags: ['agent_id', 'tag', 'published_at', 'post_id'],
-} as const;
-const insertions = new Map<string, ReturnType<typeof insertion>>();
-
-/** Inserts rows, as {@link preparedChange}. A query is built once for each table and number of rows. */
-export function insertPrepared<Table extends keyof typeof columnsOf>(
-  db: Kysely<Tables>,
-  table: Table,
-  rows: readonly Insertable<Tables[Table]>[],
-): void {
-  for (let from = 0; from < rows.length; from += mostRows) {
-    const some = rows.slice(from, from + mostRows);
-    const kind = `${table} ${some.length}`;
-    const insert = insertions.get(kind) ?? insertion(table, some.length);
-    insertions.set(kind, insert);
-    insert(
-      db,
-      some.flatMap((row) => columnsOf[table].map((name) => Reflect.get(row, name))),
-    );
-  }
-}
-
-function insertion(table: keyof typeof columnsOf, length: number) {
-  const columns = columnsOf[table];
-  return preparedChange((db, values: readonly unknown[]) => {
-    const row = (n: number) => columns.map((name, i) => [name, values[n * columns.length + i]]);
-    const rows = Array.from({ length }, (_, n) => Object.fromEntries(row(n)) as never);
-    return db.insertInto(table).values(rows).compile();
-  });
 }

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
+import { createLastChanges } from '../last-changes.ts';
 import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
 import { sqlState, Unreachable } from './postgres.ts';
@@ -7,7 +8,7 @@ import type { Servers } from './postgres-servers.ts';
 import type { Session } from './postgres-session.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
-const batchSize = 64;
+export const batchSize = 64;
 const batchTime = 25;
 /** How long a caller waits for its commit, ms. A lost synchronous standby holds commits up indefinitely. */
 const commitPatience = 10_000;
@@ -16,7 +17,11 @@ const commitPatience = 10_000;
  * Frees the locks of a process that freezes in a transaction, and the connections of those that wait for them. For this
  * transaction only, since poolers share connections; it travels with what comes next.
  */
-const settings = `select set_config('idle_in_transaction_session_timeout', '15s', true), set_config('lock_timeout', '15s', true)`;
+const settings = `select set_config('idle_in_transaction_session_timeout', '15s', true), set_config('lock_timeout', $1, true)`;
+/** How long a write waits for a lock, and one that shares its transaction with what is about something else. */
+const lockPatience = { alone: '15s', shared: '1s' };
+/** SQLSTATEs of a lock that did not come in time, and of a deadlock. */
+const heldUpStates = new Set(['55P03', '40P01']);
 
 /** A write that waits for its outcome. */
 export type Unit = {
@@ -24,6 +29,8 @@ export type Unit = {
   readonly request: Request;
   /** What it has in common with those that may share its transaction; null: it runs alone. */
   readonly about: string | null;
+  /** All that it locks, where it may also share one with what is about something else; else null. */
+  readonly locks: readonly string[] | null;
   readonly done: PromiseWithResolvers<Outcome>;
 };
 
@@ -37,6 +44,9 @@ export type BatchOptions = {
 /** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
 class HalfDone extends Error {}
 
+/** A write waited for a lock that another of its transaction needs: without those others it may not have to. */
+export class HeldUp extends Error {}
+
 /** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
 class Unconfirmed extends AppError {
   constructor() {
@@ -49,15 +59,16 @@ class Unconfirmed extends AppError {
 
 /**
  * Runs writes in one transaction, with one commit for all (group commit), and settles each. `another` gives those that
- * may join. They run without savepoints: when one fails that has changed something, all are run again with one for each,
- * so that only the failed one is undone. Those that met another transaction are rejected with the database's error.
+ * may join. Those about different things are in the order in which every process takes their locks. They run without
+ * savepoints: when one fails that has changed something, all are run again with one for each, so that only the failed
+ * one is undone. Those that met another transaction are rejected with the database's error.
  */
 export async function runBatch(
   options: BatchOptions,
-  first: Unit,
+  batch: Unit[],
   another: () => Unit | undefined,
 ): Promise<void> {
-  const batch = [first];
+  const isShared = new Set(batch.map(({ about }) => about)).size > 1;
   const session = await take(options.servers).catch((error: unknown) => {
     // Those that wait behind it would each wait as long again, one after another.
     for (let other = another(); other; other = another()) batch.push(other);
@@ -66,7 +77,7 @@ export async function runBatch(
   if (!session) return;
   let ended: Promise<unknown> = Promise.resolve();
   const attempt = async (guarded: boolean, joining: typeof another) => {
-    const outcomes = await runAll(options, session, batch, { guarded, another: joining });
+    const outcomes = await runAll(options, session, batch, { guarded, isShared, another: joining });
     // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
     if (!session.hasAnswered()) await session.run('select 1');
     const commit = session.commit();
@@ -84,6 +95,7 @@ export async function runBatch(
     const since = performance.now();
     const isFull = () => batch.length >= batchSize || performance.now() - since >= batchTime;
     await attempt(false, () => (isFull() ? undefined : another())).catch(async (error: unknown) => {
+      if (isShared && heldUpStates.has(sqlState(error) ?? '')) throw new HeldUp();
       if (!mayBeUndone(error, batch.length)) throw error;
       await session.rollback();
       await attempt(true, () => undefined);
@@ -113,14 +125,23 @@ function refuse(batch: readonly Unit[], error: unknown): void {
   for (const { done } of batch) done.reject(error);
 }
 
+type RunOptions = {
+  /** Whether each gets a savepoint. */
+  readonly guarded: boolean;
+  /** Whether they are about different things. */
+  readonly isShared: boolean;
+  readonly another: () => Unit | undefined;
+};
+
 async function runAll(
   { config, secretKey, countCall }: BatchOptions,
   session: Session,
   batch: Unit[],
-  { guarded, another }: { readonly guarded: boolean; readonly another: () => Unit | undefined },
+  { guarded, isShared, another }: RunOptions,
 ): Promise<ReadonlyMap<Request, Outcome>> {
   const outcomes = new Map<Request, Outcome>();
   const locks = createLocks(session);
+  const last = createLastChanges();
   const context = {
     config,
     secretKey,
@@ -128,12 +149,14 @@ async function runAll(
     searchIndex: postgresSearchIndex,
     known: locks.known,
     lock: locks.lock,
+    last,
     /** A commit waits for the standby only if it has something to send, such as an empty message. */
     confirmDurable: async () => session.send(`select pg_logical_emit_message(true, 'masthead', '')`),
   };
   const savepoint = guarded ? createGuard(session, locks.forget) : createUndo(session, locks.forget);
   session.begin();
-  session.send(settings, [], { changes: false });
+  session.send(settings, [isShared ? lockPatience.shared : lockPatience.alone], { changes: false });
+  if (isShared) for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
   for (const { write, request, done } of batch) {
     if (guarded) session.send('savepoint unit');
     const mark = session.mark();
@@ -148,6 +171,7 @@ async function runAll(
     const joining = another();
     if (joining) batch.push(joining);
   }
+  last.store(session.db);
   return outcomes;
 }
 

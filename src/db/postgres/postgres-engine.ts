@@ -5,7 +5,7 @@ import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type CountCall, type Outcome, type Request, type Write } from '../write.ts';
-import { runBatch } from './postgres-batch.ts';
+import { HeldUp, runBatch } from './postgres-batch.ts';
 import { findNewestOnPostgres } from './postgres-full-text.ts';
 import { createLanes } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
@@ -40,7 +40,7 @@ export type PostgresEngineOptions = {
 export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const { servers, config, log, now } = options;
   const underWay = new Set<Promise<unknown>>();
-  const lanes = createLanes((first, another) => runBatch(options, first, another), mostWriting, busy);
+  const lanes = createLanes((batch, another) => runBatch(options, batch, another), mostWriting, busy);
   let version = 0;
   /** Counts what this process learnt of visible changes, and until when (of `performance.now()`) it knows of all. */
   let learnt = 0;
@@ -144,14 +144,18 @@ async function runUntilDone(
 ): Promise<Outcome> {
   const begun = performance.now();
   let broken = 0;
+  let about = write.about?.(request.input) ?? null;
+  let locks = write.locks?.(request.input, request.ticket) ?? null;
   for (let tries = 1; ; tries++) {
     try {
       const done = Promise.withResolvers<Outcome>();
-      // Alone from the second time on: its failure would have the others of its batch run again too.
-      const about = tries === 1 ? (write.about?.(request.input) ?? null) : null;
-      lanes.run({ write, request, about, done });
+      lanes.run({ write, request, about, locks, done });
       return await done.promise;
     } catch (error) {
+      locks = null;
+      if (error instanceof HeldUp) continue;
+      // Alone from now on: its failure would have the others of its batch run again too.
+      about = null;
       if (error instanceof Unreachable) {
         servers.suspect();
         broken += 1;

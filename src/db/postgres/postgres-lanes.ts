@@ -1,15 +1,15 @@
-import type { Unit } from './postgres-batch.ts';
+import { batchSize, type Unit } from './postgres-batch.ts';
 
 /** How long a write waits for its turn, ms: as long as for a lock. */
 const patience = 15_000;
 
-/** Runs a write and those that `another` gives, and resolves when all of them are settled. */
-type RunBatch = (first: Unit, another: () => Unit | undefined) => Promise<void>;
+/** Runs writes and those that `another` gives, and resolves when all of them are settled. */
+type RunBatch = (batch: Unit[], another: () => Unit | undefined) => Promise<void>;
 
 /**
  * Gives writes their turns, on at most `most` connections at a time. Of those about the same agent one batch runs at
- * once: the others would only wait for its lock, and share the next one, or join it. `late` is what one that has waited
- * too long is refused with.
+ * once: the others would only wait for its lock, and share the next one, or join it. What waits for a connection shares
+ * the next that is free. `late` is what one that has waited too long is refused with.
  */
 export function createLanes(runBatch: RunBatch, most: number, late: () => Error) {
   const waiting: { readonly unit: Unit; readonly since: number }[] = [];
@@ -17,25 +17,43 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   let running = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function take(isMeant: (about: string | null) => boolean): Unit | undefined {
-    const at = waiting.findIndex(({ unit }) => isMeant(unit.about));
+  function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
+    const at = waiting.findIndex(({ unit }) => isMeant(unit));
     return at === -1 ? undefined : waiting.splice(at, 1)[0]?.unit;
+  }
+
+  function isFree({ about }: Unit): boolean {
+    return about === null || !busy.has(about);
   }
 
   function startAll(): void {
     while (running < most) {
-      const first = take((about) => about === null || !busy.has(about));
+      const first = take(isFree);
       if (!first) return;
-      void run(first);
+      void run(first.locks === null ? [first] : withOthers(first));
     }
   }
 
-  async function run(first: Unit): Promise<void> {
-    const { about } = first;
+  /** A free connection's part of what may share one, in the order in which every process takes locks. */
+  function withOthers(first: Unit): Unit[] {
+    const mayShare = (unit: Unit) => unit.locks !== null && isFree(unit);
+    const sharing = 1 + waiting.filter(({ unit }) => mayShare(unit)).length;
+    const part = Math.min(batchSize, Math.ceil(sharing / (most - running)));
+    const batch = [first];
+    while (batch.length < part) {
+      const other = take(mayShare);
+      if (!other) break;
+      batch.push(other);
+    }
+    return batch.toSorted(byAbout);
+  }
+
+  async function run(batch: Unit[]): Promise<void> {
+    const abouts = new Set(batch.map(({ about }) => about).filter((about) => about !== null));
     running += 1;
-    if (about !== null) busy.add(about);
-    await runBatch(first, () => (about === null ? undefined : take((other) => other === about)));
-    if (about !== null) busy.delete(about);
+    for (const about of abouts) busy.add(about);
+    await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)));
+    for (const about of abouts) busy.delete(about);
     running -= 1;
     startAll();
   }
@@ -54,4 +72,8 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
       startAll();
     },
   };
+}
+
+function byAbout({ about: a }: Unit, { about: b }: Unit): number {
+  return a === b ? 0 : (a ?? '') < (b ?? '') ? -1 : 1;
 }

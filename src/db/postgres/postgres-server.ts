@@ -5,8 +5,8 @@ import { createGathering } from './postgres-gather.ts';
 import { Session, type Preparing, type SessionOptions } from './postgres-session.ts';
 
 /** Most connections of one process to a server, besides one for health checks. */
-export const mostWriting = 8;
-const mostReading = 8;
+export const mostWriting = 5;
+const mostReading = 5;
 /** How long a caller waits for a connection, ms. */
 const connectPatience = 5_000;
 /** How long a health check may take, ms. */

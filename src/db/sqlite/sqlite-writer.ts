@@ -3,6 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
 import type { SearchFields } from '../../rules/search/search-terms.ts';
 import type { SearchIndex } from '../database.ts';
+import { createLastChanges } from '../last-changes.ts';
 import {
   perform,
   plainError,
@@ -56,12 +57,12 @@ export function createSqliteWriter(
   countCall: CountCall,
   next: () => Envelope | undefined,
 ) {
-  const { config } = context;
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
   const { changedRows, unguarded, guarded } = createSavepoints(raw);
   // A read-only service must not change the marker either.
-  const marks = config.readOnly ? null : createMarks(raw, { dataDir: config.dataDir, ...turns });
+  const { dataDir, readOnly } = context.config;
+  const marks = readOnly ? null : createMarks(raw, { dataDir, ...turns });
   /** Whether the write-ahead log may hold something. */
   let logged = false;
 
@@ -111,22 +112,20 @@ export function createSqliteWriter(
     another: () => Envelope | undefined,
   ): Promise<Answers<Outcome>> {
     const answers: [number, Outcome][] = [];
-    const shared = { ...context, db, known: new Map<string, unknown>(), lock, confirmDurable };
-    const terms: { readonly doc: number; readonly fields: SearchFields }[] = [];
+    const known = new Map<string, unknown>();
+    const shared = { ...context, db, known, lock, confirmDurable, last: createLastChanges() };
+    const terms: Terms[] = [];
     for (const { id, request } of batch) {
-      const write = writes.get(request.name);
-      if (!write) throw new Error(`The write ${request.name} is missing from the list of writes`);
-      const own: typeof terms = [];
-      const searchIndex: SearchIndex = {
-        ...sqliteSearchIndex,
-        store: async (to, entry, fields) => void own.push({ doc: await numberEntry(to, entry), fields }),
-      };
+      const write = listed(writes, request.name);
+      const own: Terms[] = [];
+      const searchIndex = noting(own);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
       if (!outcome.error) terms.push(...own);
       const joining = another();
       if (joining) batch.push(joining);
     }
+    shared.last.store(db);
     for (const { doc, fields } of terms) sqliteSearchIndex.storeNumbered(db, doc, fields);
     return answers;
   }
@@ -148,6 +147,22 @@ export function createSqliteWriter(
   }
 
   return { runBatch, emptyLog, close };
+}
+
+type Terms = { readonly doc: number; readonly fields: SearchFields };
+
+/** An index that only notes what is to be stored in it. */
+function noting(terms: Terms[]): SearchIndex {
+  return {
+    ...sqliteSearchIndex,
+    store: async (to, entry, fields) => void terms.push({ doc: await numberEntry(to, entry), fields }),
+  };
+}
+
+function listed(writes: ReadonlyMap<string, Write<never, unknown>>, name: string): Write<never, unknown> {
+  const write = writes.get(name);
+  if (!write) throw new Error(`The write ${name} is missing from the list of writes`);
+  return write;
 }
 
 /**

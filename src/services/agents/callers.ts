@@ -1,6 +1,6 @@
-import { defineWrite, prepared, preparedChange, timestamp } from '../../db/write.ts';
+import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow, Tables } from '../../db/tables.ts';
+import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
@@ -136,8 +136,13 @@ export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
  * Locks are taken in one order, so that no two transactions deadlock: rate, idempotency, email, agent, slug, mailbox.
  */
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
-  await tx.lock(`agent:${agentId}`);
+  await tx.lock(agentLock(agentId));
   return findAgent(tx, agentId);
+}
+
+/** The name of what is locked with an agent. */
+export function agentLock(agentId: string): string {
+  return `agent:${agentId}`;
 }
 
 /** The agent as it is now, without waiting for transactions that change it; undefined when there is none. */
@@ -188,21 +193,9 @@ export function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1)
 /** Rows that a total is split over, so that concurrent writers do not wait for one another. */
 const shards = 16;
 
-/** Adds to a stored total, in the transaction of what is counted. */
+/** Adds to a stored total, in the transaction of what is counted: see {@link WriteContext.addToTotal}. */
 export function addToTotal(tx: WriteContext, name: 'posts' | 'blogs', agentId: string, amount: number): void {
   if (amount === 0) return;
   const shard = parseInt(agentId.slice(-1), 16) % shards;
-  add(tx.db, { name, shard, value: amount });
+  tx.addToTotal({ name, shard, value: amount });
 }
-
-const add = preparedChange((db, row: Tables['counters']) =>
-  db
-    .insertInto('counters')
-    .values(row)
-    .onConflict((conflict) =>
-      conflict
-        .columns(['name', 'shard'])
-        .doUpdateSet((stored) => ({ value: stored('counters.value', '+', row.value) })),
-    )
-    .compile(),
-);

@@ -1,4 +1,5 @@
-import { defineWrite, insertPrepared, timestamp } from '../../db/write.ts';
+import { insertPrepared } from '../../db/insert-prepared.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

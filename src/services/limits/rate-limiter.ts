@@ -236,7 +236,7 @@ async function lockWindow(
   tx: WriteContext,
   { policy, subject }: Pick<Ticket, 'policy' | 'subject'>,
 ): Promise<Window> {
-  const name = lockOf(policy, subject);
+  const name = ticketLock({ policy, subject });
   await tx.lock(name);
   const known = tx.known.get(name) as Window | undefined;
   // Nobody else counts meanwhile; only time changes it.
@@ -253,7 +253,8 @@ export function callsAhead(tx: WriteContext) {
   return tx.db.deleteFrom('rate_calls').where('at', '>', tx.now() + clocksMayDiffer);
 }
 
-function lockOf(policy: string, subject: string): string {
+/** The name of what is locked to count a call. */
+export function ticketLock({ policy, subject }: Pick<Ticket, 'policy' | 'subject'>): string {
   return `rate:${policy}:${subject}`;
 }
 
@@ -298,12 +299,12 @@ const findEnds = prepared(
 );
 
 function append(tx: WriteContext, calls: Calls, { used, oldest, newest }: Window): Window {
-  const { policy, subject, units } = calls;
+  const { units } = calls;
   const at = Math.max(calls.at, newest?.at ?? 0);
   const n = (newest?.n ?? 0) + units;
   insertCalls(tx.db, { ...calls, at, n });
   const window = { used: used + units, oldest: oldest ?? at, newest: { at, n } };
-  tx.known.set(lockOf(policy, subject), window);
+  tx.known.set(ticketLock(calls), window);
   return window;
 }
 

@@ -1,12 +1,15 @@
 import type { Kysely } from 'kysely';
-import { defineWrite, insertPrepared, preparedChange, timestamp } from '../../db/write.ts';
+import { insertPrepared } from '../../db/insert-prepared.ts';
+import { defineWrite, preparedChange, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
-import { addToTotal, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
+import { addToTotal, agentLock, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { giveBackComments } from '../limits/quota.ts';
+import { ticketLock } from '../limits/rate-limiter.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
+import { leaveAddress, moveAddress } from './former-slugs.ts';
 import { fitRevisions, forgetRevisions, keepRevision } from './post-history.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import type { PostInput } from './post-input.ts';
@@ -35,6 +38,8 @@ export type Saved = {
 export const savePost = defineWrite('posts.save', savePostOnce, {
   // What locks more than its agent shares no transaction.
   about: ({ agentId, replay }) => (replay ? `${agentId} ${replay.key}` : agentId),
+  locks: ({ agentId, replay }, ticket) =>
+    replay ? null : [...(ticket ? [ticketLock(ticket)] : []), agentLock(agentId)],
 });
 
 /** What an answer says besides what was stored. */
@@ -136,55 +141,6 @@ const storeBody = preparedChange((db, { post_id, ...body }: Tables['post_bodies'
     .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
     .compile(),
 );
-
-/**
- * A post that takes an address ends its redirect, and with its first publication the note that a deleted post was there.
- * One that leaves its address leaves a redirect behind.
- */
-async function moveAddress(tx: WriteContext, { existing, next, former }: Plan): Promise<void> {
-  const moves = existing?.slug !== next.slug;
-  const isPublished = next.published_at !== null;
-  if (former !== null || (isPublished && existing?.published_at === null)) {
-    await tx.db
-      .deleteFrom('former_slugs')
-      .where('agent_id', '=', next.agent_id)
-      .where('slug', '=', next.slug)
-      .$if(!isPublished, (rows) => rows.where('deleted_at', 'is', null))
-      .execute();
-  }
-  if (!existing?.published_at || !moves) return;
-  await leaveAddress(tx, existing);
-  await endOldest(tx, existing.id);
-}
-
-/** Former slugs that a post has at most. */
-const mostFormerSlugs = 20;
-
-async function endOldest(tx: WriteContext, postId: string): Promise<void> {
-  const former = tx.db
-    .selectFrom('former_slugs')
-    .select(['slug', 'left_at', 'agent_id'])
-    .where('post_id', '=', postId);
-  const newestFirst = (await former.execute()).toSorted((a, b) =>
-    (a.left_at ?? '') < (b.left_at ?? '') ? 1 : -1,
-  );
-  for (const { agent_id, slug } of newestFirst.slice(mostFormerSlugs))
-    await tx.db
-      .deleteFrom('former_slugs')
-      .where('agent_id', '=', agent_id)
-      .where('slug', '=', slug)
-      .execute();
-}
-
-/** Redirects the address that a post has to the one that it gets. */
-async function leaveAddress(tx: WriteContext, { id, agent_id, slug }: PostRow): Promise<void> {
-  const target = { post_id: id, deleted_at: null, left_at: timestamp(tx.now()) };
-  await tx.db
-    .insertInto('former_slugs')
-    .values({ agent_id, slug, ...target })
-    .onConflict((conflict) => conflict.columns(['agent_id', 'slug']).doUpdateSet(target))
-    .execute();
-}
 
 async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<void> {
   const before = existing?.listed_at ? existing.tags : '[]';
