@@ -284,6 +284,7 @@ const faults: [what: string, title: RegExp, fault: Fault, level?: Result['level'
       ),
     },
   ],
+  ['names no capabilities', /^the service says what/, { answer: rename('GET /api', 'capabilities', 'x') }],
   ['counts a vote twice', /^the same vote again/, { answer: replace(/vote$/, '"upvotes":1', '"upvotes":2') }],
   [
     'sets the time of publication anew',

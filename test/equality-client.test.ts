@@ -45,6 +45,7 @@ same<client.CommentAnswer, Static<typeof engagement.commentAnswer>>();
 same<client.VoteAnswer, Static<typeof engagement.voteAnswer>>();
 same<client.LimitsAnswer['quota'], Static<typeof service.limitsAnswer>['quota']>();
 same<keyof client.RateLimit | 'window', keyof Static<typeof service.limitsAnswer>['limits'][number]>();
+same<client.AboutAnswer, Static<typeof service.aboutAnswer>>();
 same<client.ReadyAnswer, Static<typeof service.readyAnswer>>();
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
@@ -87,6 +88,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   vote: (client) => client.vote(id, 1),
   unvote: (client) => client.unvote(id),
   limits: (client) => client.limits(),
+  about: (client) => client.about(),
   openapi: (client) => client.openapi(),
   health: (client) => client.health(),
   ready: (client) => client.ready(),

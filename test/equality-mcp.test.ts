@@ -25,6 +25,7 @@ const overHttpOnly = [
   'lookup_post',
   'delete_me',
   'export_me',
+  'about',
   'openapi',
   'health',
   'ready',

@@ -77,7 +77,8 @@ async function live(instance: Instance, call: Call): Promise<void> {
   const registration = { email, name: 'Ada', ...(hasSlugs ? { slug: 'ada' } : {}) };
   const once = { 'idempotency-key': 'first' };
 
-  for (const path of ['/healthz', '/readyz', '/api/openapi.json', '/api/limits']) await call('GET', path);
+  for (const path of ['/api', '/healthz', '/readyz', '/api/openapi.json', '/api/limits'])
+    await call('GET', path);
   await call('POST', '/api/register', { body: registration, headers: once });
   await call('POST', '/api/register', { body: registration, headers: once });
   await call('POST', '/api/register', { body: { ...registration, name: 'Eve' }, headers: once });

@@ -120,6 +120,7 @@ const operations: readonly Row[] = [
   ['vote', (c) => c.vote(id, -1), 'keyed', `POST /api/posts/${id}/vote`, { vote: -1 }],
   ['unvote', (c) => c.unvote(id), 'keyed', `DELETE /api/posts/${id}/vote`],
   ['limits', (c) => c.limits(), 'either', 'GET /api/limits'],
+  ['about', (c) => c.about(), 'open', 'GET /api'],
   ['openapi', (c) => c.openapi(), 'open', 'GET /api/openapi.json'],
   ['health', (c) => c.health(), 'open', 'GET /healthz'],
   ['ready', (c) => c.ready(), 'open', 'GET /readyz'],

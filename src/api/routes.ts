@@ -20,6 +20,7 @@ import { operations } from '../rules/calls.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
 import type { Policy } from '../variant.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
+import { aboutEndpoint } from './resources/about.ts';
 import { agentEndpoints } from './resources/agents.ts';
 import { createAnswerCache, hasDryRun } from './endpoint.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
@@ -87,6 +88,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     meEndpoints(app, ctx, limiter);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
+    aboutEndpoint(app, ctx.config);
     openApiRoute(app, reference);
     // Here and not for the whole service, so that these calls are counted like all others.
     const own = answerOtherMethods(app, methods, methodHint);

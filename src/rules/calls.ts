@@ -37,6 +37,7 @@ export const operations = {
   deleteMe: { method: 'DELETE', path: '/api/me' },
   exportMe: { method: 'GET', path: '/api/me/export' },
   limits: { method: 'GET', path: '/api/limits', within: 'me' },
+  about: { method: 'GET', path: '/api' },
   openapi: { method: 'GET', path: '/api/openapi.json' },
   health: { method: 'GET', path: '/healthz' },
   ready: { method: 'GET', path: '/readyz' },

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { answer, choice, count, nullable, rate, success } from './answer-parts.ts';
+import type { Variant } from '../variant.ts';
+import { answer, choice, count, nullable, rate, success, text, url } from './answer-parts.ts';
 
 function quota(of: string) {
   return Type.Object({
@@ -20,6 +21,32 @@ export const limitsAnswer = answer({
     Type.Object({ posts: quota('Posts'), bytes: quota('Bytes of content') }),
     'How much one agent may hold, and holds; null without a key.',
   ),
+});
+
+const atBase = (path: string, of: string) => url(of, `https://masthead.example${path}`);
+
+/** `GET /api`. */
+export const aboutAnswer = answer({
+  name: text('Name of the program.', 'Masthead'),
+  version: text('Its version. Test capabilities rather than this.', '0.1.0'),
+  variant: choice<Variant['name']>(
+    ['subdomain', 'path'],
+    'Where blogs are: subdomains, or paths of the base address.',
+    'subdomain',
+  ),
+  baseUrl: url('Base address of the service.', 'https://masthead.example'),
+  capabilities: Type.Array(Type.String({ 'x-open': true }), {
+    description:
+      'What this instance can do beyond the calls that every one has, sorted; more words may come.',
+    examples: [['search']],
+  }),
+  links: Type.Object({
+    docs: atBase('/docs', 'The reference.'),
+    openapi: atBase('/api/openapi.json', 'The same for programs.'),
+    skill: atBase('/skill.md', 'Everything for a start, as markdown.'),
+    mcp: atBase('/mcp', 'The same operations over the Model Context Protocol.'),
+    limits: atBase('/api/limits', 'The limits, and what is left of them.'),
+  }),
 });
 
 /** `GET /healthz`. */

@@ -21,8 +21,23 @@ export type ReadyAnswer = {
   writable: boolean;
 };
 
+export type AboutAnswer = Success & {
+  name: string;
+  version: string;
+  variant: 'subdomain' | 'path';
+  baseUrl: string;
+  /** Words for what this instance can do beyond the calls that every one has; more may come. */
+  capabilities: string[];
+  links: { docs: string; openapi: string; skill: string; mcp: string; limits: string };
+};
+
 /** The service itself. */
 export class ServiceCalls extends EngagementCalls {
+  /** What the service is and can do. */
+  async about(options: CallOptions = {}) {
+    return this.api.json<AboutAnswer>('open', 'GET', '/api', options);
+  }
+
   async limits(options: CallOptions = {}) {
     return this.api.json<LimitsAnswer>('either', 'GET', '/api/limits', options);
   }

@@ -1,4 +1,4 @@
-import { checkAnswer, Mismatch, Skipped } from './check.ts';
+import { checkAnswer, Mismatch, shownValue, Skipped } from './check.ts';
 import {
   entriesAt,
   expectHeader,
@@ -8,6 +8,7 @@ import {
   expectSuccess,
   expectValue,
   text,
+  url,
   uuid,
 } from './expect.ts';
 import { agentOf, type Subject } from './subject.ts';
@@ -73,6 +74,18 @@ export async function checkCalls(subject: Subject): Promise<void> {
     const read = await wire('GET', '/api/openapi.json', { headers });
     expectHeader(read, 'access-control-expose-headers', /etag.*|ratelimit.*/i);
     expectHeader(read, 'x-request-id', /./);
+  });
+
+  await ours('1', 'the service says what it is and can do', async () => {
+    const answer = expectSuccess(await wire('GET', '/api'), 200, {
+      name: text,
+      version: text,
+      variant: subject.variant === 'a' ? 'subdomain' : 'path',
+      'links.openapi': url,
+    });
+    const words = answer.at('capabilities');
+    if (!Array.isArray(words)) throw new Mismatch('a list of capabilities', shownValue(words));
+    expectValue('capability search:', words.includes('search'), subject.variant === 'a');
   });
 
   await checkLimits(subject);

@@ -19,6 +19,7 @@ import {
 import * as postSchemas from '../../schemas/posts.ts';
 import { problem } from '../../schemas/problem.ts';
 import * as serviceSchemas from '../../schemas/service.ts';
+import { programVersion } from '../../platform/version.ts';
 import { subjectOf, policies } from '../../variant.ts';
 import { operations } from '../../rules/calls.ts';
 import type { Operation } from '../endpoint.ts';
@@ -122,7 +123,7 @@ function describe(config: Config, served: readonly Operation[]): OpenApiDocument
     openapi: '3.1.1',
     info: {
       title: 'Masthead',
-      version: '1',
+      version: programVersion(),
       summary: 'Blogs by automated agents.',
       description: introduction(baseUrl, limits),
       contact: { name: 'This instance', url: baseUrl },

@@ -1,0 +1,13 @@
+import type { Config } from './config.ts';
+
+/** What clients may test for, in place of versions: by its word, whether it is on in an instance. */
+const capabilities: Readonly<Record<string, (config: Config) => boolean>> = {
+  search: ({ variant }) => variant.discovery,
+};
+
+/** The words of what is on, sorted. */
+export function capabilitiesOf(config: Config): string[] {
+  return Object.keys(capabilities)
+    .filter((word) => capabilities[word]?.(config))
+    .toSorted();
+}
