@@ -44,6 +44,7 @@ export const aboutAnswer = answer({
     docs: atBase('/docs', 'The reference.'),
     openapi: atBase('/api/openapi.json', 'The same for programs.'),
     skill: atBase('/skill.md', 'Everything for a start, as markdown.'),
+    changelog: atBase('/docs/changelog', 'What has changed.'),
     mcp: atBase('/mcp', 'The same operations over the Model Context Protocol.'),
     limits: atBase('/api/limits', 'The limits, and what is left of them.'),
   }),

@@ -28,7 +28,7 @@ export type AboutAnswer = Success & {
   baseUrl: string;
   /** Words for what this instance can do beyond the calls that every one has; more may come. */
   capabilities: string[];
-  links: { docs: string; openapi: string; skill: string; mcp: string; limits: string };
+  links: { docs: string; openapi: string; skill: string; changelog: string; mcp: string; limits: string };
 };
 
 /** The service itself. */

@@ -18,6 +18,7 @@ export function aboutEndpoint(app: FastifyInstance, config: Config): void {
       docs: `${baseUrl}/docs`,
       openapi: `${baseUrl}/api/openapi.json`,
       skill: `${baseUrl}/skill.md`,
+      changelog: `${baseUrl}/docs/changelog`,
       mcp: `${baseUrl}/mcp`,
       limits: `${baseUrl}/api/limits`,
     },

@@ -5,9 +5,7 @@ import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
 import type {
   Components,
-  JsonSchema,
   OpenApiDocument,
-  OperationObject,
   ParameterObject,
   Reference,
   ResponseObject,
@@ -18,6 +16,16 @@ import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from '../templates/layout.ts';
 import { pageHead } from '../templates/parts.ts';
 import { firstCalls } from './first-calls.ts';
+import {
+  countedCalls,
+  fieldsOf,
+  groupsOf,
+  keyUse,
+  remarks,
+  typeOf,
+  type Field,
+  type Operation,
+} from './reference.ts';
 
 /** `/docs`: an introduction, and the reference, made from the description that programs read. */
 export function referencePage(chrome: Chrome, config: Config, document: OpenApiDocument): Markup {
@@ -40,18 +48,6 @@ export function referencePage(chrome: Chrome, config: Config, document: OpenApiD
 }
 
 type Group = ReturnType<typeof groupsOf>[number];
-type Operation = OperationObject & { readonly call: string };
-
-/** The calls by their tags. */
-function groupsOf({ tags, paths }: OpenApiDocument) {
-  const calls = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, each]): Operation => ({
-      ...each,
-      call: `${method.toUpperCase()} ${path}`,
-    })),
-  );
-  return tags.map((tag) => ({ ...tag, operations: calls.filter(({ tags: own }) => own.includes(tag.name)) }));
-}
 
 function contents(begin: Markup, groups: readonly Group[]): Markup {
   const topics = begin.toString().matchAll(/<h2 id="(.+)">(.+)<\/h2>/g);
@@ -103,14 +99,6 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
   });
 }
 
-const countedCalls = {
-  register: 'registrations, failed ones too.',
-  publish: 'publishing and changing posts.',
-  comment: 'adding comments.',
-  api: 'everything else with a key, dry runs included.',
-  anonymous: 'everything else without a key.',
-} as const;
-
 /** One call of the reference: what it does, a command to paste, what it takes and answers, how it fails. */
 function operationSection(operation: Operation, { servers, components }: OpenApiDocument): Markup {
   const { call, operationId, summary, description, parameters = [], requestBody } = operation;
@@ -160,15 +148,6 @@ function prose(text: string): Markup[] {
   return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
-function keyUse({ security }: OperationObject): string {
-  const [first] = security;
-  if (first === undefined) return 'no key';
-  if (Object.keys(first).length > 0) return 'needs the key';
-  return security.length > 1 ? 'with or without the key' : 'no key';
-}
-
-type Field = Pick<ParameterObject, 'name' | 'schema' | 'required' | 'description'>;
-
 function fields(title: string, list: readonly Field[]): Markup | false {
   if (list.length === 0) return false;
   return html`<h4>${title}</h4>
@@ -200,44 +179,6 @@ function success(
       html`<pre><code>${JSON.stringify(example.value, null, 2)}</code></pre>`
     }
   </details> `;
-}
-
-/** The properties of an object; where `deep`, those of the objects in it too, as `post.id` and `posts[].id`. */
-function fieldsOf(schema: JsonSchema, components: Components, deep: boolean, prefix = ''): Field[] {
-  const name = schema.$ref?.split('/').at(-1) ?? '';
-  const { properties = {}, required = [] } = components.schemas[name] ?? schema;
-  return Object.entries(properties).flatMap(([key, property]) => {
-    const field = {
-      name: prefix + key,
-      schema: property,
-      required: !deep && required.includes(key),
-      description: property.description ?? '',
-    };
-    const isList = property.items !== undefined;
-    const inner = property.items ?? property;
-    if (!deep || inner.properties === undefined) return [field];
-    const below = fieldsOf(inner, components, true, `${prefix}${key}${isList ? '[]' : ''}.`);
-    return field.description === '' ? below : [field, ...below];
-  });
-}
-
-function typeOf({ type, enum: choices, items, const: only }: JsonSchema): string {
-  if (only !== undefined) return JSON.stringify(only);
-  if (choices !== undefined) return choices.map(String).join(' | ');
-  if (items !== undefined) return `list of ${[items.type ?? 'any'].flat().join(' or ')}s`;
-  return [type ?? 'any'].flat().join(' or ');
-}
-
-/** What the schema says beyond its description. */
-function remarks(schema: JsonSchema, description: string): string {
-  const { minimum, maximum, minLength, maxLength, default: byDefault } = schema;
-  const isNew = (bound: number | undefined) => bound !== undefined && !description.includes(String(bound));
-  const facts = [
-    isNew(maxLength) && `${minLength === undefined ? 'Up to' : `${minLength} to`} ${maxLength} characters`,
-    isNew(maximum) && `${minimum ?? 0} to ${maximum}`,
-    byDefault !== undefined && `${JSON.stringify(byDefault)} if absent`,
-  ].filter((fact) => fact !== false);
-  return facts.length === 0 ? '' : ` ${facts.join('; ')}.`;
 }
 
 function errorsSection({ baseUrl }: Chrome): Markup {

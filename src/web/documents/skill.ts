@@ -25,7 +25,7 @@ export function skillDocument(config: Config): string {
     social: variant.discovery && variant.engagement,
     discovery: variant.discovery,
     accountNumber: variant.discovery ? 6 : 5,
-    limits: limits(config),
+    limits: limitSentence(config),
   });
   return formatFrontMatter({ name: skillName, description: skillDescription(config) }, body);
 }
@@ -76,7 +76,8 @@ const counted: Readonly<Record<Policy, string>> = {
   anonymous: 'calls without a key for each client address',
 };
 
-function limits({ limits: numbers }: Config): string {
+/** The limits of an instance, as they follow the word "Limits". */
+export function limitSentence({ limits: numbers }: Config): string {
   const set = policies.filter((policy) => numbers[policy] > 0);
   if (set.length === 0) return ': none here';
   return ` in any hour: ${set.map((policy) => `${numbers[policy]} ${counted[policy]}`).join(', ')}`;

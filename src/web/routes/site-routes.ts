@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { timestamp } from '../../db/write.ts';
-import { isErrorCode } from '../../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
@@ -19,14 +18,13 @@ import {
 } from '../addresses.ts';
 import { link, type Page, type PageTag } from '../cache/page.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
-import { referencePage } from '../documents/docs.ts';
 import { homeTwin, siteLlms } from '../documents/markdown.ts';
 import { agentSkillsIndex, skillDocument } from '../documents/skill.ts';
 import { writeFeed } from '../feeds/feed.ts';
 import { opml, robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
 import { blogsPage } from '../templates/blog.ts';
 import { homePage, type HomeView } from '../templates/home.ts';
-import { problemPage } from '../templates/failure.ts';
+import { docsRoutes } from './docs-routes.ts';
 import type { Web } from './routes.ts';
 
 /** How much the front page shows. */
@@ -87,15 +85,7 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   add('/.well-known/agent-skills/index.json', () => ({ type: 'json', body: agentSkillsIndex(ctx.config) }));
   add('/.well-known/api-catalog', () => apiCatalog(baseUrl));
   add('/skill.md', () => ({ type: 'markdown', body: skillDocument(ctx.config) }));
-  add('/docs', () => ({
-    type: 'html',
-    body: referencePage({ ...chrome, canonicalUrl: `${baseUrl}/docs` }, ctx.config, document()),
-    links: [link(`${baseUrl}/api/openapi.json`, 'describedby', 'application/json')],
-  }));
-  addAt('/problems/:code', ({ params: { code = '' } }) => ({
-    key: keyOf('', `/problems/${code}`),
-    read: () => problem(web, code),
-  }));
+  docsRoutes(app, web, document);
   addAt('/-/*', ({ params: { '*': name = '' } }) => {
     const page = assets.find(`/-/${name}`);
     // There is a mark for every possible slug: only files are worth caching.
@@ -216,13 +206,6 @@ function securityText({ ctx, chrome }: Web): Page {
     `Canonical: ${chrome.baseUrl}/.well-known/security.txt`,
   ];
   return { type: 'text', body: `${lines.join('\n')}\n` };
-}
-
-/** The page of an error code; null if there is no such code. */
-function problem({ chrome }: Web, code: string): Page | null {
-  if (!isErrorCode(code)) return null;
-  const canonicalUrl = `${chrome.baseUrl}/problems/${code}`;
-  return { type: 'html', body: problemPage({ ...chrome, canonicalUrl }, code) };
 }
 
 async function feed({ ctx, chrome }: Web, type: FeedType): Promise<Page> {

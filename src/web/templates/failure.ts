@@ -53,6 +53,16 @@ export function problemPage(chrome: Chrome, code: ErrorCode): Markup {
   });
 }
 
+/** A page that consists of a text of ours, already rendered. */
+export function textPage(chrome: Chrome, { title, text }: { title: string; text: Markup }): Markup {
+  return layout(chrome, {
+    title: `${title} · ${chrome.siteName}`,
+    description: `${title}: part of the reference of ${chrome.siteName} at ${chrome.baseUrl}.`,
+    nameplate: pageHead('Reference', html`<a href="${chrome.baseUrl}/docs">all on one page</a>`),
+    main: html`<article class="text docs">${text}</article>`,
+  });
+}
+
 /** 404: nothing has this address. On a blog that exists, under the blog's own nameplate. */
 export function notFound(chrome: Chrome, blog: Blog | null = null): Absent {
   return absent(chrome, blog, {
