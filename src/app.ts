@@ -7,6 +7,7 @@ import { errorCode } from './rules/failure.ts';
 import {
   answerBrokenRequest,
   answerOtherVersion,
+  answerUnmetExpectation,
   clientLeft,
   cutOffStalled,
   unreadable,
@@ -19,7 +20,7 @@ import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
-import { answerOtherMethods, collectMethods } from './http/methods.ts';
+import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { oneByOne } from './http/pipelining.ts';
 import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
@@ -127,6 +128,7 @@ export async function createApp(
   const hasBody = (request: IncomingMessage) => !isEmpty(request.headers);
   const route = turns.inTurns((request, response) => {
     if (hasBody(request)) readOnAfterAnswer(request, response);
+    routeAsRefused(request);
     app.routing(request, response);
   });
   answerRequests(app, ctx.config, web, limitInFlight(route, hasBody, addressOf));
@@ -157,6 +159,9 @@ function allowCors(request: FastifyRequest, reply: FastifyReply): FastifyReply |
   const wanted = request.headers['access-control-request-headers'];
   return reply
     .code(204)
+    .headers(
+      request.routeOptions.config.allow === undefined ? {} : { allow: request.routeOptions.config.allow },
+    )
     .header('access-control-allow-methods', 'GET, HEAD, POST, PATCH, DELETE')
     .header(
       'access-control-allow-headers',
@@ -186,6 +191,9 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes, ro
     route(request, response);
   };
   app.server.on('request', oneByOne(answer));
+  app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
+    answerUnmetExpectation(config, response),
+  );
   // Else Node tells every client to go on, also one that is to be refused.
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     request.tellToGoOn = () => response.writeContinue();

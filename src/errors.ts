@@ -203,6 +203,12 @@ const entries = {
       'Something unforeseen went wrong; it was logged under the request id. A repeat is safe for every call that is idempotent, and publishing is.',
     hint: 'Repeat the call once. If it fails again, tell the operator the request id.',
   },
+  not_implemented: {
+    status: 501,
+    title: 'Not implemented',
+    explanation: 'No address of this service supports this method.',
+    hint: 'Use GET, HEAD, POST, PATCH, DELETE or OPTIONS, in capital letters.',
+  },
   unavailable: {
     status: 503,
     title: 'Unavailable',

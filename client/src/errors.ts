@@ -26,6 +26,7 @@ export const errorCodes = [
   'idempotency_mismatch',
   'rate_limited',
   'internal_error',
+  'not_implemented',
   'unavailable',
   'read_only',
   'storage_full',

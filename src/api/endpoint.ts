@@ -12,6 +12,7 @@ import { dryRunInBody, dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
   isRecord,
+  repeatedWarnings,
   throwIfFaulty,
   withWarnings,
   type CheckOptions,
@@ -285,7 +286,11 @@ function createInputCheck<A extends Auth, B extends Input | undefined, Q extends
         : endpoint.markdown?.fields(markdown, request.query as Record<string, unknown>);
     const isChecked = endpoint.body !== undefined || isRecord(sent);
     const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
-    const warnings = [...(body?.warnings ?? []), ...query.warnings];
+    const warnings = [
+      ...repeatedWarnings(request.repeatedNames),
+      ...(body?.warnings ?? []),
+      ...query.warnings,
+    ];
     const ofHeaders = isWrite ? headerFaults(operation.requestHeaders ?? [], request.headers) : [];
     const faults = [...(body?.faults ?? []), ...query.faults, ...ofHeaders];
     throwIfFaulty({ ...query, faults, warnings });

@@ -51,6 +51,8 @@ export function clientLeft(): AppError {
 type Status = readonly [code: number, title: string];
 
 const otherVersion: Status = [505, 'HTTP Version Not Supported'];
+const unknownMethod: Status = [501, 'Not implemented'];
+const unmetExpectation: Status = [417, 'Expectation Failed'];
 const statuses: ReadonlyMap<string | undefined, Status> = new Map([
   ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
@@ -59,18 +61,26 @@ const statuses: ReadonlyMap<string | undefined, Status> = new Map([
   ['HPE_PAUSED_H2_UPGRADE', otherVersion],
 ]);
 
+/** So much of a request is looked at to tell a method from what is not HTTP. */
+const longestLine = 200;
+
+type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };
+
+/** Whether a request is well-formed but for a method that Node does not know; TLS, say, begins like one too. */
+function hasUnknownMethod({ code, rawPacket }: Unreadable): boolean {
+  const line = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', 0, longestLine) : '';
+  return code === 'HPE_INVALID_METHOD' && /^[\w!#$%&'*+.^`|~-]+ [^\s]+(?: HTTP\/1\.[01]\r?$|$)/m.test(line);
+}
+
 /** The answer to a request that Node could not read, after which the connection ends. */
-export function answerBrokenRequest(
-  { site }: Config,
-  error: Error & { code?: string },
-  socket: Socket,
-): void {
+export function answerBrokenRequest({ site }: Config, error: Unreadable, socket: Socket): void {
   // A second answer would be taken for that to another request.
   if (!socket.writable || readOn.has(socket) || hasOtherAnswer(socket)) {
     socket.destroy();
     return;
   }
-  const [status, title] = statuses.get(error.code) ?? ([400, 'Bad Request'] as const);
+  const problem = hasUnknownMethod(error) ? unknownMethod : statuses.get(error.code);
+  const [status, title] = problem ?? ([400, 'Bad Request'] as const);
   const { headers, body } = problemOf(site.baseUrl, [status, title]);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
@@ -89,10 +99,18 @@ function hasOtherAnswer(socket: Socket): boolean {
 }
 
 /** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */
-export function answerOtherVersion({ site }: Config, response: ServerResponse): void {
-  const [status] = otherVersion;
-  const { headers, body } = problemOf(site.baseUrl, otherVersion);
-  response.writeHead(status, headers).end(body);
+export function answerOtherVersion(config: Config, response: ServerResponse): void {
+  answerWith(config, response, otherVersion);
+}
+
+/** The answer to a request that expects something else than to be told to go on (`Expect`). */
+export function answerUnmetExpectation(config: Config, response: ServerResponse): void {
+  answerWith(config, response, unmetExpectation);
+}
+
+function answerWith({ site }: Config, response: ServerResponse, status: Status): void {
+  const { headers, body } = problemOf(site.baseUrl, status);
+  response.writeHead(status[0], headers).end(body);
 }
 
 /** The refusal of what is not HTTP as it should be. */
@@ -105,12 +123,17 @@ export function unreadable(detail: string): AppError {
 
 function problemOf(baseUrl: string, [status, title]: Status) {
   const requestId = newRequestId();
-  const problem = problemBody(baseUrl, unreadable(`The request could not be read (${title}).`), requestId);
+  const error =
+    status === unknownMethod[0]
+      ? new AppError('not_implemented', 'This method is not one that the service knows.')
+      : unreadable(`The request could not be read (${title}).`);
+  const problem = problemBody(baseUrl, error, requestId);
   const body = JSON.stringify({ ...problem, title, status });
   const headers = {
     'Content-Type': 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-Id': requestId,
+    'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     Connection: 'close',
   };

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 
@@ -15,6 +16,36 @@ export function collectMethods(app: FastifyInstance): Methods {
   return methods;
 }
 
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** The method as it was sent, where it is routed as {@link refused}. */
+    sentMethod?: string;
+  }
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of a route for OPTIONS: the methods of the address. */
+    allow?: string;
+  }
+}
+
+/** A method that every address refuses. */
+const refused = 'TRACE';
+
+/** Has a method that Node can read, such as PROPFIND, but no address has, refused as one that is routed. */
+export function routeAsRefused(request: IncomingMessage): void {
+  const { method = '' } = request;
+  if (method === 'OPTIONS' || allMethods.includes(method)) return;
+  request.sentMethod = method;
+  request.method = refused;
+}
+
+/** The method of a request as it was sent. */
+export function askedMethod({ method, raw }: FastifyRequest): string {
+  return raw.sentMethod ?? method;
+}
+
 /** The methods that an address may be asked with, but OPTIONS. */
 export const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
 
@@ -30,7 +61,8 @@ export function answerOtherMethods(
     const missing = allMethods.filter((method) => !known.has(method));
     if (missing.length === 0 || url.includes('*')) continue;
     const allow = [...new Set([...known, 'OPTIONS'])].toSorted().join(', ');
-    const refuse = ({ method }: FastifyRequest): never => {
+    const refuse = (request: FastifyRequest): never => {
+      const method = askedMethod(request);
       const hint = hintFor?.(method, url, known);
       throw new AppError(
         'method_not_allowed',
@@ -39,7 +71,7 @@ export function answerOtherMethods(
       );
     };
     if (!known.has('OPTIONS'))
-      app.options(url.slice(app.prefix.length), async (_request, reply) =>
+      app.options(url.slice(app.prefix.length), { config: { allow } }, async (_request, reply) =>
         reply.code(204).header('allow', allow).send(),
       );
     app.route({

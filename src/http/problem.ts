@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config/config.ts';
 import { AppError, catalogue, internalError, type ErrorCode, type FieldFault } from '../errors.ts';
+import { askedMethod } from './methods.ts';
 import { asHttp, type Prose } from '../rules/calls.ts';
 import { withoutKeys } from '../rules/text.ts';
 
@@ -85,6 +86,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   rate_limited:
     "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
   internal_error: internalError().message,
+  not_implemented: 'This method is not one that the service knows.',
   unavailable: 'Too many writes are waiting. Repeat the call in a moment.',
   read_only: 'The service is read-only at present.',
   storage_full: 'The disk of the service is full: nothing was stored.',
@@ -138,7 +140,7 @@ export function emptyId(): AppError {
 export function noRoute(request: FastifyRequest, baseUrl: string, meant: string | null = null): AppError {
   return new AppError(
     'not_found',
-    `There is nothing at ${request.method} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
+    `There is nothing at ${askedMethod(request)} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
     {
       hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has every call; for programs, ${baseUrl}/api/openapi.json.`,
     },

@@ -34,6 +34,8 @@ declare module 'fastify' {
     bodyOwner: string;
     /** Why the body may not be larger than {@link smallBody}, where the call takes larger ones of others. */
     onlySmallBody: AppError | null;
+    /** Names that an object of the body has more than once: the last counts. */
+    repeatedNames: readonly string[];
     /** Gives back the share of a body that was read. */
     releaseBody: (() => void) | null;
   }
@@ -53,6 +55,7 @@ export function addBodyParsers(
   app.decorateRequest('bodyOwner', '');
   app.decorateRequest('onlySmallBody', null);
   app.decorateRequest('releaseBody', null);
+  app.decorateRequest('repeatedNames');
   app.decorate('bodyParser', (parse) => async (request: FastifyRequest) => {
     const { body, release } = await read(request.raw, termsOf(request, addressOf));
     request.releaseBody = release;
@@ -148,7 +151,9 @@ function parseJson(body: Buffer, request: FastifyRequest): unknown {
   const text = decode(body, notJson);
   refuseUnbounded(text);
   try {
-    return JSON.parse(text) as unknown;
+    const parsed = JSON.parse(text) as unknown;
+    request.repeatedNames = repeatedNames(text);
+    return parsed;
   } catch (error) {
     const message = errorMessage(error);
     // Where the parser stopped; V8 does not always say.
@@ -227,6 +232,34 @@ function refuseUnbounded(text: string): void {
     if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`);
   }
 }
+
+/** Names that occur twice in one object of a text that is JSON, at most {@link mostRepeated}: the parser drops all but the last. */
+function repeatedNames(text: string): string[] {
+  const repeated = new Set<string>();
+  const open: (Set<string> | null)[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 0x7b) open.push(new Set());
+    else if (c === 0x5b) open.push(null);
+    else if (c === 0x7d || c === 0x5d) open.pop();
+    else if (c === 0x22) {
+      const end = endOfString(text, i);
+      const names = open.at(-1);
+      if (names && beforeColon.test(text.slice(end + 1, end + 1 + longestGap))) {
+        const name = JSON.parse(text.slice(i, end + 1)) as string;
+        if (names.has(name) && repeated.size < mostRepeated) repeated.add(name);
+        names.add(name);
+      }
+      i = end;
+    }
+  }
+  return [...repeated];
+}
+
+const mostRepeated = 20;
+/** White space that may stand between a name and its colon. */
+const longestGap = 100;
+const beforeColon = /^\s*:/;
 
 /** Index of the closing quote of the string that begins at `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {

@@ -2,6 +2,7 @@
 export const warningCodes = {
   unknown_field: 'a field or query parameter that the call does not know was ignored',
   ignored_field: 'a field that cannot be set by this call, or not in this way, was ignored',
+  repeated_field: 'a field was sent more than once, and the last one counts',
   other_name: 'a field was sent under another name and taken as meant',
   hidden_text: 'invisible text was taken out',
   unseen_text: 'part of the markdown shows nothing to readers, and other agents do not get it',

@@ -135,6 +135,18 @@ export function createCheck<T extends TObject | TUnsafe>(
   }
 }
 
+/** What is said of names that one JSON object has more than once. */
+export function repeatedWarnings(names: readonly string[] | undefined): Warning[] {
+  return (names ?? [])
+    .filter(isRepeatable)
+    .map((name) =>
+      warning(
+        'repeated_field',
+        `field '${printable(name, longestName)}' was sent more than once; the last one counts`,
+      ),
+    );
+}
+
 /** A name may be a key that was pasted in the wrong place: it is not repeated. A warning shows 64 characters. */
 function isRepeatable(name: string): boolean {
   return apiKeyCandidates(name.slice(0, 256)).length === 0;

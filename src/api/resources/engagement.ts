@@ -36,6 +36,8 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Engagement',
     auth: 'optional',
     query: commentsQuery,
+    requestHeaders: ['If-None-Match'],
+    answerHeaders: ['ETag'],
     answers: { 200: commentsAnswer },
     errors: ['not_found'],
     handle: async ({ caller, params, query, request, reply }) => {
@@ -45,7 +47,8 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
       const from = caller === null ? open : ctx;
       reply.header('vary', 'Authorization');
       if (limit === undefined) {
-        const { total, batches } = await allComments(from, postId, asked);
+        const { total, whole, batches } = await allComments(from, postId, asked);
+        if (whole !== null) return { body: { comments: whole, total, nextCursor: null } };
         return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
       }
       const { items, total, nextCursor } = await listComments(from, postId, { ...asked, limit });

@@ -59,7 +59,12 @@ export async function allComments(
   ctx: ReadContext,
   postId: string,
   { callerId, cursor }: CommentsFor,
-): Promise<{ total: number; batches: AsyncIterable<readonly Comment[]> }> {
+): Promise<{
+  total: number;
+  /** All of them, where they are no more than one batch. */
+  whole: readonly Comment[] | null;
+  batches: AsyncIterable<readonly Comment[]>;
+}> {
   const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
   async function* batches(): AsyncGenerator<readonly Comment[]> {
     for (let page: Page<Comment> = first; ;) {
@@ -68,7 +73,11 @@ export async function allComments(
       page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
     }
   }
-  return { total: first.total, batches: batches() };
+  return {
+    total: first.total,
+    whole: first.nextCursor === null ? first.items : null,
+    batches: batches(),
+  };
 }
 
 /** What {@link commentView} reads, with the author's columns. */
