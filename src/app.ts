@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
+import { addCompression } from './http/compress.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
 import { errorCode } from './rules/failure.ts';
 import {
@@ -94,6 +95,7 @@ export async function createApp(
     const hasBody = ['POST', 'PUT', 'PATCH', 'DELETE'].includes(request.method);
     if (request.is404 && hasBody) throw nothingAt(request);
   });
+  addCompression(app, ctx.config.compressApi);
   app.addHook('onClose', () => web.close());
 
   app.addHook('onRequest', async (request, reply) => {

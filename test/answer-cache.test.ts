@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAnswerCache } from '../src/api/endpoint.ts';
+import { createAnswerCache } from '../src/api/answer-cache.ts';
 import { Session } from '../src/db/postgres/postgres-session.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { assertOk, describeInstances, startInstance } from './support/instance.ts';
 
-const answer = (text: string) => ({ headers: {}, body: Buffer.from(text) });
+const answer = (text: string) => ({ headers: {}, body: Buffer.from(text), forms: new Map() });
 
 test('an answer is kept until anybody commits a change', () => {
   let version = 1;

@@ -23,7 +23,7 @@ describeInstances('one’s own posts', {}, (the, variant) => {
     assert.deepEqual(titles(page.posts), [6, 5, 4, 3, 2, 1, 0]);
     assert.deepEqual([page.total, page.limit, page.offset, page.nextCursor], [7, 1000, 0, null]);
     const answer = assertOk(await list(''));
-    assert.equal(answer.headers['vary'], 'Authorization');
+    assert.equal(answer.headers['vary'], 'Authorization, Accept-Encoding');
     assert.equal(answer.headers['cache-control'], 'private, no-cache');
     const [first] = page.posts;
     assert.deepEqual(

@@ -209,7 +209,7 @@ describe('POST /mcp', () => {
     for (const origin of trusted) {
       const answer = await send(at, 'tools/list', {}, { headers: { origin } });
       assert.deepEqual([answer.status, answer.headers['access-control-allow-origin']], [200, origin]);
-      assert.equal(answer.headers['vary'], 'Origin');
+      assert.equal(answer.headers['vary'], 'Origin, Accept-Encoding');
       const preflight = await at.call('OPTIONS', '/mcp', { headers: { origin } });
       assert.deepEqual([preflight.status, preflight.headers['access-control-allow-methods']], [204, 'POST']);
       assert.match(String(preflight.headers['access-control-allow-headers']), /Authorization/);

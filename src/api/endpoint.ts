@@ -2,9 +2,8 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
-import type { Engine } from '../db/database.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
-import { matchesEtag, weakEtag } from '../http/etag.ts';
+import { weakEtag } from '../http/etag.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
@@ -21,6 +20,7 @@ import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { Policy } from '../variant.ts';
+import { createAnswerCache, sendCached } from './answer-cache.ts';
 import { headerFaults, type RequestHeader } from './request-headers.ts';
 
 type Input = TObject | TUnsafe;
@@ -132,7 +132,8 @@ export function addEndpoint<
         const whose = caller === null ? '' : `${caller.id} ${caller.version}`;
         const key = endpoint.cached ? `${whose} ${request.originalUrl}` : null;
         const cached = key === null ? undefined : app.answers.get(key);
-        if (cached) return sendCached(request, reply, cached);
+        const isShared = caller === null;
+        if (cached) return sendCached(request, reply, cached, isShared);
         const generation = app.answers.generation();
         const { body, query, warnings: inputWarnings } = check(request);
         const params = request.params as Record<string, string>;
@@ -151,9 +152,9 @@ export function addEndpoint<
         if (key === null && !wantsTag) return content;
         const sent = serialize(reply, content);
         const tag = wantsTag && sent.length <= largestTagged ? { etag: weakEtag(sent) } : {};
-        const made = { headers: { ...answer.headers, ...tag }, body: sent };
+        const made = { headers: { ...answer.headers, ...tag }, body: sent, forms: new Map() };
         if (key !== null) app.answers.put(key, made, generation);
-        return sendCached(request, reply, made);
+        return sendCached(request, reply, made, isShared && key !== null);
       },
     });
   addRoute(method, endpoint.handle);
@@ -191,62 +192,6 @@ function sendEntries(
     yield text.slice(at);
   }
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
-}
-
-/** Sends an answer, or 304 to a client that has it. */
-function sendCached(
-  { headers: asked }: FastifyRequest,
-  reply: FastifyReply,
-  { headers, body }: CachedAnswer,
-): Buffer | FastifyReply {
-  reply.headers(headers);
-  const { etag } = headers;
-  const known = asked['if-none-match'];
-  if (etag !== undefined && known !== undefined && matchesEtag(known, etag)) return reply.code(304).send();
-  reply.type('application/json; charset=utf-8');
-  return body;
-}
-
-/** An answer as it was sent. */
-export type CachedAnswer = {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-};
-
-/** Bytes that an entry takes besides its body and key. */
-const overhead = 512;
-
-/** Caches answers that depend on stored data alone, at most `capacity` bytes. Any visible change drops them all. */
-export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capacity: number) {
-  const answers = new Map<string, CachedAnswer>();
-  let madeAt: number | null = null;
-  let size = 0;
-
-  function clear(): void {
-    answers.clear();
-    size = 0;
-  }
-
-  return {
-    get(key: string): CachedAnswer | undefined {
-      const version = engine.contentVersion();
-      if (version !== madeAt) {
-        clear();
-        madeAt = version;
-      }
-      return answers.get(key);
-    },
-    /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
-    generation: () => madeAt,
-    put(key: string, answer: CachedAnswer, generation: number | null): void {
-      if (generation === null || generation !== madeAt) return;
-      const bytes = answer.body.length + 2 * key.length + overhead;
-      if (bytes > capacity / 4 || answers.has(key)) return;
-      if (size + bytes > capacity) clear();
-      answers.set(key, answer);
-      size += bytes;
-    },
-  };
 }
 
 /** Checks body and query of a call together, so that all faults of both are named at once. */

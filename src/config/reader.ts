@@ -77,8 +77,8 @@ export class Given {
     return preset;
   }
 
-  flag(): boolean {
-    const value = this.text()?.toLowerCase() ?? 'off';
+  flag(preset: 'on' | 'off' = 'off'): boolean {
+    const value = this.text()?.toLowerCase() ?? preset;
     if (['1', 'true', 'yes', 'on'].includes(value)) return true;
     if (!['0', 'false', 'no', 'off'].includes(value))
       this.refuse(`is ${settingValue(value)}, neither on nor off`);

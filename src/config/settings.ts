@@ -300,6 +300,14 @@ export const settings = {
     read: (given) => given.integer(48, 0, 1_048_576) * mebibyte,
     show: (bytes: number) => String(bytes / mebibyte),
   },
+  COMPRESS_API: {
+    at: 'compressApi',
+    meaning:
+      'off: answers of the API and of MCP are not compressed, where a proxy in front does that. Pages always are.',
+    example: 'COMPRESS_API=off',
+    default: 'on',
+    read: (given: Given) => given.flag('on'),
+  },
   PRIVATE_REGISTRATION: {
     at: 'privateRegistration',
     meaning:

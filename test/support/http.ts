@@ -1,5 +1,6 @@
 import http from 'node:http';
 import { connect } from 'node:net';
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 
 /** One request. */
 export type RequestOptions = {
@@ -25,7 +26,7 @@ export type Answer = {
   /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
   readonly bytes: Buffer;
-  /** The body as UTF-8. */
+  /** The body as UTF-8, unpacked where it came compressed. */
   readonly text: string;
   /** The body read as JSON. */
   json(): unknown;
@@ -63,7 +64,7 @@ export function request(baseUrl: string, options: RequestOptions = {}): Promise<
     response.on('error', reject);
     response.on('end', () => {
       const bytes = Buffer.concat(chunks);
-      const text = bytes.toString('utf8');
+      const text = decoded(bytes, response.headers['content-encoding']).toString('utf8');
       resolve({
         status: response.statusCode ?? 0,
         headers: response.headers,
@@ -77,6 +78,13 @@ export function request(baseUrl: string, options: RequestOptions = {}): Promise<
   });
   sent.end(options.body);
   return promise;
+}
+
+function decoded(bytes: Buffer, encoding: string | undefined): Buffer {
+  if (bytes.length === 0) return bytes;
+  if (encoding === 'zstd') return zstdDecompressSync(bytes);
+  if (encoding === 'gzip') return gunzipSync(bytes);
+  return encoding === 'br' ? brotliDecompressSync(bytes) : bytes;
 }
 
 function valueAt(json: unknown, path: string): unknown {

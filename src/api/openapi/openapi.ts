@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { Type, type TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { catalogue } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
-import { matchesEtag } from '../../http/etag.ts';
+import { weakEtag } from '../../http/etag.ts';
 import * as agentSchemas from '../../schemas/agents.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import * as engagementSchemas from '../../schemas/engagement.ts';
@@ -22,6 +21,7 @@ import * as serviceSchemas from '../../schemas/service.ts';
 import { programVersion } from '../../platform/version.ts';
 import { subjectOf, policies } from '../../variant.ts';
 import { operations } from '../../rules/calls.ts';
+import { sendCached, type CachedAnswer } from '../answer-cache.ts';
 import type { Operation } from '../endpoint.ts';
 import { describeOperation, problemResponses } from './openapi-operation.ts';
 
@@ -43,17 +43,14 @@ export function createReference(config: Config): Reference {
 
 /** `GET /api/openapi.json`. */
 export function openApiRoute(app: FastifyInstance, reference: Reference): void {
-  let cached: { readonly body: string; readonly etag: string } | null = null;
+  let cached: CachedAnswer | null = null;
   const render = () => {
-    const body = JSON.stringify(reference.document());
-    return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+    const body = Buffer.from(JSON.stringify(reference.document()));
+    return { headers: { etag: weakEtag(body) }, body, forms: new Map() };
   };
   app.get('/openapi.json', { config: { operation: itself } }, async (request, reply) => {
     cached ??= render();
-    reply.header('etag', cached.etag);
-    const known = request.headers['if-none-match'];
-    if (known !== undefined && matchesEtag(known, cached.etag)) return reply.code(304).send();
-    return reply.type('application/json; charset=utf-8').send(cached.body);
+    return sendCached(request, reply, cached, true);
   });
 }
 

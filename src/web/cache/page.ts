@@ -1,13 +1,12 @@
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { promisify } from 'node:util';
-import * as zlib from 'node:zlib';
 import type { Config } from '../../config/config.ts';
 import type { ChangeTag, Context } from '../../context.ts';
+import { compress } from '../../http/compress.ts';
+import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
 import type { Markup } from '../markup.ts';
-import type { Encoding } from './negotiation.ts';
 
 /** What a page depends on: a {@link ChangeTag}, or all of a kind. */
 export type PageTag = ChangeTag | 'post:*' | 'agent:*' | 'blog:*';
@@ -74,9 +73,6 @@ export type StoredPage = {
 /** Smaller bodies are not compressed: headers outweigh what would be saved. */
 const leastCompressed = 400;
 
-/** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
-const mostCompressedSync = 32 * 1024;
-
 /**
  * An HTTP date has a resolution of one second, and a change elsewhere is noticed within one. So the date of a feed
  * is sent only this many ms after that second has ended, when nothing else can be sent under the same date.
@@ -111,33 +107,9 @@ export async function representationOf(stored: StoredPage, encoding: Encoding): 
   if (identity === null) throw new Error('A stored page has lost its body');
   const known = stored.compressible ? stored.representations[encoding] : identity;
   if (known !== null || encoding === 'identity') return known ?? identity;
-  const body = await compress[encoding](identity.body, identity.body.length > mostCompressedSync);
+  const body = await compress(identity.body, encoding, 'once');
   return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
 }
-
-const { constants } = zlib;
-const brotli = (body: Buffer) => ({
-  params: {
-    [constants.BROTLI_PARAM_QUALITY]: 5,
-    [constants.BROTLI_PARAM_SIZE_HINT]: body.length,
-    // A window that holds the whole body: a larger one takes a quarter longer, for the same bytes.
-    [constants.BROTLI_PARAM_LGWIN]: body.length < 2 ** 16 ? 16 : constants.BROTLI_DEFAULT_WINDOW,
-  },
-});
-const zstd = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
-const gzip = { level: 6 };
-
-/** How each encoding is made: large bodies in one of Node's threads. */
-const compress = {
-  gzip: (body: Buffer, inThread: boolean) =>
-    inThread ? promisify(zlib.gzip)(body, gzip) : zlib.gzipSync(body, gzip),
-  br: (body: Buffer, inThread: boolean) =>
-    inThread
-      ? promisify(zlib.brotliCompress)(body, brotli(body))
-      : zlib.brotliCompressSync(body, brotli(body)),
-  zstd: (body: Buffer, inThread: boolean) =>
-    inThread ? promisify(zlib.zstdCompress)(body, zstd) : zlib.zstdCompressSync(body, zstd),
-};
 
 function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer): Representation {
   const isCompressed = encoding !== 'identity';
@@ -151,20 +123,13 @@ function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer
   };
   const representation = {
     encoding,
-    body: alone(body),
+    body,
     etag,
     ok: ['X-Request-Id', '', ...Object.entries(whole).flat()],
     notModified: ['X-Request-Id', '', ...Object.entries(validating).flat()],
   };
   if (stored.settlesAt === Infinity) addLastModified(stored, representation);
   return representation;
-}
-
-/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
-function alone(body: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(body.length);
-  body.copy(copy);
-  return copy;
 }
 
 function addLastModified({ lastModified }: StoredPage, representation: Representation): void {

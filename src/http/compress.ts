@@ -1,0 +1,119 @@
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { chooseQuickEncoding, type Encoding } from './encoding.ts';
+import { isApi } from './target.ts';
+
+/** Larger bodies are compressed off the main thread, bytes: 32 KiB take brotli about a millisecond. */
+const mostCompressedSync = 32 * 1024;
+
+/** Smaller bodies of calls are sent as they are: they fit one packet. */
+export const leastCompressed = 1024;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Whether answers to calls are compressed. */
+    compressesCalls: boolean;
+  }
+}
+
+/** How well: as what is sent many times, or as what is made for one caller. */
+type Effort = 'once' | 'each';
+
+/** A body in an encoding, which has memory of its own. */
+export async function compress(
+  body: Buffer,
+  encoding: Exclude<Encoding, 'identity'>,
+  effort: Effort,
+): Promise<Buffer> {
+  const { inThread, here, options } = coders[encoding];
+  const set = options(effort, body.length);
+  return alone(await (body.length > mostCompressedSync ? inThread(body, set) : here(body, set)));
+}
+
+const { constants } = zlib;
+const coders = {
+  br: {
+    inThread: promisify<zlib.InputType, object, Buffer>(zlib.brotliCompress),
+    here: zlib.brotliCompressSync,
+    options: (_effort: Effort, length: number) => ({
+      params: {
+        [constants.BROTLI_PARAM_QUALITY]: 5,
+        [constants.BROTLI_PARAM_SIZE_HINT]: length,
+        // A window that holds the whole body: a larger one takes a quarter longer, for the same bytes.
+        [constants.BROTLI_PARAM_LGWIN]: length < 2 ** 16 ? 16 : constants.BROTLI_DEFAULT_WINDOW,
+      },
+    }),
+  },
+  zstd: {
+    inThread: promisify<zlib.InputType, object, Buffer>(zlib.zstdCompress),
+    here: zlib.zstdCompressSync,
+    options: () => ({ params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
+  },
+  gzip: {
+    inThread: promisify<zlib.InputType, object, Buffer>(zlib.gzip),
+    here: zlib.gzipSync,
+    options: (effort: Effort) => ({ level: effort === 'once' ? 6 : 1 }),
+  },
+} as const;
+
+/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
+function alone(body: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(body.length);
+  body.copy(copy);
+  return copy;
+}
+
+/** Compresses what calls are answered with, where `isOn`. */
+export function addCompression(app: FastifyInstance, isOn: boolean): void {
+  app.decorate('compressesCalls', isOn);
+  if (isOn) app.addHook('onSend', compressAnswer);
+}
+
+/** Leaves out what holds a secret, whose text its compressed length could give away (BREACH). */
+async function compressAnswer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+): Promise<unknown> {
+  if (!isOfCall(request, reply) || request.method === 'OPTIONS') return payload;
+  varyByEncoding(reply);
+  const isBody = typeof payload === 'string' || Buffer.isBuffer(payload);
+  if (!isBody || payload.length < leastCompressed || reply.hasHeader('content-encoding')) return payload;
+  const encoding = chooseQuickEncoding(request.headers['accept-encoding']);
+  if (encoding === 'identity' || holdsSecret(request, reply, payload)) return payload;
+  return encoded(reply, encoding, await compress(Buffer.from(payload), encoding, 'each'));
+}
+
+/** Answers with a body that was compressed. */
+export function encoded(reply: FastifyReply, encoding: Encoding, body: Buffer): Buffer {
+  reply.header('content-encoding', encoding);
+  const etag = reply.getHeader('etag');
+  // A strong one would promise the same bytes (RFC 9110, 8.8.3.3).
+  if (typeof etag === 'string' && etag.startsWith('"')) reply.header('etag', `W/${etag}`);
+  return body;
+}
+
+function isOfCall({ originalUrl }: FastifyRequest, reply: FastifyReply): boolean {
+  return (
+    isApi(originalUrl) ||
+    /^\/mcp(?:[/?]|$)/.test(originalUrl) ||
+    String(reply.getHeader('content-type')).startsWith('application/problem+json')
+  );
+}
+
+function varyByEncoding(reply: FastifyReply): void {
+  const known = reply.getHeader('vary');
+  reply.header('vary', known === undefined ? 'Accept-Encoding' : `${String(known)}, Accept-Encoding`);
+}
+
+/** A success of the API that no cache may store holds a key; a result over MCP names it. */
+function holdsSecret(
+  { originalUrl }: FastifyRequest,
+  reply: FastifyReply,
+  payload: string | Buffer,
+): boolean {
+  const isUnstored = String(reply.getHeader('cache-control')).includes('no-store');
+  const isSecret = isApi(originalUrl) && reply.statusCode < 400 && isUnstored;
+  return isSecret || payload.includes('apiKey');
+}
