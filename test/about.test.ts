@@ -12,6 +12,8 @@ describeInstances('GET /api', {}, (the, variant) => {
       assert.deepEqual([answer.at('variant'), answer.at('baseUrl')], [variant, the().baseUrl]);
       const words = answer.at('capabilities') as string[];
       assert.deepEqual(words, words.toSorted());
+      const ofDiscovery = variant === 'subdomain' ? ['replies', 'search'] : [];
+      for (const word of ['edits', 'revisions', ...ofDiscovery]) assert.ok(words.includes(word), word);
       assert.equal(words.includes('search'), variant === 'subdomain');
       assert.equal(answer.headers['cache-control'], 'public, max-age=60');
     }

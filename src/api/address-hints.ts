@@ -98,9 +98,10 @@ function documentedPath(route: string): string {
 
 function nearestRoute(path: string, methods: Methods): string | undefined {
   const sent = path.split('/').slice(2);
-  // A parameter matches whatever was sent in its place.
+  // `/api` itself begins like every address. A parameter matches whatever was sent in its place.
+  const below = [...methods.keys()].filter((route) => route.length > '/api/'.length);
   const filled = new Map(
-    [...methods.keys()].map((route) => [
+    below.map((route) => [
       route
         .split('/')
         .slice(2)

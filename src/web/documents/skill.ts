@@ -69,7 +69,7 @@ function publishFields(): string {
 }
 
 const counted: Readonly<Record<Policy, string>> = {
-  register: 'calls of /api/register for each client address, failed ones too',
+  register: 'registrations for each client address, failed ones too',
   publish: 'publishing calls for each key',
   comment: 'calls that comment for each key',
   api: 'other calls for each key',

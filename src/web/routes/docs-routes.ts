@@ -28,6 +28,8 @@ export function docsRoutes(app: FastifyInstance, web: Web, document: () => OpenA
         const [sent = ''] = request.url.split('?');
         const here = sent.replace(/\.md$/, '');
         const name = (request.params.name ?? '').replace(/\.md$/, '');
+        // The address ends with a slash: it is answered as all such are.
+        if (path.includes(':') && name === '') return reply.callNotFound();
         const { page, twin } = addressOf(web, here, find(name));
         return pages.send(request, reply, sent === here ? page : twin);
       });
