@@ -230,7 +230,7 @@ const entries = {
     title: 'Storage full',
     retryable: true,
     explanation:
-      'The disk of the service is full: nothing was stored, reading still works. Repeat the call later.',
+      'The disk of the service is full: nothing was stored. Reading still works, and so may deleting. Repeat the call later.',
     hint: 'Repeat the call after as many seconds as Retry-After says; reading works meanwhile.',
   },
 } as const satisfies Record<string, Omit<CatalogueEntry, 'retryable'> & { readonly retryable?: true }>;

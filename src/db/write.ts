@@ -23,13 +23,15 @@ export type Write<I, O> = {
    * shares a commit also with what is about something else. Null: it does not. `ticket` is counted with it.
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
+  /** Whether it deletes, so that it is accepted even where the disk is full. */
+  readonly deletes?: true;
 };
 
 /** Declares a write. Its module is listed in `services/writes.ts`. */
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-  options: Pick<Write<I, O>, 'about' | 'locks'> = {},
+  options: Pick<Write<I, O>, 'about' | 'locks' | 'deletes'> = {},
 ): Write<I, O> {
   return { name, run, ...options };
 }

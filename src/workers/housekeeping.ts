@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
+import { AppError } from '../errors.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
@@ -26,16 +27,17 @@ const eraseRarely = 20;
 
 /**
  * Writes this process's heartbeat, which also probes whether the database can be written, and deletes expired
- * data. Throws StartError when the first heartbeat fails, unless writes are refused anyway.
+ * data. Throws StartError when the first heartbeat fails, unless the disk is full or writes are refused anyway.
  */
 export async function startHousekeeping(ctx: Context) {
   const self = { id: randomUUID() };
   let processes = 1;
   let closing = false;
+  let isFull = false;
   let fault = await beat();
-  if (fault !== null && ctx.engine.readOnly() === null) {
+  if (isFull) ctx.log.warn({}, 'the disk is full: only reading and deleting work until there is room');
+  else if (fault !== null && ctx.engine.readOnly() === null)
     throw new StartError(`The database cannot be written: ${fault} Mend that, or start with READ_ONLY=on.`);
-  }
 
   const beats = createLoop(async () => {
     const before = fault;
@@ -89,8 +91,10 @@ export async function startHousekeeping(ctx: Context) {
   async function beat(): Promise<string | null> {
     try {
       processes = await ctx.engine.write(heartbeat, self);
+      isFull = false;
       return null;
     } catch (error) {
+      isFull = error instanceof AppError && error.code === 'storage_full';
       return errorMessage(error);
     }
   }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { masthead } from '../support/command-line.ts';
 import { cannotMount, makeMemoryDisk } from '../support/mounts.ts';
 import { freePort, type ServerProcess, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
@@ -63,6 +64,74 @@ describe('a disk', () => {
     },
   );
 
+  test(
+    'that is full takes deletions, also after a crash, and a service starts on it by itself',
+    {
+      skip: unmountable,
+    },
+    async (t) => {
+      const disk = makeMemoryDisk(2 * mebibytes);
+      const [filler, reserve] = [join(disk.folder, 'filler'), join(disk.folder, 'reserve')];
+      const env = { PORT: String(await freePort()), DATA_DIR: disk.folder, ...unlimited };
+      let server = await spawnServer({ env });
+      t.after(async () => {
+        server.kill('SIGKILL');
+        await server.exited;
+        disk.remove();
+      });
+      const baseUrl = `http://localhost:${server.port}`;
+      const ada = await newAgent(baseUrl, disk.folder);
+      // Not by the client, which waits and repeats what is refused.
+      const publish = async (n: number): Promise<number> => {
+        const answer = await fetch(`${baseUrl}/api/publish`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${ada.apiKey}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ title: `Post ${n}`, content: 'x'.repeat(20_000) }),
+        });
+        const { post } = (await answer.json()) as { post?: { id: string } };
+        if (post) posts.push(post.id);
+        return answer.status;
+      };
+      const posts: string[] = [];
+      for (let n = 0; n < 12; n++) assert.equal(await publish(n), 201);
+      const remove = async () => ada.deletePost(posts.pop() ?? '');
+      const isWritable = async () => {
+        const answer = (await (await fetch(`${baseUrl}/readyz`)).json()) as { writable: boolean };
+        return answer.writable;
+      };
+      await until('the reserve', async () => existsSync(reserve));
+      fill(filler);
+      await refusesForRoom(publish);
+      await remove();
+      await refusesForRoom(publish);
+      assert.equal(existsSync(reserve), false);
+      const examined = await masthead(['doctor'], { DATA_DIR: disk.folder });
+      assert.match(
+        examined.stdout,
+        /^wrong +disk .* until \d MiB are free the service only reads and deletes$/m,
+      );
+
+      server.kill('SIGKILL');
+      await server.exited;
+      server = await spawnServer({ env, args: ['serve', '--existing'] });
+      await until('the warning', async () =>
+        server.output().includes('the disk is full: only reading and deleting work'),
+      );
+      assert.equal(await isWritable(), false);
+      assert.equal((await ada.listPosts({ limit: 100 })).posts.length, posts.length);
+      await refusesForRoom(publish);
+      await remove();
+      assert.equal(await server.stop(), 0);
+      server = await spawnServer({ env, args: ['serve', '--existing'] });
+      await remove();
+
+      rmSync(filler);
+      assert.equal(await publish(100), 201);
+      await until('the reserve again', async () => existsSync(reserve) && (await isWritable()));
+      assert.equal((await ada.listPosts({ limit: 100 })).posts.length, posts.length);
+    },
+  );
+
   for (const [calls, each] of [
     ['fsync,fdatasync', 7],
     ['pwrite64', 23],
@@ -112,6 +181,26 @@ describe('a disk', () => {
     );
   }
 });
+
+/** Resolves once it is so. Fails after 30 s. */
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 600; tries++) {
+    if (await isSo()) return;
+    await delay(50);
+  }
+  assert.fail(`${what} never came`);
+}
+
+/** Fails unless the service says within some calls that its disk is full: free pages may take a few. */
+async function refusesForRoom(publish: (n: number) => Promise<number>): Promise<void> {
+  for (let n = 1_000; n < 1_500; n++) {
+    const status = await publish(n);
+    if (status === 201) continue;
+    assert.equal(status, 507);
+    return;
+  }
+  assert.fail('nothing was refused');
+}
 
 /** Writes to a file until there is no room for one byte more. */
 function fill(file: string): void {

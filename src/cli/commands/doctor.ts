@@ -53,7 +53,7 @@ async function examineFiles({ dataDir, database }: Config): Promise<readonly Fin
   if (unreadable.length > 0) return unreadable;
   return [
     ...(await attempt('permissions', () => examinePermissions(dataDir, file))),
-    ...(await attempt('disk', () => examineDisk(dataDir))),
+    ...(await attempt('disk', () => examineDisk(dataDir, file))),
     ...(file === null ? [] : await attempt('file', () => examineFile(file))),
   ];
 }
@@ -96,12 +96,29 @@ function examinePermissions(dataDir: string, file: string | null): Finding {
   return { what, state: 'wrong', detail: `others may read what is the service's alone: chmod go= ${paths}` };
 }
 
-function examineDisk(dataDir: string): Finding {
+async function examineDisk(dataDir: string, file: string | null): Promise<Finding> {
   const { bavail, bsize } = statfsSync(dataDir);
   const free = bavail * bsize;
-  const detail = `${Math.floor(free / 1024 ** 2)} MiB are free in ${dataDir}`;
+  const detail = `${mebibytes(free)} MiB are free in ${dataDir}`;
+  const room = file !== null && existsSync(file) ? await roomFor(file) : null;
+  if (room?.onlyDeletions) {
+    const needed = Math.ceil(room.needed / 1024 ** 2);
+    const mend = `make room: until ${needed} MiB are free the service only reads and deletes`;
+    return {
+      what: 'disk',
+      state: 'wrong',
+      detail: `${mebibytes(room.free)} MiB are free for ${file}: ${mend}`,
+    };
+  }
   return { what: 'disk', state: free < littleSpace ? 'look' : 'ok', detail };
 }
+
+async function roomFor(file: string) {
+  const { diskRoom } = await import('../../db/sqlite/disk-reserve.ts');
+  return diskRoom(file);
+}
+
+const mebibytes = (bytes: number) => Math.floor(bytes / 1024 ** 2);
 
 async function examineFile(file: string): Promise<Finding> {
   const { sqliteFault } = await import('../../db/sqlite/sqlite-copy.ts');

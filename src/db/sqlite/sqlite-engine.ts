@@ -10,7 +10,8 @@ import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type Outcome, type Request } from '../write.ts';
 import { createSearchProcesses } from './sqlite-search.ts';
-import { openSqlite, sqliteFailure } from './sqlite.ts';
+import { createDiskReserve } from './disk-reserve.ts';
+import { openSqlite, sqliteFailure, storageFull } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
 import type { WriterData } from './sqlite-writer.ts';
 
@@ -41,6 +42,7 @@ export async function createSqliteEngine(
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
   const check = checkInBackground(file, log, noteDamage);
   const searcher = createSearchProcesses(file, log);
+  const reserve = config.readOnly ? null : createDiskReserve(file);
 
   /** Refuses writes from now on, whoever met the damage first. */
   function noteDamage(fault: string): void {
@@ -66,8 +68,15 @@ export async function createSqliteEngine(
       config,
       now,
       fault: () => (isDamaged ? 'The database file is damaged.' : null),
-      async run(_write, request) {
-        const outcome = await writer.call(request, ownerOf(request));
+      async run(write, request) {
+        if (!write.deletes && reserve?.isFull()) throw storageFull(reserve.needed);
+        let outcome = await writer.call(request, ownerOf(request));
+        if (reserve && outcome.error?.code === 'storage_full') {
+          if (!reserve.isFull()) log.warn({ file }, 'the disk is full: only deletions are accepted');
+          reserve.release();
+          if (write.deletes) outcome = await writer.call(request, ownerOf(request));
+        }
+        if (write.name === 'maintenance.heartbeat' && !outcome.error) reserve?.restore();
         if (outcome.error?.extra.damaged) noteDamage('met by a write');
         return outcome;
       },
@@ -96,7 +105,7 @@ export async function createSqliteEngine(
       await reader.db.selectFrom('meta').select('value').limit(1).execute();
     },
     async close() {
-      await Promise.all([check.stop(), searcher.close(), writer.finish()]);
+      await Promise.all([check.stop(), searcher.close(), writer.finish(), reserve?.close()]);
       // Before the writer: the last connection to close checkpoints and removes the log, which a reader cannot.
       reader.raw.close();
       await writer.close();

@@ -22,6 +22,7 @@ import {
   type SqliteConnection,
 } from './sqlite.ts';
 import { refuseUnfinishedCopy } from '../whole.ts';
+import { releaseWhereFull } from './disk-reserve.ts';
 
 /** statfs types of file systems on which SQLite's locks or WAL are not safe (linux/magic.h). */
 const remoteFileSystems: Readonly<Record<number, string>> = {
@@ -61,6 +62,7 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
     );
   }
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
+  if (mayMigrate) releaseWhereFull(file);
   const connection = openSqlite(file, { readOnly: false });
   try {
     const ran = await prepare(connection, expected, options);

@@ -158,6 +158,14 @@ const busy = [
   'The database is busy. Repeat the call in a moment.',
   { retryAfter: 1 },
 ] as const;
+const full = [
+  'storage_full',
+  'The disk of the service is full: nothing was stored.',
+  {
+    retryAfter: 5,
+    hint: 'Reading works, and so do deletions while any room is left. Repeat the call later.',
+  },
+] as const;
 const unwritable = 'The service cannot write to its disk: nothing was stored.';
 const damaged = [
   'unavailable',
@@ -176,7 +184,7 @@ const failures: Readonly<Record<number, Readonly<ConstructorParameters<typeof Ap
   8: ['read_only', 'The service is read-only at present.', { retryAfter: 60 }], // read-only file
   10: ['unavailable', unwritable, { retryAfter: 5 }], // input/output error
   11: damaged,
-  13: ['storage_full', 'The disk of the service is full: nothing was stored.', { retryAfter: 5 }], // full
+  13: full,
   14: ['unavailable', unwritable, { retryAfter: 5 }], // cannot open
   26: damaged, // not a database
 };
@@ -192,6 +200,14 @@ export function sqliteFailure(error: unknown, doing: 'read' | 'write' = 'write')
     isUnreadable ? 'The service cannot read its disk at this moment.' : message,
     extra,
   );
+}
+
+/** The refusal of a write other than a deletion until so many bytes are free. */
+export function storageFull(needed: number): AppError {
+  const [code, , options] = full;
+  const least = `${Math.ceil(needed / 1024 ** 2)} MiB`;
+  const detail = `The disk of the service is full: nothing was stored. Until ${least} are free it only deletes.`;
+  return new AppError(code, detail, options);
 }
 
 type Explain = (file: string, reason: string) => string;

@@ -85,23 +85,27 @@ export const updateAgent = defineWrite(
 );
 
 /** Deletes an agent and everything that belongs to it. Its slug is never given out again. Throws unauthorized, suspended. */
-export const deleteAgent = defineWrite('agents.delete', async (tx, { agentId }: { agentId: string }) => {
-  // Not a suspended one: its comments and listing are out of the counts already.
-  const agent = await lockCaller(tx, agentId);
-  await addAllToCommentCounts(tx, agentId, -1);
-  await removeCommentsOf(tx, agentId);
-  await takeOutVotes(tx, agentId);
-  if (agent.listed_at) addBlogToTotals(tx, agent, -1);
-  await giveBackComments(tx, { ownerId: agentId });
-  await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-  // A message that is being sent at this moment still arrives.
-  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
-  if (agent.slug && agent.verified_at) {
-    await tx.db
-      .insertInto('retired_slugs')
-      .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
-      .onConflict((conflict) => conflict.column('slug').doNothing())
-      .execute();
-  }
-  blogChanged(tx, agentId);
-});
+export const deleteAgent = defineWrite(
+  'agents.delete',
+  async (tx, { agentId }: { agentId: string }) => {
+    // Not a suspended one: its comments and listing are out of the counts already.
+    const agent = await lockCaller(tx, agentId);
+    await addAllToCommentCounts(tx, agentId, -1);
+    await removeCommentsOf(tx, agentId);
+    await takeOutVotes(tx, agentId);
+    if (agent.listed_at) addBlogToTotals(tx, agent, -1);
+    await giveBackComments(tx, { ownerId: agentId });
+    await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
+    // A message that is being sent at this moment still arrives.
+    await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
+    if (agent.slug && agent.verified_at) {
+      await tx.db
+        .insertInto('retired_slugs')
+        .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
+        .onConflict((conflict) => conflict.column('slug').doNothing())
+        .execute();
+    }
+    blogChanged(tx, agentId);
+  },
+  { deletes: true },
+);

@@ -34,6 +34,7 @@ export const deleteComment = defineWrite(
     }
     await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
   },
+  { deletes: true },
 );
 
 async function storedComment({ db }: WriteContext, postId: string, commentId: string) {

@@ -118,6 +118,7 @@ export const deletePostByOperator = defineWrite(
     await removePost(tx, agent, post);
     return { title: post.title };
   },
+  { deletes: true },
 );
 
 /** An agent as an operator sees it. */

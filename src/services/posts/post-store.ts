@@ -239,6 +239,7 @@ export const deletePost = defineWrite(
     await removePost(tx, agent, post);
     return { title: post.title };
   },
+  { deletes: true },
 );
 
 /** What {@link deletePost} would delete. Deletes nothing; throws the same. */

@@ -1,0 +1,98 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, rmSync, statfsSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** The most that is reserved, bytes, and the share of a small disk. */
+const mostReserved = 8 * 1024 * 1024;
+const share = 1 / 16;
+/** Bytes written at a time. */
+const pieceLength = 256 * 1024;
+
+/**
+ * A file beside the database whose room is given up when the disk is full: from then on only writes that delete are
+ * accepted, and find the room that they need. Whatever process gave it up, all that serve the database follow.
+ */
+export function createDiskReserve(database: string) {
+  const { file, size, free } = reserveOf(database);
+  const hasRoom = () => free() >= 2 * size;
+  let exists = existsSync(file);
+  let isFull = !exists && !hasRoom();
+  let isFirst = true;
+  let restoring: Promise<void> | null = null;
+
+  async function write(): Promise<void> {
+    const draft = `${file}.${randomUUID()}`;
+    try {
+      const opened = await open(draft, 'wx', 0o600);
+      try {
+        // Random: some file systems store zeros in no room.
+        const piece = randomBytes(pieceLength);
+        for (let left = size; left > 0; left -= pieceLength)
+          await opened.write(piece, 0, Math.min(left, pieceLength));
+        await opened.sync();
+      } finally {
+        await opened.close();
+      }
+      if (isFull) return;
+      await rename(draft, file);
+      exists = true;
+    } finally {
+      await rm(draft, { force: true });
+    }
+  }
+
+  return {
+    /** Bytes that must be free before anything but deletions is accepted again. */
+    needed: 2 * size,
+    /** Whether only writes that delete are accepted. */
+    isFull(): boolean {
+      // Another process has given it up.
+      if (exists && !existsSync(file)) [exists, isFull] = [false, true];
+      if (isFull && hasRoom()) isFull = false;
+      return isFull;
+    },
+    /** The disk is full: gives the room up. */
+    release(): void {
+      [exists, isFull] = [false, true];
+      rmSync(file, { force: true });
+    },
+    /** Takes the room again, or for the first time, where there is enough; not at a start, which has other work. */
+    restore(): void {
+      if (isFirst) return void (isFirst = false);
+      if (exists || isFull || restoring || !hasRoom()) return;
+      // A disk that fills meanwhile: the next call tries again.
+      restoring = write()
+        .catch(() => undefined)
+        .finally(() => (restoring = null));
+    },
+    /** Resolves when nothing is being written. */
+    close: async () => restoring ?? undefined,
+  };
+}
+
+/** Gives the reserve up where a start would find no room even to open the database. */
+export function releaseWhereFull(database: string): void {
+  if (!existsSync(dirname(database))) return;
+  const { file, free, size } = reserveOf(database);
+  if (free() < size / 8) rmSync(file, { force: true });
+}
+
+/** What the disk of a database has room for: whether only deletions are accepted, and the room that ends that, bytes. */
+export function diskRoom(database: string) {
+  const { file, free, size } = reserveOf(database);
+  return { free: free(), needed: 2 * size, onlyDeletions: !existsSync(file) && free() < 2 * size };
+}
+
+function reserveOf(database: string) {
+  const folder = dirname(database);
+  const { blocks, bsize } = statfsSync(folder);
+  return {
+    file: join(folder, 'reserve'),
+    size: Math.min(mostReserved, Math.floor(blocks * bsize * share)),
+    free: () => {
+      const now = statfsSync(folder);
+      return now.bavail * now.bsize;
+    },
+  };
+}
