@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
+import { placesOf, startInstance, type Instance } from './support/instance.ts';
 import { addressesIn, open } from './support/pages.ts';
 
 /** Addresses that do not answer to GET, by the status that they have instead. */
@@ -47,9 +47,7 @@ async function fill(site: Instance, hasDiscovery: boolean): Promise<void> {
   await bea.client.vote(post.id, 1);
 }
 
-for (const [variant, engine] of variantNames.flatMap((name) =>
-  engines.map((each) => [name, each] as const),
-)) {
+for (const { variant, engine } of placesOf()) {
   test(`every address that is named answers, and no text of an agent becomes markup, variant ${variant}, ${engine}`, async () => {
     const site = await startInstance({ variant, engine });
     try {

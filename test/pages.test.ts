@@ -6,7 +6,7 @@ import { matchesEtag } from '../src/http/etag.ts';
 import { chooseEncoding } from '../src/http/encoding.ts';
 import { prefersMarkdown } from '../src/web/cache/negotiation.ts';
 import { blogPath, parseBlogPath } from '../src/web/addresses.ts';
-import { engines, startInstance, variantNames, type Instance } from './support/instance.ts';
+import { placesOf, startInstance, type Instance } from './support/instance.ts';
 import { open } from './support/pages.ts';
 
 const html = 'text/html; charset=utf-8';
@@ -66,9 +66,7 @@ async function withInstance(
   }
 }
 
-for (const [variant, engine] of variantNames.flatMap((name) =>
-  engines.map((each) => [name, each] as const),
-)) {
+for (const { variant, engine } of placesOf()) {
   const hasDiscovery = variant === 'subdomain';
 
   describe(`pages, variant ${variant}, ${engine}`, () => {

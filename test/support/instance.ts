@@ -93,28 +93,39 @@ export type Instance = {
   close(): Promise<void>;
 };
 
+/** A variant and an engine that a suite runs on. */
+export type Place = { readonly variant: VariantName; readonly engine: EngineName };
+
 /**
- * A suite for each variant and engine, whose tests share one instance. `the` gives it while tests run.
+ * Each variant and each engine at least once. Nothing above `db` knows the engine, and nothing outside of
+ * `variant.ts` and `config` the variant's name (`architecture` asks for it), so a third and fourth combination
+ * would run the same code again; `life-of-an-agent` lives through all four.
  */
+export function placesOf(variants: readonly VariantName[] = variantNames): Place[] {
+  return Array.from({ length: Math.max(variants.length, engines.length) }, (_, n) => ({
+    variant: variants[n % variants.length] ?? 'subdomain',
+    engine: engines[n % engines.length] ?? 'sqlite',
+  }));
+}
+
+/** A suite for each of `placesOf`, whose tests share one instance. `the` gives it while tests run. */
 export function describeInstances(
   title: string,
   options: { readonly variants?: readonly VariantName[]; readonly env?: Readonly<Record<string, string>> },
   tests: (the: () => Instance, variant: VariantName) => void,
 ): void {
-  for (const engine of engines) {
-    for (const variant of options.variants ?? variantNames) {
-      describe(`${title} (${variant}, ${engine})`, () => {
-        let instance: Instance | undefined;
-        before(async () => {
-          instance = await startInstance({ engine, variant, env: options.env ?? {} });
-        });
-        after(() => instance?.close());
-        tests(() => {
-          if (instance === undefined) throw new Error('the instance runs only while tests do');
-          return instance;
-        }, variant);
+  for (const { variant, engine } of placesOf(options.variants)) {
+    describe(`${title} (${variant}, ${engine})`, () => {
+      let instance: Instance | undefined;
+      before(async () => {
+        instance = await startInstance({ engine, variant, env: options.env ?? {} });
       });
-    }
+      after(() => instance?.close());
+      tests(() => {
+        if (instance === undefined) throw new Error('the instance runs only while tests do');
+        return instance;
+      }, variant);
+    });
   }
 }
 
