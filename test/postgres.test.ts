@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { DatabaseError } from 'pg';
 import { loadConfig } from '../src/config/config.ts';
 import { migrations } from '../src/db/migrations/list.ts';
+import { Unreachable } from '../src/db/postgres/postgres.ts';
+import { postgresStartError } from '../src/db/postgres/postgres-start.ts';
 import { defineWrite, type Ticket } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { StartError } from '../src/rules/failure.ts';
@@ -133,10 +138,56 @@ describe('starting on PostgreSQL', () => {
     });
   }
 
+  it('waits for a server that is starting, and says so', async (t) => {
+    const server = await startStartingServer(t, await newDatabase());
+    const opened = await open(server.url);
+    await opened.close();
+    assert.ok(server.refused() === 1);
+    const line = lines.find((each) => each.includes('waiting for the database'));
+    assert.match(line ?? '', /PostgreSQL is not ready \(the database system is starting up\).*"seconds":60/);
+  });
+
+  it('says what to do about a server that it does not get', () => {
+    const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
+    const full = Object.assign(new DatabaseError('too many clients', 0, 'error'), { code: '53300' });
+    assert.match(postgresStartError(new Unreachable(null)).message, /all are standbys: promote one/);
+    assert.match(
+      postgresStartError(new Unreachable(refused)).message,
+      /\(ECONNREFUSED\): start it, or correct/,
+    );
+    assert.match(postgresStartError(new Unreachable(full)).message, /no connection left.*max_connections/);
+  });
+
   it('says that settings of the server may lose what was acknowledged', () => {
     assert.ok(lines.some((line) => line.includes('may lose') && line.includes('fsync is off')));
   });
 });
+
+/** Before a database: refuses the first connection as a server that is starting does. */
+async function startStartingServer(t: TestContext, to: string) {
+  const target = new URL(to);
+  const message = Buffer.from('SFATAL\0C57P03\0Mthe database system is starting up\0\0');
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(message.length + 4);
+  let refused = 0;
+  const server = createServer((client) => {
+    client.on('error', () => undefined);
+    if (refused === 0) {
+      refused += 1;
+      client.once('data', () => client.end(Buffer.concat([Buffer.from('E'), length, message])));
+      return;
+    }
+    const upstream = connect(Number(target.port), target.hostname);
+    upstream.on('error', () => undefined);
+    client.pipe(upstream).pipe(client);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  const { href } = Object.assign(new URL(to), { port: String(address.port) });
+  return { url: href, refused: () => refused };
+}
 
 describe('the PostgreSQL engine', () => {
   let ctx: OpenContext;

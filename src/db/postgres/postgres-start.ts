@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { DatabaseConfig } from '../../config/config.ts';
-import { StartError } from '../../rules/failure.ts';
+import { errorCode, errorMessage, StartError } from '../../rules/failure.ts';
 import type { Log } from '../../platform/log.ts';
 import { migrate, requireUpToDate, type PrepareOptions } from '../migrate.ts';
 import type { DialectTypes } from '../migrations/types.ts';
@@ -29,8 +29,8 @@ export const postgresTypes: DialectTypes = {
   rewritten: [],
 };
 
-/** How long a start waits for a database that is starting or failing over, ms. */
-const startPatience = 15_000;
+/** How long a start waits for a database that is starting, recovering or failing over, s. */
+const startPatience = 60;
 
 /**
  * Finds the primary, checks its settings and runs pending migrations; of several processes that start together, the
@@ -42,7 +42,7 @@ export async function startPostgres(
 ): Promise<{ servers: Servers; description: string; migrated: readonly string[] }> {
   const { urls, replicaUrls, directUrl } = database;
   const { log } = options;
-  const deadline = Date.now() + startPatience;
+  const deadline = Date.now() + startPatience * 1_000;
   for (let attempt = 1; ; attempt++) {
     const servers = await openServers(urls, replicaUrls, log);
     try {
@@ -57,7 +57,10 @@ export async function startPostgres(
       await servers.close();
       const fault = error instanceof Unreachable ? (servers.faults[0] ?? error) : error;
       if (!isPassing(fault) || Date.now() > deadline) throw postgresStartError(fault);
-      if (attempt === 1) log.warn({ reason: postgresStartError(fault).message }, 'waiting for the database');
+      if (attempt === 1) {
+        const { message: reason } = postgresStartError(fault);
+        log.warn({ reason, seconds: startPatience }, 'waiting for the database, so many seconds at most');
+      }
     }
     await delay(500);
   }
@@ -157,7 +160,11 @@ export async function checkServer({ db }: Session, log: Log): Promise<string> {
 export function postgresStartError(error: unknown): StartError {
   if (error instanceof StartError) return error;
   const cause = error instanceof Unreachable ? error.cause : error;
-  const reason = cause instanceof Error ? cause.message || cause.name : 'no server takes writes';
+  if (cause === null)
+    return new StartError(
+      'No server of DATABASE_URL takes writes, all are standbys: promote one, or name the primary there.',
+    );
+  const reason = errorMessage(cause) || (errorCode(cause) ?? 'no answer');
   switch (sqlState(cause)) {
     case '28P01':
     case '28000':
@@ -170,11 +177,17 @@ export function postgresStartError(error: unknown): StartError {
       return new StartError(
         `The user of DATABASE_URL may not make tables (${reason}): give it a database or schema of its own.`,
       );
+    case '57P03':
+      return new StartError(`PostgreSQL is not ready (${reason}): wait until it is, and start again.`);
+    case '53300':
+      return new StartError(
+        `PostgreSQL has no connection left (${reason}): close what uses them, or raise max_connections.`,
+      );
     case null:
       return new StartError(
-        `PostgreSQL cannot be reached (${reason}): does it run, and is DATABASE_URL its address?`,
+        `PostgreSQL cannot be reached (${reason}): start it, or correct host and port of DATABASE_URL.`,
       );
     default:
-      return new StartError(`PostgreSQL refuses to serve (${reason}).`);
+      return new StartError(`PostgreSQL refuses to serve (${reason}): its log says more.`);
   }
 }
