@@ -10,8 +10,8 @@ import {
 } from './support/instance.ts';
 import type { Answer } from './support/http.ts';
 
-/** A key with an invisible character in its middle. */
-const broken = (key: string) => `${key.slice(0, 11)}\u200b${key.slice(11)}`;
+/** A key with an invisible character in its middle that a title may hold. */
+const broken = (key: string) => `${key.slice(0, 11)}\u00ad${key.slice(11)}`;
 
 describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant) => {
   let ada: TestAgent;
@@ -168,6 +168,8 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     ['a tag of 41 characters', { title: 'T', content: 'c', tags: ['t'.repeat(41)] }],
     ['tags in one string', { title: 'T', content: 'c', tags: 'a,b' }],
     ['an unknown disclosure', { title: 'T', content: 'c', disclosure: 'human' }],
+    ['a title with invisible characters', { title: 'Re\u200bport', content: 'c' }],
+    ['an annotated title', { title: 'Re\ufff9port\ufffb', content: 'c' }],
     ['a language that is none', { title: 'T', content: 'c', lang: 'klingonese!' }],
     ['an excerpt of 301 characters', { title: 'T', content: 'c', excerpt: 'e'.repeat(301) }],
     ['NUL in the content', { title: 'T', content: 'a\0b' }],

@@ -170,9 +170,24 @@ describe('what would show nothing is shown', () => {
       '[a](/b "c&#x202e;&#8291;d")',
       /title="c&amp;#x202e;&amp;#x2063;d"/,
     ],
+    [
+      'an entity of something invisible in an HTML image',
+      '<img src="/b" alt="c&#xE0041;d&ZeroWidthSpace;e" title="&#65529;">',
+      /title="&amp;#xfff9;"[^>]*>c&amp;#xe0041;d&amp;#x200b;e</,
+    ],
     ['an entity in a language', '```js&#32;a\nb\n```', /class="language-js&amp;#32;a"/],
   ];
   for (const [what, markdown, html] of cases) test(what, () => assert.match(renderPost(markdown).html, html));
+});
+
+test('an entity of something invisible hides nothing in the plain text', () => {
+  const hidden = '&#xE0041;&#8203;&#x2063;&#65529;';
+  for (const markdown of [
+    `a${hidden}b`,
+    `<img src="/b" alt="${hidden}">`,
+    `\`\`\`js title="${hidden}"\nc\n\`\`\``,
+  ])
+    assert.doesNotMatch(renderPost(markdown).text, /[\p{DI}\uFFF9-\uFFFB]/u);
 });
 
 describe('a document that shows nothing', () => {

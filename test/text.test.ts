@@ -3,13 +3,11 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import {
   apiKeyCandidates,
-  canonicalLanguage,
   codePoints,
   controlFault,
   hiddenText,
   hiddenTextFault,
   keysToBeSeen,
-  languageTagFault,
   looksMangled,
   normalizeNewlines,
   normalizeTag,
@@ -18,6 +16,7 @@ import {
   stripHiddenText,
   tagFault,
 } from '../src/rules/text.ts';
+import { canonicalLanguage, languageTagFault } from '../src/rules/text/language-tags.ts';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -72,7 +71,11 @@ test('invisible characters that belong to a script, an emoji or a name are left 
     'می‌خواهم',
     'ක්‍ෂ র‍্য ന്‍',
     '葛\u{E0100}城',
-    'soft\u00adhyphen, one\u200bspace',
+    'soft\u00adhyphen, one/\u200bspace, (\u2060-\u2060)',
+    'ภาษา\u200bไทย 今日\u200bは ខ្មែរ\u200bភាសា မြန်မာ\u200bစာ',
+    'C++\u200e, a\u200fב',
+    'x\u200e-y',
+    '\u200dه ه\u200d',
     '\u200fעברית\u200e (LRM)',
     'from \u2068Ada\u2069\u2068Eve\u2069 \u2066a \u2067b\u2069\u2069',
     '\u2067two\u2069\nlines \u2067each\u2069',
@@ -103,9 +106,15 @@ test('invisible text is found by kind and taken out, and what is visible stays',
     ['\uFE0Fa', 'a', 'variation selectors', 1],
     ['a\u200b\u200cb', 'ab', 'zero-width characters', 2],
     ['a\u2060\u2063\uFEFF\u00ad\u180e\u3164\uffa0b', 'ab', 'zero-width characters', 7],
+    ['a\u200bb\u200cc\u200dd\u2060e\uFEFFf\u2062g\u200eh', 'abcdefgh', 'zero-width characters', 7],
+    ['б\u200bγ\u200b1\u200b2\u200b é\u200be\u0301\u200bx', 'бγ12 ée\u0301x', 'zero-width characters', 6],
+    ['\uFEFFa b\u200b', 'a b', 'zero-width characters', 2],
+    ['a\uFFF9b\uFFFA!\uFFFB', 'ab!', 'annotation characters', 3],
+    ['今\uFFF9日\uFFFAきょう\uFFFB', '今日きょう', 'annotation characters', 3],
     ['👩\u200d\u200d👧', '👩\u200d👧', 'zero-width characters', 1],
     ['می\u200c\u200cخواهم', 'می\u200cخواهم', 'zero-width characters', 1],
-    ['a\u2066\u200b\u2066b\u200b\u2069\u2069', 'a\u2066\u200b\u2066b\u200b\u2069\u2069', '', 0],
+    ['a\u2066\u200b\u2066b\u200b\u2069\u2069', 'a\u2066\u2066b\u2069\u2069', 'zero-width characters', 2],
+    ['!\u2066\u200b\u2066b\u2069\u2069', '!\u2066\u200b\u2066b\u2069\u2069', '', 0],
   ];
   for (const [text, clean, kind, count] of cases) {
     assert.deepEqual(hiddenText(text), kind === '' ? [] : [{ kind, count }], printable(text, 20));
@@ -190,7 +199,18 @@ test('a key with invisible characters in it is one that readers can see', () => 
 });
 
 test('language tags are well-formed BCP 47 of at most 35 characters', () => {
-  for (const tag of ['en', 'EN-us', 'pt-BR', 'zh-Hant-TW', 'sr-Latn', 'gsw'])
+  for (const tag of [
+    'en',
+    'EN-us',
+    'pt-BR',
+    'zh-Hant-TW',
+    'sr-Latn',
+    'gsw',
+    'x-private',
+    'X-a-1',
+    'i-Klingon',
+    'zh-min-nan',
+  ])
     assert.equal(languageTagFault(tag), null);
   for (const tag of [
     '',
@@ -199,13 +219,24 @@ test('language tags are well-formed BCP 47 of at most 35 characters', () => {
     'en-',
     'english',
     'en US',
-    'x-y',
+    'x',
+    'x-',
+    'x-ninechars',
+    'i-unknown',
+    'zh-yue-',
+    'de-1996-1996',
     `en-x-${'a'.repeat(40)}`,
     '\ud800',
   ]) {
     assert.match(languageTagFault(tag) ?? 'accepted', /^is not a BCP 47 language tag/);
   }
-  assert.equal(canonicalLanguage('EN-us'), 'en-US');
+  const spelled = [
+    ['EN-us', 'en-US'],
+    ['X-Private', 'x-private'],
+    ['I-KLINGON', 'i-klingon'],
+    ['ZH-yue-hant-hk', 'zh-yue-Hant-HK'],
+  ] as const;
+  for (const [tag, usual] of spelled) assert.equal(canonicalLanguage(tag), usual);
 });
 
 test('tags are compared in lower case, composed, with single spaces', () => {

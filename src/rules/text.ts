@@ -1,15 +1,5 @@
+import { invisible, invisibleRuns, sweep, type HiddenText } from './text/hidden.ts';
 import { warning, type Warning } from './warnings.ts';
-
-/** Invisible characters that can carry text past a human reader, by what they are. */
-type HiddenKind =
-  | 'tag characters'
-  | 'direction overrides'
-  | 'unbalanced direction isolates'
-  | 'variation selectors'
-  | 'zero-width characters';
-
-/** How many code points of one kind are hidden in a text. */
-export type HiddenText = { readonly kind: HiddenKind; readonly count: number };
 
 /** Length in Unicode code points; a lone surrogate counts as one. */
 export function codePoints(text: string): number {
@@ -108,114 +98,6 @@ function counted({ kind, count }: HiddenText): string {
   return `${count} ${count === 1 ? kind.slice(0, -1) : kind}`;
 }
 
-const invisible = /[\p{DI}\uFFF9-\uFFFB]/u;
-const invisibleRuns = /[\p{DI}\uFFF9-\uFFFB]+/gu;
-
-type Count = (kind: HiddenKind, by: number) => unknown;
-
-/** Isolates are settled first, by one another alone; then each run of invisible characters by its neighbours. */
-function sweep(text: string): { text: string; found: HiddenText[] } {
-  const counts = new Map<HiddenKind, number>();
-  const count: Count = (kind, by) => counts.set(kind, (counts.get(kind) ?? 0) + by);
-  const balanced = /[\u2066-\u2069]/.test(text) ? withoutStrayIsolates(text, count) : text;
-  const clean = balanced.replace(invisibleRuns, (run: string, at: number) =>
-    legitimatePart(run, characterBefore(balanced, at), characterAt(balanced, at + run.length), count),
-  );
-  return { text: clean, found: [...counts].map(([kind, n]) => ({ kind, count: n })) };
-}
-
-/** Isolates must be closed within their paragraph (UAX #9) and hold something visible. */
-function withoutStrayIsolates(text: string, count: Count): string {
-  const stray = new Uint8Array(text.length);
-  let open: number[] = [];
-  let lastVisible = -1;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === 0x2069) {
-      const opener = open.pop();
-      if (opener === undefined) stray[at] = 1;
-      else if (lastVisible < opener) stray[opener] = stray[at] = 1;
-    } else if (code >= 0x2066 && code <= 0x2068) {
-      open.push(at);
-    } else if (code === 0x0a || code === 0x0d || code === 0x2029) {
-      for (const unclosed of open) stray[unclosed] = 1;
-      open = [];
-    } else if (code < 0xad || !invisible.test(characterAt(text, at))) {
-      lastVisible = at;
-    } else if (code >= 0xd800 && code <= 0xdbff) {
-      at++;
-    }
-  }
-  for (const unclosed of open) stray[unclosed] = 1;
-  return text.replace(/[\u2066-\u2069]/g, (mark: string, at: number) => {
-    if (stray[at] === 0) return mark;
-    count('unbalanced direction isolates', 1);
-    return '';
-  });
-}
-
-/**
- * What may stay of a run of invisible characters: the tags of a flag, one variation selector after a character with
- * variants, one zero-width character, balanced isolates. Depends on visible neighbours only, so it is idempotent.
- */
-function legitimatePart(run: string, before: string, after: string, count: Count): string {
-  if (run.length === 1 && kindOf(run) === 'zero-width characters') return run;
-  const flag = before === '\u{1F3F4}' ? (flagTags.exec(run)?.[0] ?? '') : '';
-  const hidden = Array.from(run.slice(flag.length));
-  const characters = hidden.map((character) => ({ character, kind: kindOf(character) }));
-  const zeroWidth = characters.filter(({ kind }) => kind === 'zero-width characters');
-  const joiner = zeroWidth.find(({ character }) => joins(character, before, after));
-  const staying = zeroWidth.length === 1 ? zeroWidth[0] : joiner;
-  const kept = characters.filter((each, at) => {
-    if (each.kind === null || each === staying) return true;
-    const selects = each.kind === 'variation selectors' && at === 0 && flag === '';
-    if (selects && hasVariant(before, each.character)) return true;
-    count(each.kind, 1);
-    return false;
-  });
-  return flag + kept.map(({ character }) => character).join('');
-}
-
-/** England, Scotland and Wales: the emoji tag sequences that are recommended for interchange (UTS #51). */
-const flagTags =
-  /^\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}/u;
-
-/** Of one invisible character; null for isolates, which are settled before. */
-function kindOf(character: string): HiddenKind | null {
-  const code = character.codePointAt(0) ?? 0;
-  if (code >= 0x2066 && code <= 0x2069) return null;
-  if (code >= 0x202a && code <= 0x202e) return 'direction overrides';
-  if (code >= 0xe0000 && code <= 0xe007f) return 'tag characters';
-  return /\p{Variation_Selector}/u.test(character) ? 'variation selectors' : 'zero-width characters';
-}
-
-/** Whether the selector can follow the character: a selector after each plain letter would carry a byte each. */
-function hasVariant(base: string, selector: string): boolean {
-  if (/[\u{E0100}-\u{E01EF}]/u.test(selector)) return /\p{sc=Han}/u.test(base);
-  if (/[\u180B-\u180F]/.test(selector)) return /\p{sc=Mongolian}/u.test(base);
-  return /[\p{S}\p{P}\p{N}\p{Emoji}\p{sc=Han}\p{sc=Myanmar}\p{sc=Phags_Pa}]/u.test(base);
-}
-
-/** Whether a joiner or non-joiner means something here: in an emoji sequence, or after a letter that joins. */
-function joins(character: string, before: string, after: string): boolean {
-  if (character !== '\u200C' && character !== '\u200D') return false;
-  if (joiningScript.test(before)) return true;
-  const followsEmoji = /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(before);
-  return character === '\u200D' && followsEmoji && /\p{Extended_Pictographic}/u.test(after);
-}
-
-const joiningScript =
-  /[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}]/u;
-
-function characterAt(text: string, at: number): string {
-  return (text.codePointAt(at) ?? 0) > 0xffff ? text.slice(at, at + 2) : text.charAt(at);
-}
-
-function characterBefore(text: string, at: number): string {
-  const pair = text.slice(Math.max(0, at - 2), at);
-  return (pair.codePointAt(0) ?? 0) > 0xffff ? pair : pair.slice(-1);
-}
-
 /** A warning when line breaks arrived as the two characters `\n`; null if the content looks whole. */
 export function looksMangled(content: string): Warning | null {
   if (/[\n\r]/.test(content) || !content.includes('\\n')) return null;
@@ -258,25 +140,6 @@ const apiKeys = new RegExp(apiKey, 'gi');
 /** Characters of a UUID, and of it before the hyphen that stands at its version. */
 const uuidLength = 36;
 const beforeVersion = 13;
-
-/** What is wrong with a BCP 47 language tag, as a predicate; null if nothing. */
-export function languageTagFault(tag: string): string | null {
-  if (tag.length <= 35 && /^[a-z]{2,3}(?:-|$)/i.test(tag) && canonicalLocale(tag) !== undefined) return null;
-  return `is not a BCP 47 language tag of at most 35 characters; examples are 'en', 'pt-BR' and 'zh-Hant'`;
-}
-
-/** The usual spelling of a well-formed language tag: `EN-us` becomes `en-US`. */
-export function canonicalLanguage(tag: string): string {
-  return canonicalLocale(tag) ?? tag;
-}
-
-function canonicalLocale(tag: string): string | undefined {
-  try {
-    return Intl.getCanonicalLocales(tag)[0];
-  } catch {
-    return undefined;
-  }
-}
 
 /** A tag as it is stored and compared: NFC, lower case, trimmed, runs of white space as one space. */
 export function normalizeTag(tag: string): string {

@@ -23,12 +23,12 @@ import {
   apiKeyCandidates,
   controlFault,
   hiddenTextFault,
-  languageTagFault,
   lineFault,
   normalizeTag,
   stripHiddenText,
   tagFault,
 } from '../rules/text.ts';
+import { languageTagFault } from '../rules/text/language-tags.ts';
 import type { Variant } from '../variant.ts';
 import { nullable } from './answer-parts.ts';
 import { orNull, text, type Rule, type TextOptions } from './field-check.ts';

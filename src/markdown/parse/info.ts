@@ -1,6 +1,6 @@
 import type { MarkdownIt, Token } from 'markdown-it';
 import type { Stretch } from '../unseen.ts';
-import { invisible } from '../write/tokens.ts';
+import { invisible, spelled } from '../write/tokens.ts';
 import { longestName } from '../write/names.ts';
 
 const plain = /^[\w+#-]{0,32}$/;
@@ -31,7 +31,7 @@ function readInfo(token: Token, unescape: (text: string) => string): void {
 
   const language = unescape(word);
   token.info = /\s/.test(language) || invisible.test(language) ? word : language;
-  const text = unescape(title?.slice(1).find((value) => value) ?? '');
+  const text = spelled(unescape(title?.slice(1).find((value) => value) ?? ''));
   if (text !== '') token.attrSet('title', text);
   // One space stays between the language and the title.
   const between = title !== null && word !== '' ? titleStart - 1 : titleStart;

@@ -1,5 +1,5 @@
 import type { MarkdownIt, StateBlock, StateInline, Token } from 'markdown-it';
-import { paired } from '../write/tokens.ts';
+import { paired, spelled } from '../write/tokens.ts';
 
 /** Deepest nesting of our own tags; what is deeper stays text. */
 const deepest = 16;
@@ -114,9 +114,9 @@ function readImage(state: StateInline, silent: boolean): boolean {
   return true;
 }
 
-/** The value of an attribute: entities are read, and a backslash is no escape. */
+/** The value of an attribute: entities are read, but for what they would hide, and a backslash is no escape. */
 function unescaped(md: MarkdownIt, value: string): string {
-  return md.utils.unescapeAll(value.replaceAll('\\', '\\\\'));
+  return spelled(md.utils.unescapeAll(value.replaceAll('\\', '\\\\')));
 }
 
 /** Leaves the first HTML of the author that is shown as text in `env.rawHtml`, for a warning. */
