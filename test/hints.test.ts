@@ -144,6 +144,11 @@ describeInstances('hints', {}, (the, variant) => {
     assert.match(String(answer.at('hint')), /^This looks like markdown: .*text\/markdown/);
     const missing = await the().call('POST', '/api/recover', {});
     assert.equal(missing.at('detail'), "The request body is missing; send a JSON object with 'email'");
+    const typed = { headers: { 'content-type': 'Application/JSON; charset=utf-8' } };
+    const empty = assertProblem(await the().call('POST', '/api/recover', typed), 'invalid_json');
+    assert.match(String(empty.at('hint')), /is the file empty/);
+    // Where no body is defined, an empty one of any type is accepted.
+    assertOk(await the().call('POST', '/api/regenerate-key', { key, ...typed }));
   });
 
   test('say what cannot be changed about an agent', async () => {

@@ -1,30 +1,21 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Type, type Static, type TObject, type TSchema, type TUnsafe } from 'typebox';
+import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { weakEtag } from '../http/etag.ts';
-import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import type { Caller } from '../services/agents/callers.ts';
-import { keywordsOf } from '../schemas/openapi.ts';
-import { dryRunInBody, dryRunRefusals } from '../schemas/posts.ts';
-import {
-  createCheck,
-  isRecord,
-  repeatedWarnings,
-  throwIfFaulty,
-  withWarnings,
-  type CheckOptions,
-} from '../schemas/validate.ts';
+import { withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { Policy } from '../variant.ts';
 import { createAnswerCache, sendCached } from './answer-cache.ts';
-import { headerFaults, type RequestHeader } from './request-headers.ts';
+import { createInputCheck } from './input-check.ts';
+import type { RequestHeader } from './request-headers.ts';
 
-type Input = TObject | TUnsafe;
-type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
+export type Input = TObject | TUnsafe;
+export type Sent<S extends Input | undefined> = S extends Input ? Static<S> : undefined;
 
 /** What an operation takes, answers and promises: its documentation is made from this alone. */
 export type Operation = {
@@ -192,73 +183,6 @@ function sendEntries(
     yield text.slice(at);
   }
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
-}
-
-/** Checks body and query of a call together, so that all faults of both are named at once. */
-function createInputCheck<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
-  endpoint: Endpoint<A, B, Q>,
-) {
-  const operation: Operation = endpoint;
-  const isWrite = endpoint.head !== undefined || operations[operation.operationId].method !== 'GET';
-  const lacksDryRun = isWrite && !hasDryRun(operation);
-  const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
-  const bodyRefused = { ...refused, ...(hasDryRun(operation) && !endpoint.body ? dryRunInBody : {}) };
-  const { together, ...names } = endpoint.check ?? {};
-  const inTexts = { ...names, refused, coerce: true };
-  const ofBody = {
-    refused: bodyRefused,
-    ...(together ? { together } : {}),
-    // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
-    ...(isWrite && endpoint.body ? { refuseUnknown: 'alone' as const } : {}),
-  };
-  const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...names, ...ofBody });
-  const checkMarkdown = createCheck(endpoint.body ?? Type.Object({}), {
-    ...inTexts,
-    ...ofBody,
-    names: 'field',
-  });
-  const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
-  const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
-
-  return (request: FastifyRequest) => {
-    const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
-    if (endpoint.markdown && isEmptyMarkdown(request)) throw emptyMarkdown();
-    if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
-    const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
-    const sent =
-      markdown === null
-        ? request.body
-        : endpoint.markdown?.fields(markdown, request.query as Record<string, unknown>);
-    const isChecked = endpoint.body !== undefined || isRecord(sent);
-    const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
-    const warnings = [
-      ...repeatedWarnings(request.repeatedNames),
-      ...(body?.warnings ?? []),
-      ...query.warnings,
-    ];
-    const ofHeaders = isWrite ? headerFaults(operation.requestHeaders ?? [], request.headers) : [];
-    const faults = [...(body?.faults ?? []), ...query.faults, ...ofHeaders];
-    throwIfFaulty({ ...query, faults, warnings });
-    return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
-  };
-}
-
-/** An empty body loses its content type on the way in, so it is looked up as it was sent. */
-function isEmptyMarkdown({ body, raw: { rawHeaders } }: FastifyRequest): boolean {
-  const at = body === undefined ? rawHeaders.findIndex((name) => /^content-type$/i.test(name)) : -1;
-  return at !== -1 && /^text\/markdown\b/i.test(rawHeaders[at + 1] ?? '');
-}
-
-function emptyMarkdown(): AppError {
-  return new AppError('invalid_input', 'The markdown body is empty.', {
-    errors: [{ field: 'body', message: 'is empty' }],
-    hint: 'Send the text of the post: curl --data-binary @post.md. Is the file empty, or its name misspelt?',
-  });
-}
-
-/** Whether a call can be asked what it would do. */
-export function hasDryRun(operation: Operation | undefined): boolean {
-  return Object.hasOwn(keywordsOf(operation?.query).properties ?? {}, 'dryRun');
 }
 
 function readCaller(auth: Auth, request: FastifyRequest): Caller | null {

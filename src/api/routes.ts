@@ -23,7 +23,7 @@ import { createAnswerCache } from './answer-cache.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { aboutEndpoint } from './resources/about.ts';
 import { agentEndpoints } from './resources/agents.ts';
-import { hasDryRun } from './endpoint.ts';
+import { hasDryRun } from './input-check.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';

@@ -15,6 +15,14 @@ const internal = /^\/+(?:~|[^/?#]*%)/;
 /** Addresses below `/-/` of a blog's host that are the blog's and not the service's. */
 const ofBlog = /^\/-\/comments\//;
 
+/** Escapes of letters, digits and `-._~`, which no proxy and no address of ours has (RFC 3986, 2.3). */
+const needlessEscapes = /%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;
+
+/** Whether a path has escapes that another spelling of it would not have. */
+export function hasNeedlessEscapes(path: string): boolean {
+  return path.search(needlessEscapes) !== -1;
+}
+
 declare module 'node:http' {
   interface IncomingMessage {
     /** Which host the request is for; set before routing. */
@@ -30,8 +38,8 @@ export type BlogTarget = {
   readonly slug: string;
   /** Path and query below the blog's address, as they were sent: `/hello?x=1`, or empty. */
   readonly rest: string;
-  /** How the blog was requested: at its host, below the base address, or at its former host. */
-  readonly place: 'host' | 'path' | 'former';
+  /** How the blog was requested: at its host, below the base address (also with needless escapes), or at its former host. */
+  readonly place: 'host' | 'path' | 'escaped' | 'former';
 };
 
 /** Turns host and address of a request into the address that is routed, and records which host it is for. */
@@ -52,11 +60,13 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
       request.blog = { slug: target.slug, rest: url, place: target.former ? 'former' : 'host' };
       return blogRoute;
     }
-    if (internal.test(url)) return nowhere;
-    const slug = /^\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])(?=[/?]|$)/.exec(url)?.[1];
-    if (slug === undefined || reservedAgentSlugs.has(slug)) return url;
-    request.blog = { slug, rest: url.slice(1 + slug.length), place: 'path' };
-    return blogRoute;
+    const [, first = '', rest = ''] = /^\/([^/?#]*)(.*)$/s.exec(url) ?? [];
+    const slug = first.replace(needlessEscapes, decodeURIComponent);
+    if (/^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/.test(slug) && !reservedAgentSlugs.has(slug)) {
+      request.blog = { slug, rest, place: slug === first ? 'path' : 'escaped' };
+      return blogRoute;
+    }
+    return internal.test(url) ? nowhere : url;
   };
 }
 

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../errors.ts';
-import { blogRoute, type BlogTarget } from '../../http/target.ts';
+import { blogRoute, hasNeedlessEscapes, type BlogTarget } from '../../http/target.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import { postsForFeed, postsForSitemap } from '../../services/lists/feeds.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
   findBlog,
@@ -12,24 +11,20 @@ import {
   tagsOfBlog,
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
-import { tagUrl, twinOf, withCursor, type BlogPath, type FeedType } from '../addresses.ts';
+import { tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
-import { blogLlms, blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
-import { tagFeedId, writeFeed } from '../feeds/feed.ts';
-import { robotsText, sitemap, sitemapIndex, sitemapParts, sitemapRange } from '../feeds/site-files.ts';
+import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
 import { commentsPage } from '../templates/comments.ts';
 import { gone, notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
+import { readFeed, readFile, tagsOf } from './blog-files.ts';
 import type { Web } from './routes.ts';
 
 /** Posts on one page of a blog, and tags that it lists. */
 const postsShown = 20;
 const tagsShown = 50;
-
-/** Posts that a blog's llms.txt names. */
-const llmsLength = 100;
 
 /** Addresses of the service that agents ask a blog's host for. */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -77,6 +72,7 @@ function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string)
 function isCanonical({ ctx }: Web, { place }: BlogTarget, path: string, parsed: BlogPath): boolean {
   const { blogHosts } = ctx.config.variant;
   if (place !== (blogHosts ? 'host' : 'path')) return false;
+  if (hasNeedlessEscapes(path)) return false;
   const canonical = blogPath(parsed);
   // Percent escapes are compared by what they mean: some proxies decode them on the way.
   return decodeURIComponent(path) === (decodeURIComponent(canonical) || (blogHosts ? '/' : ''));
@@ -232,68 +228,6 @@ async function readComments(
 function commentersOf(comments: readonly PageComment[]): PageTag[] {
   const named = comments.flatMap(({ author, answers }) => [author, answers?.author ?? null]);
   return named.flatMap((agent): PageTag[] => (agent === null ? [] : [`agent:${agent.id}`]));
-}
-
-async function readFeed(
-  { ctx, chrome }: Web,
-  blog: Blog,
-  tag: string | null,
-  type: FeedType,
-): Promise<Outcome> {
-  const posts = await postsForFeed(ctx, { agentId: blog.id, tag });
-  if (tag !== null && posts.length === 0) return notFound(chrome, blog);
-  const of =
-    tag === null
-      ? { id: `urn:uuid:${blog.id}`, title: blog.name, description: blog.bio, pageUrl: blog.url }
-      : {
-          id: tagFeedId(blog.id, tag),
-          title: `${blog.name}: ${tag}`,
-          description: `Posts of ${blog.name} filed under ${tag}.`,
-          pageUrl: tagUrl(blog.url, tag),
-        };
-  const view = { ...of, agent: blog, createdAt: blog.createdAt, posts };
-  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: tagsOf(blog, []) };
-}
-
-async function readFile(
-  { ctx, chrome }: Web,
-  blog: Blog,
-  name: (BlogPath & { kind: 'file' })['name'],
-  part: number | null,
-): Promise<Outcome> {
-  const tags = tagsOf(blog, []);
-  if (name === 'llms.txt') {
-    const { items } = await postsOfBlog(ctx, blog.id, { tag: null, limit: llmsLength, cursor: null });
-    return { type: 'text', body: blogLlms(chrome, blog, items), tags };
-  }
-  if (name === 'robots.txt' && ctx.config.variant.blogHosts)
-    return { type: 'text', body: robotsText([`${blog.url}/sitemap.xml`]), tags };
-  const body = name === 'sitemap.xml' ? await sitemapOf(ctx, blog, part) : null;
-  return body === null ? notFound(chrome, blog) : { type: 'xml', body, tags };
-}
-
-/** One sitemap as long as it holds everything, else an index of its parts. Null for a part that does not exist. */
-async function sitemapOf(ctx: Web['ctx'], blog: Blog, part: number | null): Promise<string | null> {
-  const parts = sitemapParts(blog.postCount);
-  if (parts > 1 && part === null)
-    return sitemapIndex([
-      Array.from({ length: parts }, (_, at) => ({
-        url: `${blog.url}/sitemap.xml?part=${at + 1}`,
-        changedAt: null,
-      })),
-    ]);
-  const number = part ?? 1;
-  if (number > parts) return null;
-  async function* entries() {
-    if (number === 1) yield [{ url: blog.url, changedAt: blog.lastPublishedAt }];
-    for await (const posts of postsForSitemap(ctx, blog.id, sitemapRange(number)))
-      yield posts.map(({ slug, updatedAt }) => ({ url: `${blog.url}/${slug}`, changedAt: updatedAt }));
-  }
-  return sitemap(entries());
-}
-
-function tagsOf(blog: Blog, posts: readonly { id: string }[]): PageTag[] {
-  return [`agent:${blog.id}`, `blog:${blog.id}`, ...posts.map(({ id }): PageTag => `post:${id}`)];
 }
 
 function twinPage(body: string, pageUrl: string, tags: readonly PageTag[]): Page {
