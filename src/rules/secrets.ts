@@ -109,11 +109,13 @@ export function newRequestId(): string {
   return idStart + (idsPerStart + idCount++).toString(16);
 }
 
+type HashPurpose = 'mailbox' | 'client address' | 'idempotency key' | 'request';
+
 /**
  * A name for a text that only holders of the key can compute, so that it cannot be found by trying all texts:
  * HMAC-SHA256 as 43 base64url characters. `purpose` keeps equal texts of different kinds apart.
  */
-export function keyedHash(secretKey: Buffer, purpose: 'mailbox' | 'client address', text: string): string {
+export function keyedHash(secretKey: Buffer, purpose: HashPurpose, text: string): string {
   return createHmac('sha256', secretKey).update(`${purpose}:${text}`).digest('base64url');
 }
 

@@ -1,7 +1,7 @@
 import type { WriteContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
-import { seal, sha256, unseal } from '../../rules/secrets.ts';
+import { keyedHash, seal, sha256, unseal } from '../../rules/secrets.ts';
 
 /** How long an answer is remembered, ms. */
 export const rememberedFor = 24 * 3_600_000;
@@ -34,10 +34,10 @@ export async function remember<T>(
   const earlier = await recall(tx, replay);
   if (earlier !== null) return { result: earlier.result as T, replayed: true };
   const { result, agentId } = await body();
-  const { scope, key, name } = placeOf(replay);
+  const { scope, key, requestHash, name } = placeOf(tx, replay);
   const row = {
     agent_id: agentId,
-    request_hash: replay.requestHash,
+    request_hash: requestHash,
     // Sealed, since what it repeats may be deleted before it is forgotten.
     body: seal(tx.secretKey, JSON.stringify(result), name),
     created_at: timestamp(tx.now()),
@@ -55,16 +55,18 @@ export async function remember<T>(
  * idempotency_mismatch for another body.
  */
 export async function recall(tx: WriteContext, replay: Replayable): Promise<{ result: unknown } | null> {
-  const { scope, key, name } = placeOf(replay);
+  const { scope, key, plainKey, requestHash, name } = placeOf(tx, replay);
   await tx.lock(name);
-  const earlier = await tx.db
+  const rows = await tx.db
     .selectFrom('idempotency')
     .selectAll()
     .where('scope', '=', scope)
-    .where('key', '=', key)
-    .executeTakeFirst();
-  if (!earlier || earlier.created_at <= timestamp(tx.now() - rememberedFor)) return null;
-  if (earlier.request_hash !== replay.requestHash) {
+    .where('key', 'in', [key, plainKey])
+    .where('created_at', '>', timestamp(tx.now() - rememberedFor))
+    .execute();
+  const earlier = rows.find((row) => row.key === key) ?? rows[0];
+  if (!earlier) return null;
+  if (earlier.request_hash !== (earlier.key === key ? requestHash : replay.requestHash)) {
     throw new AppError(
       'idempotency_mismatch',
       'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
@@ -77,9 +79,15 @@ export async function recall(tx: WriteContext, replay: Replayable): Promise<{ re
   return { result: JSON.parse(stored) };
 }
 
-/** Where the result of a call is stored. */
-function placeOf({ scope, key: sent }: Replayable) {
-  // A hash, since clients put anything there, even their API key.
-  const key = sha256(sent);
-  return { scope, key, name: `idempotency:${scope}:${key}` };
+/** Where the result of a call is stored, and as what. Rows of 0.1.1 have hashes without a secret, for a day. */
+function placeOf({ secretKey }: WriteContext, { scope, key: sent, requestHash }: Replayable) {
+  const plainKey = sha256(sent);
+  return {
+    scope,
+    // Clients put anything there, and what is short could be found by trying all texts.
+    key: keyedHash(secretKey, 'idempotency key', sent),
+    plainKey,
+    requestHash: keyedHash(secretKey, 'request', requestHash),
+    name: `idempotency:${scope}:${plainKey}`,
+  };
 }
