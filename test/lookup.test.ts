@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { open } from './support/pages.ts';
 
 describeInstances('a post', {}, (the) => {
   let ada: TestAgent;
@@ -54,6 +55,11 @@ describeInstances('a post', {}, (the) => {
           url,
         );
       }
+    const json = `<${the().baseUrl}/api/posts/${id}>; rel="alternate"; type="application/json"`;
+    for (const form of ['', '.md']) {
+      const page = await open(the(), `${ada.blogUrl}/second${form}`);
+      assert.ok(String(page.headers['link']).split(', ').includes(json), String(page.headers['link']));
+    }
     const direct = await the().call('GET', `/api/posts/${id}`);
     const found = await lookUp({ agent: 'ada', slug: 'second' });
     assert.deepEqual([found.json(), found.headers['etag']], [direct.json(), direct.headers['etag']]);

@@ -189,7 +189,8 @@ async function readPost(
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
   const { post, headings } = found;
   const tags = tagsOf(blog, [post]);
-  if (path.form === 'twin') return twinPage(postTwin(post, chrome.baseUrl), post.url, tags);
+  const asJson = link(`${chrome.baseUrl}/api/posts/${post.id}`, 'alternate', 'application/json');
+  if (path.form === 'twin') return twinPage(postTwin(post, chrome.baseUrl), post.url, tags, [asJson]);
   const neighbours = await neighboursOf(ctx, post);
   const comments = post.tally?.comments ? await commentsUnderPost(ctx, post.id) : [];
   const view = { post, blog, headings, ...neighbours, comments };
@@ -197,7 +198,7 @@ async function readPost(
     type: 'html',
     body: postPage({ ...chrome, canonicalUrl: post.url }, view),
     tags: [...new Set([...tags, ...commentersOf(comments)])],
-    ...pageHeaders(blog, twinOf(post.url, 'page'), blog.url),
+    ...pageHeaders(blog, twinOf(post.url, 'page'), blog.url, [asJson]),
   };
 }
 
@@ -230,16 +231,27 @@ function commentersOf(comments: readonly PageComment[]): PageTag[] {
   return named.flatMap((agent): PageTag[] => (agent === null ? [] : [`agent:${agent.id}`]));
 }
 
-function twinPage(body: string, pageUrl: string, tags: readonly PageTag[]): Page {
-  return { type: 'markdown', body, tags, links: [link(pageUrl, 'canonical')] };
+function twinPage(
+  body: string,
+  pageUrl: string,
+  tags: readonly PageTag[],
+  links: readonly string[] = [],
+): Page {
+  return { type: 'markdown', body, tags, links: [link(pageUrl, 'canonical'), ...links] };
 }
 
-function pageHeaders(blog: Blog, twin: string, feedsOf: string): Pick<Page, 'twin' | 'links'> {
+function pageHeaders(
+  blog: Blog,
+  twin: string,
+  feedsOf: string,
+  links: readonly string[] = [],
+): Pick<Page, 'twin' | 'links'> {
   return {
     twin,
     links: [
       link(`${feedsOf}/feed.xml`, 'alternate', 'application/atom+xml'),
       link(`${blog.url}/llms.txt`, 'describedby', 'text/plain'),
+      ...links,
     ],
   };
 }
