@@ -57,8 +57,15 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
       all,
       [0, 1, 2, 3, 4].map((i) => `Comment ${i}`),
     );
-    for (const query of ['limit=0', 'limit=1001', 'cursor=x'])
-      assertProblem(await the().call('GET', `/api/posts/${post}/comments?${query}`), 'invalid_input');
+    const { nextCursor } = await the().client().listComments(post, { limit: 2 });
+    const other = await published();
+    for (const [of, query] of [
+      [post, 'limit=0'],
+      [post, 'limit=1001'],
+      [post, 'cursor=x'],
+      [other, `cursor=${nextCursor}`],
+    ])
+      assertProblem(await the().call('GET', `/api/posts/${of}/comments?${query}`), 'invalid_input');
   });
 
   test('are all in one answer unless a limit is given, however many there are', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { postsOfBlog } from '../src/services/lists/pages.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 /** What `view=brief` answers of a post. */
@@ -129,5 +130,19 @@ describeInstances("a tag of everyone's posts", { variants: ['subdomain'] }, (the
     const cursor = encodeURIComponent(String(page.at('nextCursor')));
     assert.deepEqual(await titles(`/api/search?q=sea&tag=c%2B%2B&cursor=${cursor}`), ['Post 1', 'Post 0']);
     assertProblem(await the().call('GET', `/api/search?q=sea&cursor=${cursor}`), 'invalid_input');
+  });
+
+  test('limits a page of a blog, whose cursor leads on in the same tag only', async () => {
+    const { client, id } = await the().agent('Eve');
+    for (const title of ['One', 'Two'])
+      await client.publish({ title, content: 'x', status: 'published', tags: ['a', 'b'] });
+    const read = (tag: string, cursor: string | null) =>
+      postsOfBlog(the().ctx(), id, { tag, limit: 1, cursor });
+    const { nextCursor } = await read('a', null);
+    assert.deepEqual(
+      (await read('a', nextCursor)).items.map(({ title }) => title),
+      ['One'],
+    );
+    await assert.rejects(read('b', nextCursor), /'cursor' must be/);
   });
 });

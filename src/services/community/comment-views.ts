@@ -3,7 +3,7 @@ import type { Tables } from '../../db/tables.ts';
 import { sql, type Selectable } from 'kysely';
 import { forOthers } from '../../markdown/unseen.ts';
 import { postUrl } from '../../variant.ts';
-import { readPage, readCursor, type Order, type Page } from '../lists/paging.ts';
+import { filtered, readPage, readCursor, type Order, type Page } from '../lists/paging.ts';
 import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
 import { author, authorColumns, type AuthorColumns } from '../posts/post-views.ts';
 
@@ -21,10 +21,11 @@ export async function listComments(
   const found = await findPost(ctx, postId);
   const wasPublic = found !== undefined && found.published_at !== null;
   const post = wasPublic && found.agent_id === callerId ? found : requireListed(found, postId, callerId);
-  const after = readCursor(cursor, oldestFirst.list);
+  const order = { ...oldestFirst, list: filtered(oldestFirst.list, { postId }) };
+  const after = readCursor(cursor, order.list);
   const comments = shownComments(ctx, postId).select(commentColumns);
   const view = (row: CommentRow) => commentView(ctx, row, { post, callerId });
-  const page = await readPage(comments, oldestFirst, after, { limit }, view);
+  const page = await readPage(comments, order, after, { limit }, view);
   return { ...page, total: post.comment_count };
 }
 

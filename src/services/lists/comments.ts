@@ -3,7 +3,7 @@ import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
 import { oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
 import { pageAuthor } from './pages.ts';
-import { inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
+import { filtered, inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
 
 /** Comments on one page, at most, and bytes of their HTML, which end it sooner (but not before one comment). */
 const under = { comments: 100, bytes: 64 * 1024 };
@@ -38,12 +38,13 @@ export async function pageOfComments(
   postId: string,
   cursor: string | null,
 ): Promise<Page<PageComment>> {
-  const after = readCursor(cursor, byThread.list);
+  const list = filtered(byThread.list, { postId });
+  const after = readCursor(cursor, list);
   const rows = await inOrder(sizesOf(ctx, postId), byThread, after)
     .limit(apart.comments + 1)
     .execute();
   const { length } = fitting(rows.slice(0, apart.comments), apart.bytes);
-  const { items, nextCursor } = toPage(rows, length, byThread, (row) => row);
+  const { items, nextCursor } = toPage(rows, length, { ...byThread, list }, (row) => row);
   return { items: await commentsWithText(ctx, items), nextCursor };
 }
 

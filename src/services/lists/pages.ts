@@ -10,7 +10,7 @@ import { forOthers } from '../../markdown/unseen.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';
 import { author } from '../posts/post-views.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
-import { inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
+import { filtered, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<ReturnType<typeof pagePost>>;
@@ -38,7 +38,7 @@ export async function postsOfBlog(
   agentId: string,
   { tag, limit, cursor }: { tag: string | null; limit: number; cursor: string | null },
 ): Promise<Page<PagePost>> {
-  const order = { ...newestFirst, list: tag === null ? 'blog' : 'tag' };
+  const order = { ...newestFirst, list: tag === null ? 'blog' : filtered('tag', { tag }) };
   const after = readCursor(cursor, order.list);
   let posts = listedPosts(ctx).where('posts.agent_id', '=', agentId);
   if (tag !== null) posts = posts.where('posts.id', 'in', taggedWith(ctx, agentId, tag, after, limit + 1));
