@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Context } from '../src/context.ts';
 import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
-import { onFixture } from './support/fixtures.ts';
+import { onFixture, settingsOf } from './support/fixtures.ts';
 import { assertOk, describeInstances, type Instance, type TestAgent } from './support/instance.ts';
 
 const day = 24 * 3_600_000;
@@ -156,12 +156,9 @@ describeInstances('votes of an agent that is suspended', subdomain, (the) => {
 });
 
 /** Stores copies of a post and of the votes on it, past the program: as many calls would leave. */
-async function copyVotes({ ctx, dataDir }: Instance, postId: string, count: number): Promise<void> {
-  const { database } = ctx().config;
-  const settings = {
-    DATA_DIR: dataDir,
-    ...('urls' in database ? { DATABASE_URL: database.urls[0] ?? '' } : {}),
-  };
+async function copyVotes(instance: Instance, postId: string, count: number): Promise<void> {
+  const { ctx } = instance;
+  const settings = settingsOf(instance);
   const row = await ctx().db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
   const columns = Object.keys(row ?? {});
   const copied = columns.map((name) => {

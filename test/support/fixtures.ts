@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { engines, type EngineName } from './instance.ts';
+import { engines, type EngineName, type Instance } from './instance.ts';
 import { query } from './postgres.ts';
 import { sharedPostgres } from './shared-postgres.ts';
 import { openSqlite } from './sqlite-file.ts';
@@ -131,6 +131,12 @@ export async function restoreFixture({ folder, contents }: Fixture): Promise<Fix
     await chmod(join(DATA_DIR, name), mode);
   }
   return { DATA_DIR };
+}
+
+/** Where a running instance stores its data, for {@link onFixture}. */
+export function settingsOf({ ctx, dataDir }: Pick<Instance, 'ctx' | 'dataDir'>): FixtureSettings {
+  const { database } = ctx().config;
+  return { DATA_DIR: dataDir, ...('urls' in database ? { DATABASE_URL: database.urls[0] ?? '' } : {}) };
 }
 
 /** Runs one statement on a restored fixture, past the program. */
