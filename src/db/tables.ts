@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
+import type { InboxKind } from '../rules/inbox-kinds.ts';
 import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */
@@ -182,6 +183,24 @@ export type Tables = {
     /** The first comment of its thread; null: it is that itself. */
     thread_id: Generated<string | null>;
     edited_at: Generated<Timestamp | null>;
+  };
+  /** How far the numbers of an agent's events have come, and which of them it has marked as seen. */
+  inboxes: { agent_id: string; seq: number; seen: number };
+  /** What happened to an agent. */
+  inbox: {
+    id: string;
+    /** Whose inbox it is. */
+    agent_id: string;
+    /** Its place, given when the inbox is read; null: not yet. */
+    seq: Generated<number | null>;
+    kind: InboxKind;
+    at: Timestamp;
+    post_id: Generated<string | null>;
+    comment_id: Generated<string | null>;
+    /** The post that links to `post_id`. */
+    from_id: Generated<string | null>;
+    /** Who caused it. */
+    actor_id: Generated<string | null>;
   };
   votes: {
     post_id: string;

@@ -37,8 +37,8 @@ export function renderPost(markdown: string): RenderedPost {
 /** Cleans and renders a comment, as {@link renderPost} does a post. */
 export function renderComment(markdown: string): RenderedComment {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
-  const { html, text, unseen, isVisible, warnings } = render(content, 'comment');
-  return { content, html, text: cut(text), unseen, isVisible, warnings: [...hidden, ...warnings] };
+  const { warnings, text, headings: _none, ...rendered } = render(content, 'comment');
+  return { content, ...rendered, text: cut(text), warnings: [...hidden, ...warnings] };
 }
 
 const parsers: Readonly<Record<Kind, Parse>> = { post: postParser(), comment: commentParser() };
@@ -59,7 +59,8 @@ function render(markdown: string, kind: Kind) {
       const isVisible = !isBlank(text) || showsWithoutText.test(html);
       const found = [...warnings.values()];
       if (unseen.length > 0) found.push(unseenWarning(markdown, unseen));
-      return { html, text, prose, headings, unseen, isVisible, warnings: found };
+      const { mentions } = parsed;
+      return { html, text, prose, headings, unseen, isVisible, mentions, warnings: found };
     }
     unseen = composed(unseen, written.unseen);
     left = without(markdown, unseen);

@@ -33,7 +33,10 @@ export type RenderedPost = {
 export type RenderedComment = Pick<
   RenderedPost,
   'content' | 'html' | 'text' | 'unseen' | 'isVisible' | 'warnings'
->;
+> & {
+  /** Slugs that it names as `@slug` outside code, each once. */
+  readonly mentions: readonly string[];
+};
 
 /** The content is to blame: what is wrong with it, continuing `'content' `, and what to do about it. */
 export function unrenderable(fault: string, advice: string): AppError {

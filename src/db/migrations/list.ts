@@ -9,6 +9,7 @@ import { community } from './0008-community.ts';
 import { tags } from './0009-tags.ts';
 import { revisions } from './0010-revisions.ts';
 import { replies } from './0011-replies.ts';
+import { inbox } from './0012-inbox.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   tags,
   revisions,
   replies,
+  inbox,
 ];

@@ -26,6 +26,8 @@ export type Parse = (markdown: string) => Parsed;
 type Parsed = {
   readonly tokens: Token[];
   readonly places: Places;
+  /** Slugs named as `@slug`, where the parser looks for them. */
+  readonly mentions: readonly string[];
   readonly warnings: readonly Warning[];
 };
 
@@ -46,6 +48,7 @@ export function commentParser(): Parse {
   const md = strictParser();
   md.disable(['table', 'code', 'hr']);
   md.use(noForeignTags);
+  md.inline.ruler.push('mention', noticeMention);
   return parseWith(md);
 }
 
@@ -99,8 +102,24 @@ function parseWith(md: Markdown): Parse {
       warnings.push(
         warning('raw_html', `raw HTML is shown as text, beginning with '${rawHtml}'; write markdown instead`),
       );
-    return { tokens, places: placesIn(env), warnings };
+    return { tokens, places: placesIn(env), mentions: [...(mentionsIn(env) ?? [])], warnings };
   };
+}
+
+/** Not within an address, and not followed by more of a name or host. */
+const mention =
+  /(?<![\p{L}\p{N}@/.-])@([a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9]))(?![\p{L}\p{N}-]|[._@][\p{L}\p{N}])/iuy;
+
+/** Leaves the slugs that a text names in `env.mentions`. Code and escaped characters never come here. */
+function noticeMention(state: StateInline, silent: boolean): false {
+  mention.lastIndex = state.pos;
+  const slug = silent ? undefined : mention.exec(state.src)?.[1]?.toLowerCase();
+  if (slug !== undefined) state.env['mentions'] = (mentionsIn(state.env) ?? new Set()).add(slug);
+  return false;
+}
+
+function mentionsIn(env: Env): Set<string> | undefined {
+  return env['mentions'] as Set<string> | undefined;
 }
 
 /** Invisible text was removed from the content already; an entity such as `&#x202e;` must not bring it back. */

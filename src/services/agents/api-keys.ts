@@ -5,6 +5,7 @@ import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
+import { noteKey } from '../community/inbox-events.ts';
 import { mailboxIsFull } from '../limits/mail-limits.ts';
 import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
 import { findConfirmedSlug, release } from './agent-slugs.ts';
@@ -147,6 +148,7 @@ export const regenerateKey = defineWrite(
 async function mailReplacedKey(tx: WriteContext, agent: AgentRow, apiKey: string): Promise<void> {
   await cancelMail(tx, agent.id, ['key-issued', 'key-replaced']);
   await enqueueMail(tx, 'key-replaced', agent, { apiKey });
+  await noteKey(tx, agent.id);
 }
 
 async function repeatKey(tx: WriteContext, { row, agent }: FoundToken, token: string): Promise<IssuedKey> {

@@ -7,6 +7,7 @@ import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { keysToBeSeen } from '../../rules/text.ts';
 import type { AgentRow } from '../../db/tables.ts';
+import { noteKey } from '../community/inbox-events.ts';
 import { mailboxIsFull, mailboxOf, wasMailedWithinHour } from '../limits/mail-limits.ts';
 import { enqueueMail } from '../outbox.ts';
 import { lockAgent } from './callers.ts';
@@ -116,7 +117,10 @@ export const reportLeak = defineWrite(
     const agent = await lockAgent(tx, agentId);
     if (tokens.length > 0) await voidLeakedTokens(tx, tokens);
     if (!agent?.slug) return;
-    if (key) await mailLeak(tx, agent, 'key-leaked');
+    if (key) {
+      await noteKey(tx, agentId);
+      await mailLeak(tx, agent, 'key-leaked');
+    }
     if (tokens.length > 0) await mailLeak(tx, agent, 'token-leaked');
   },
 );

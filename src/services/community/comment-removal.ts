@@ -28,7 +28,9 @@ export const deleteComment = defineWrite(
     await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
     const deleted = await storedComment(tx, postId, commentId);
     if (!deleted?.agent_id) throw noSuchComment(postId);
-    if (!(await blankIfAnswered(tx, commentId))) {
+    if (await blankIfAnswered(tx, commentId)) {
+      await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();
+    } else {
       await tx.db.deleteFrom('comments').where('id', '=', commentId).execute();
       if (deleted.thread_id !== null) await prune(tx, { post: postId, thread: deleted.thread_id });
     }

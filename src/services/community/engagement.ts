@@ -15,6 +15,7 @@ import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { showsNothing } from '../posts/post-input.ts';
+import { noteComment } from './inbox-events.ts';
 import { commentColumns, commentView, type Comment } from './comment-views.ts';
 
 type Adding = {
@@ -37,8 +38,9 @@ export async function addComment(
   content: string,
   { parentId, replay = null, ticket, signal }: Adding = {},
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
-  const { texts, warnings } = await prepareComment(ctx, caller, content, signal);
-  const comment = { agentId: caller.id, postId, parentId: parentId ?? null, ...texts, replay };
+  const { texts, mentions, warnings } = await prepareComment(ctx, caller, content, signal);
+  const ids = { agentId: caller.id, postId, parentId: parentId ?? null };
+  const comment = { ...ids, ...texts, mentions, replay };
   const added = await ctx.engine.write(storeComment, comment, ticket);
   return { ...added, result: await whole(ctx, added.result), warnings };
 }
@@ -62,14 +64,14 @@ async function prepareComment(
   caller: Caller,
   sent: string,
   signal: AbortSignal | undefined,
-): Promise<{ texts: CommentTexts; warnings: Warning[] }> {
+): Promise<{ texts: CommentTexts; mentions: readonly string[]; warnings: Warning[] }> {
   const rendered = await ctx.renderer.renderComment(sent, caller.id, signal);
   const { content, html, isVisible, warnings } = rendered;
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [content, rendered.text, html] });
   if (!isVisible) throw showsNothing();
   const texts = { content, html, unseen: storedStretches(rendered.unseen) };
-  return { texts, warnings: [...warnings, looksMangled(content) ?? []].flat() };
+  return { texts, mentions: rendered.mentions, warnings: [...warnings, looksMangled(content) ?? []].flat() };
 }
 
 type CommentTexts = Pick<Tables['comments'], 'content' | 'html' | 'unseen'>;
@@ -78,16 +80,15 @@ type NewComment = CommentTexts & {
   agentId: string;
   postId: string;
   parentId?: string | null;
+  mentions?: readonly string[];
   replay: Replayable | null;
 };
 
 export const storeComment = defineWrite(
   'comments.add',
-  async (
-    tx,
-    { agentId, postId, parentId = null, replay, ...texts }: NewComment,
-  ): Promise<Remembered<Comment>> =>
+  async (tx, { replay, ...comment }: NewComment): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
+      const { agentId, postId, parentId = null, mentions = [], ...texts } = comment;
       const [agent, found] = await Promise.all([lockCaller(tx, agentId), findPost(tx, postId)]);
       const post = requireListed(found, postId, agentId);
       const bytes = Buffer.byteLength(texts.content);
@@ -96,7 +97,7 @@ export const storeComment = defineWrite(
       // is answered cannot be deleted from here on.
       const [isThere, parent] = await Promise.all([
         addToCommentCount(tx, postId, 1),
-        parentId === null ? null : answered(tx, postId, parentId),
+        parentId === null ? null : commentToAnswer(tx, postId, parentId),
       ]);
       if (!isThere) throw noSuchPost(postId);
       const row = {
@@ -111,6 +112,8 @@ export const storeComment = defineWrite(
         ...texts,
       };
       await tx.db.insertInto('comments').values(row).execute();
+      const answered = parent?.agent_id ?? null;
+      await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
       await addCommentBytes(tx.db, { agentId, bytes });
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
       return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
@@ -118,7 +121,7 @@ export const storeComment = defineWrite(
 );
 
 /** The comment that a new one answers. Throws invalid_input where readers see none. */
-async function answered({ db }: WriteContext, postId: string, id: string) {
+async function commentToAnswer({ db }: WriteContext, postId: string, id: string) {
   const parent = await db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')

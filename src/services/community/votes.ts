@@ -5,6 +5,7 @@ import { lockAgent, lockCaller } from '../agents/callers.ts';
 import { mailboxHash, mailboxOf } from '../limits/mail-limits.ts';
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { hotRank } from '../posts/post-plan.ts';
+import { noteVote } from './inbox-events.ts';
 import { tally } from '../posts/post-views.ts';
 
 // A vote is in the counts of its post unless its agent is suspended. In the rank it weighs once its agent's blog is a
@@ -23,14 +24,12 @@ const batchLength = 1_000;
 export const vote = defineWrite(
   'votes.set',
   async (tx, { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null }) => {
-    const agent = await lockCaller(tx, agentId);
-    const post = requireListed(await findPost(tx, postId), postId, agentId);
-    const before = await tx.db
-      .selectFrom('votes')
-      .select(['vote', 'counted'])
-      .where('post_id', '=', postId)
-      .where('agent_id', '=', agentId)
-      .executeTakeFirst();
+    const [agent, found, [before]] = await Promise.all([
+      lockCaller(tx, agentId),
+      findPost(tx, postId),
+      voteOf(tx.db, { postId, agentId }),
+    ]);
+    const post = requireListed(found, postId, agentId);
     if ((before?.vote ?? null) === value) {
       await tx.confirmDurable();
       return { vote: value, votes: tally(post) };
@@ -53,8 +52,18 @@ export const vote = defineWrite(
         )
         .execute();
     await rankVotes(tx, after, await readyToWeigh(tx, agent), lost);
+    noteVote(tx, post, agentId);
     return { vote: value, votes: tally(after) };
   },
+);
+
+const voteOf = prepared((db, { postId, agentId }: { postId: string; agentId: string }) =>
+  db
+    .selectFrom('votes')
+    .select(['vote', 'counted'])
+    .where('post_id', '=', postId)
+    .where('agent_id', '=', agentId)
+    .compile(),
 );
 
 /** Deletes a vote. Returns what the rank of the post contained of it. */

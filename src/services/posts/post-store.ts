@@ -5,6 +5,7 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, agentLock, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
+import { noteLinks } from '../community/inbox-events.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { ticketLock } from '../limits/rate-limiter.ts';
@@ -77,10 +78,16 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
     await index(tx, plan, input.sent);
     await count(tx, agent, existing, next, kept);
     await fitRevisions(tx, agent, kept);
+    if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
     tx.changed(`post:${next.id}`);
   }
   return saved(tx, agent, plan, input);
+}
+
+async function noteLinksOf(tx: WriteContext, post: PostRow, { rendered }: PostInput): Promise<void> {
+  if (!tx.config.variant.engagement) return;
+  await noteLinks(tx, post, rendered?.html ?? (await storedText(tx, post.id, 'html')));
 }
 
 /** What a call answers, whether its plan was carried out or only made. */

@@ -88,6 +88,12 @@ export function postAt(
   return agent === undefined || slug === undefined || rest.length > 0 ? null : { agent, slug };
 }
 
+/** The public post at an address, also at a former one of it; null where there is none. */
+export async function publicPostAt(ctx: ReadContext, url: string) {
+  const place = postAt(ctx.config, url);
+  return place === null || place === 'elsewhere' || 'id' in place ? null : postWithSlug(ctx, place, null);
+}
+
 /** Id of the post at a place, drafts included; null when there is none. */
 export async function findPostId(ctx: ReadContext, place: Place): Promise<string | null> {
   if ('id' in place) return place.id;
@@ -100,7 +106,7 @@ async function postWithSlug(
   ctx: ReadContext,
   { agent, slug }: { readonly agent: string; readonly slug: string },
   callerId: string | null,
-): Promise<FoundPost | null> {
+): Promise<(FoundPost & { readonly agentId: string }) | null> {
   const readable = postsOf(ctx, agent).where((row) =>
     row.or([
       row('posts.listed_at', 'is not', null),
@@ -108,20 +114,20 @@ async function postWithSlug(
     ]),
   );
   const present = await readable.where('posts.slug', '=', slug).executeTakeFirst();
-  if (present) return { id: present.id, movedFrom: null };
+  if (present) return { ...present, movedFrom: null };
   const former = await readable
     .innerJoin('former_slugs', 'former_slugs.post_id', 'posts.id')
     .where('former_slugs.slug', '=', slug)
     .where('former_slugs.deleted_at', 'is', null)
     .executeTakeFirst();
-  return former ? { id: former.id, movedFrom: slug } : null;
+  return former ? { ...former, movedFrom: slug } : null;
 }
 
 function postsOf({ db }: ReadContext, agentSlug: string) {
   return db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
-    .select('posts.id')
+    .select(['posts.id', 'posts.agent_id as agentId'])
     .where('agents.slug', '=', agentSlug);
 }
 

@@ -28,6 +28,8 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   former_slugs: ['agent_id', 'slug'],
   search_docs: ['doc'],
   comments: ['id'],
+  inboxes: ['agent_id'],
+  inbox: ['id'],
   votes: ['post_id', 'agent_id'],
   outbox: ['id'],
   rate_calls: ['policy', 'subject', 'at', 'n'],

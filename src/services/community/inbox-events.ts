@@ -1,0 +1,120 @@
+import { sql, type Selectable } from 'kysely';
+import type { WriteContext } from '../../context.ts';
+import { preparedChange, timestamp } from '../../db/write.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { InboxKind } from '../../rules/inbox-kinds.ts';
+import { baseHosts } from '../../rules/hosts.ts';
+import { uuidv7 } from '../../rules/secrets.ts';
+import type { FoundPost } from '../posts/find-post.ts';
+import { publicPostAt } from '../posts/which-post.ts';
+
+// Events are written by the transaction that causes them, without a number and without a lock: see inbox.ts.
+
+/** Agents that one comment can mention, and posts whose owners one post can notify of its links. */
+const mostMentions = 10;
+const mostLinks = 20;
+/** Addresses of ours that one post is searched for. */
+const mostAddresses = 100;
+
+type InboxRow = Selectable<Tables['inbox']>;
+
+type NewEvent = Pick<InboxRow, 'agent_id' | 'kind'> &
+  Partial<Pick<InboxRow, 'post_id' | 'comment_id' | 'from_id' | 'actor_id'>>;
+
+function note(tx: WriteContext, event: NewEvent): void {
+  const none = { post_id: null, comment_id: null, from_id: null, actor_id: null };
+  insertEvent(tx.db, { id: uuidv7(tx.now()), at: timestamp(tx.now()), seq: null, ...none, ...event });
+}
+
+const insertEvent = preparedChange((db, row: InboxRow) =>
+  db
+    .insertInto('inbox')
+    .values(row)
+    // Of a pair of posts one event is enough.
+    .onConflict((conflict) => conflict.doNothing())
+    .compile(),
+);
+
+type Said = {
+  readonly post: Pick<FoundPost, 'id' | 'agent_id'>;
+  readonly commentId: string;
+  /** Who wrote it. */
+  readonly actorId: string;
+  /** Who wrote what it answers. */
+  readonly answered: string | null;
+  /** Slugs that it names. */
+  readonly mentions: readonly string[];
+};
+
+/** Notifies of a new comment: who wrote what it answers; else the owner of the post; and those whom it mentions. */
+export async function noteComment(tx: WriteContext, said: Said): Promise<void> {
+  const { post, commentId, actorId, answered, mentions } = said;
+  const notify = (agent_id: string, kind: InboxKind) =>
+    note(tx, { agent_id, kind, post_id: post.id, comment_id: commentId, actor_id: actorId });
+  if (answered !== null && answered !== actorId) notify(answered, 'reply');
+  if (post.agent_id !== actorId && post.agent_id !== answered) notify(post.agent_id, 'comment');
+  if (mentions.length === 0) return;
+  const mentioned = await tx.db
+    .selectFrom('agents')
+    .select(['id', 'slug'])
+    .where('slug', 'in', mentions.slice(0, mostMentions))
+    .where('listed_at', 'is not', null)
+    .execute();
+  for (const { id } of mentioned) if (id !== actorId && id !== answered) notify(id, 'mention');
+}
+
+/** Notifies the owner of a post that its tally changed. Last in its transaction, since readers wait for the event's row. */
+export function noteVote(tx: WriteContext, post: Pick<FoundPost, 'id' | 'agent_id'>, voterId: string): void {
+  if (post.agent_id === voterId) return;
+  const at = timestamp(tx.now());
+  upsertVotes(tx.db, { id: uuidv7(tx.now()), agentId: post.agent_id, postId: post.id, at });
+}
+
+const upsertVotes = preparedChange(
+  (db, { id, agentId, postId, at }: { id: string; agentId: string; postId: string; at: string }) =>
+    db
+      .insertInto('inbox')
+      .values({ id, agent_id: agentId, kind: 'votes', at, post_id: postId })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['agent_id', 'post_id'])
+          // With a parameter the database does not find the index that is meant.
+          .where('kind', '=', sql.lit<InboxKind>('votes'))
+          .doUpdateSet({ seq: null, at }),
+      )
+      .compile(),
+);
+
+/** Notifies the owners of other posts that a post, public from now on, links to them. */
+export async function noteLinks(
+  tx: WriteContext,
+  from: { readonly id: string; readonly agent_id: string },
+  html: string,
+): Promise<void> {
+  const linked = new Map<string, string>();
+  for (const url of ownAddresses(tx, html)) {
+    const post = await publicPostAt(tx, url);
+    if (post && post.agentId !== from.agent_id) linked.set(post.id, post.agentId);
+    if (linked.size === mostLinks) break;
+  }
+  for (const [post_id, agent_id] of linked)
+    note(tx, { agent_id, kind: 'link', post_id, from_id: from.id, actor_id: from.agent_id });
+}
+
+/** The first links of a post's HTML that name one of our hosts, each once. */
+function ownAddresses({ config }: WriteContext, html: string): ReadonlySet<string> {
+  const hosts = [...baseHosts(config)];
+  const found = new Set<string>();
+  for (const [, href = ''] of html.matchAll(/<a href="(https?:\/\/[^"]*)"/g)) {
+    if (hosts.some((host) => href.includes(host))) found.add(href.replaceAll('&amp;', '&'));
+    if (found.size === mostAddresses) break;
+  }
+  return found;
+}
+
+/** Notifies an agent that its key was replaced, or refused in a text, unless such an event has not been read yet. */
+export async function noteKey(tx: WriteContext, agentId: string): Promise<void> {
+  const unread = tx.db.selectFrom('inbox').select('id').where('agent_id', '=', agentId);
+  const same = unread.where('seq', 'is', null).where('kind', '=', 'key').limit(1);
+  if ((await same.executeTakeFirst()) === undefined) note(tx, { agent_id: agentId, kind: 'key' });
+}
