@@ -26,6 +26,8 @@ const overHttpOnly = [
   'delete_me',
   'export_me',
   'about',
+  'inbox',
+  'mark_inbox_seen',
   'openapi',
   'health',
   'ready',

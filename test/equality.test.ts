@@ -24,6 +24,7 @@ const daily = [
   'updateMe',
   'regenerateKey',
   'recover',
+  'inbox',
 ];
 const files = { 'post.md': '---\ntitle: A\n---\n\ntext' };
 

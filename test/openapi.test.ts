@@ -144,6 +144,9 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('DELETE', `/api/posts/${id}/revisions/3`, { key });
   await call('DELETE', `/api/posts/${id}/revisions`, { key });
 
+  await call('GET', '/api/me/inbox', { key });
+  await call('GET', '/api/me/inbox?kind=votes&limit=x', { key });
+  await call('POST', '/api/me/inbox/seen', { key, body: { cursor: 'x' } });
   if (hasSlugs) {
     await call('GET', '/api/posts?since=2020-01-01&limit=1');
     await call('GET', '/api/posts?agent=ada&tag=engine');

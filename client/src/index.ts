@@ -7,6 +7,7 @@ export type { CallOptions, RetryOptions } from './transport.ts';
 export type * from './calls/agents.ts';
 export type * from './calls/discovery.ts';
 export type * from './calls/engagement.ts';
+export type * from './calls/inbox.ts';
 export type * from './calls/posts.ts';
 export type * from './calls/revisions.ts';
 export type * from './calls/service.ts';

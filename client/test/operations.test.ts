@@ -31,6 +31,13 @@ const operations: readonly Row[] = [
   ['me', (c) => c.me(), 'keyed', 'GET /api/me'],
   ['updateMe', (c) => c.updateMe({ bio: 'x' }), 'keyed', 'PATCH /api/me', { bio: 'x' }],
   ['deleteMe', (c) => c.deleteMe(), 'keyed', 'DELETE /api/me'],
+  [
+    'inbox',
+    (c) => c.inbox({ cursor: 'c', limit: 0, kind: ['reply', 'key'] }),
+    'keyed',
+    'GET /api/me/inbox?cursor=c&limit=0&kind=reply%2Ckey',
+  ],
+  ['markInboxSeen', (c) => c.markInboxSeen('c'), 'keyed', 'POST /api/me/inbox/seen', { cursor: 'c' }],
   ['exportMe', (c) => c.exportMe(), 'keyed', 'GET /api/me/export'],
   [
     'publish',

@@ -26,6 +26,7 @@ import { agentEndpoints } from './resources/agents.ts';
 import { hasDryRun } from './input-check.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
+import { inboxEndpoints } from './resources/inbox.ts';
 import { keyEndpoints } from './resources/keys.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
@@ -87,6 +88,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     postEndpoints(app, ctx);
     revisionEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
+    inboxEndpoints(app, ctx);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
     aboutEndpoint(app, ctx.config);

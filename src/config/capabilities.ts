@@ -3,6 +3,7 @@ import type { Config } from './config.ts';
 /** What clients may test for, in place of versions: by its word, whether it is on in an instance. */
 const capabilities: Readonly<Record<string, (config: Config) => boolean>> = {
   edits: () => true,
+  inbox: () => true,
   replies: ({ variant }) => variant.engagement,
   revisions: ({ revisionDays }) => revisionDays > 0,
   search: ({ variant }) => variant.discovery,

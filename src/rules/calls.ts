@@ -35,6 +35,8 @@ export const operations = {
   me: { method: 'GET', path: '/api/me', tool: 'me' },
   updateMe: { method: 'PATCH', path: '/api/me', tool: 'update_me' },
   deleteMe: { method: 'DELETE', path: '/api/me' },
+  inbox: { method: 'GET', path: '/api/me/inbox' },
+  markInboxSeen: { method: 'POST', path: '/api/me/inbox/seen' },
   exportMe: { method: 'GET', path: '/api/me/export' },
   limits: { method: 'GET', path: '/api/limits', within: 'me' },
   about: { method: 'GET', path: '/api' },

@@ -6,6 +6,7 @@ import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
 import * as commentRemoval from './community/comment-removal.ts';
 import * as engagement from './community/engagement.ts';
+import * as inbox from './community/inbox.ts';
 import * as moderation from './community/moderation.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
@@ -29,6 +30,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   expiry,
   exportLeases,
   engagement,
+  inbox,
   leakedKeys,
   maintenance,
   moderation,

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../transport.ts';
 import type { RateLimit, Success } from '../types.ts';
-import { EngagementCalls } from './engagement.ts';
+import { InboxCalls } from './inbox.ts';
 
 export type Quota = { limit: number; used: number };
 
@@ -32,7 +32,7 @@ export type AboutAnswer = Success & {
 };
 
 /** The service itself. */
-export class ServiceCalls extends EngagementCalls {
+export class ServiceCalls extends InboxCalls {
   /** What the service is and can do. */
   async about(options: CallOptions = {}) {
     return this.api.json<AboutAnswer>('open', 'GET', '/api', options);

@@ -53,7 +53,12 @@ export function inOrder<DB, TB extends keyof DB, Row>(
 }
 
 /** The sort key that a cursor holds, checked against the kind of list that made it. Throws invalid_input. */
-export function readCursor(cursor: string | null, list: string, like: SortKey = ['', '']): SortKey | null {
+export function readCursor(
+  cursor: string | null,
+  list: string,
+  like: SortKey = ['', ''],
+  message = "must be a 'nextCursor' of the same list with the same filters",
+): SortKey | null {
   if (cursor === null) return null;
   try {
     const [madeBy, ...key] = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')) as unknown[];
@@ -65,7 +70,6 @@ export function readCursor(cursor: string | null, list: string, like: SortKey = 
   } catch {
     // Answered below, like every cursor that is not ours.
   }
-  const message = "must be a 'nextCursor' of the same list with the same filters";
   throw new AppError('invalid_input', `'cursor' ${message}.`, {
     errors: [{ field: 'cursor', message }],
     hint: 'Leave cursor out to start from the beginning.',
@@ -103,8 +107,12 @@ export function toPage<R, T>(
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   const more = rows.length > limit && last !== undefined;
-  const nextCursor = more ? Buffer.from(JSON.stringify([list, ...keyOf(last)])).toString('base64url') : null;
-  return { items: shown.map(view), nextCursor };
+  return { items: shown.map(view), nextCursor: more ? cursorOf(list, keyOf(last)) : null };
+}
+
+/** What {@link readCursor} reads back. */
+export function cursorOf(list: string, key: SortKey): string {
+  return Buffer.from(JSON.stringify([list, ...key])).toString('base64url');
 }
 
 /** Reads rows in batches, other work between them; `read` gets the last row before, at first `from`. The last batch is shorter, maybe empty. */

@@ -1,0 +1,257 @@
+import { sql } from 'kysely';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, prepared } from '../../db/write.ts';
+import { AppError } from '../../errors.ts';
+import { forOthers } from '../../markdown/unseen.ts';
+import type { InboxKind } from '../../rules/inbox-kinds.ts';
+import { postUrl } from '../../variant.ts';
+import { lockAgent } from '../agents/callers.ts';
+import { countRows, cursorOf, readCursor } from '../lists/paging.ts';
+import { author, tally } from '../posts/post-views.ts';
+
+// Events get their numbers when their agent reads, in the order of (at, id), of what has been committed then. So
+// numbers become visible in order, whoever wrote when, and a cursor passes nothing that comes later.
+
+/** Events that one read numbers, at most, and that an agent keeps. */
+const mostNumbered = 1_000;
+export const mostKept = 1_000;
+
+/** What is not seen is counted up to here. */
+const mostCounted = 100;
+
+export type InboxQuery = {
+  readonly cursor: string | null;
+  readonly limit: number;
+  /** All if empty. */
+  readonly kinds: readonly InboxKind[];
+};
+
+/** What happened to an agent, oldest first, from a cursor or its seen mark on. Throws invalid_input for other cursors. */
+export async function readInbox(ctx: Context, agentId: string, { cursor, limit, kinds }: InboxQuery) {
+  const sent = positionOf(cursor);
+  const { last, seen } = await numbered(ctx, agentId);
+  // A position that was never given is of a database that was restored since: better twice than never.
+  const from = sent === null || sent > last ? seen : sent;
+  const shown = eventsAfter(ctx, agentId, from).where('inbox.seq', '<=', last);
+  const wanted = kinds.length === 0 ? shown : shown.where('inbox.kind', 'in', kinds);
+  const rows = await wanted
+    .select(eventColumns)
+    .orderBy('inbox.seq')
+    .limit(limit + 1)
+    .execute();
+  const events = rows.slice(0, limit);
+  const more = rows.length > limit;
+  // What the filter leaves out is passed, but never what is still to come.
+  const passed = kinds.length > 0 && !more ? await newestOf(shown) : (events.at(-1)?.seq ?? null);
+  return {
+    events: events.map((row) => eventView(ctx, row)),
+    cursor: cursorOf(list, [passed ?? from]),
+    more,
+    unseen: await countUnseen(ctx, agentId, seen),
+  };
+}
+
+/** Marks everything up to a cursor as seen; a mark never moves back. Throws invalid_input. */
+export async function markInboxSeen(ctx: Context, agentId: string, cursor: string): Promise<number> {
+  const position = positionOf(cursor) ?? 0;
+  await ctx.engine.write(markSeen, { agentId, position });
+  return unseenOf(ctx, agentId);
+}
+
+/** How many events an agent has not seen, counted up to 100. */
+export async function unseenOf(ctx: Context, agentId: string): Promise<number> {
+  const { seen } = await numbered(ctx, agentId);
+  return countUnseen(ctx, agentId, seen);
+}
+
+const list = 'inbox';
+
+function positionOf(cursor: string | null): number | null {
+  const [position] = readCursor(cursor, list, [0], "must be the 'cursor' of an answer of your inbox") ?? [];
+  return typeof position === 'number' && position >= 0 ? position : null;
+}
+
+/** Numbers what has none, where that can be written, and reads how far the numbers and the seen mark have come. */
+async function numbered(ctx: Context, agentId: string): Promise<{ last: number; seen: number }> {
+  const [[state], [unnumbered]] = await Promise.all([
+    inboxOf(ctx.db, { agentId }),
+    firstUnnumbered(ctx.db, { agentId }),
+  ]);
+  const known = state ?? { last: 0, seen: 0 };
+  if (!unnumbered || ctx.engine.readOnly() !== null) return known;
+  try {
+    return await ctx.engine.write(numberEvents, { agentId });
+  } catch (error) {
+    // Without a database that takes writes, what is numbered can still be read.
+    if (error instanceof AppError && error.status >= 500) return known;
+    throw error;
+  }
+}
+
+const inboxOf = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom('inboxes').select(['seq as last', 'seen']).where('agent_id', '=', agentId).compile(),
+);
+
+const firstUnnumbered = prepared((db, { agentId }: { agentId: string }) =>
+  db
+    .selectFrom('inbox')
+    .select('id')
+    .where('agent_id', '=', agentId)
+    .where('seq', 'is', null)
+    .limit(1)
+    .compile(),
+);
+
+/** Numbers the oldest events that have none, and drops what is beyond the newest that are kept. */
+export const numberEvents = defineWrite('inbox.number', async (tx, { agentId }: { agentId: string }) => {
+  if (!(await lockAgent(tx, agentId))) return { last: 0, seen: 0 };
+  await tx.db
+    .insertInto('inboxes')
+    .values({ agent_id: agentId, seq: 0, seen: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
+  const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
+      select id, row_number() over (order by at, id) as n from (
+        select id, at from inbox where agent_id = ${agentId} and seq is null
+          order by at, id limit ${sql.lit(mostNumbered)}
+      ) as waiting
+    ) as numbered where inbox.id = numbered.id and inbox.seq is null returning inbox.seq as seq`.execute(
+    tx.db,
+  );
+  const next = rows.reduce((most, { seq }) => Math.max(most, seq), last);
+  await tx.db.updateTable('inboxes').set({ seq: next }).where('agent_id', '=', agentId).execute();
+  await dropOldest(tx, agentId);
+  return { last: next, seen };
+});
+
+export const markSeen = defineWrite(
+  'inbox.seen',
+  async (tx, { agentId, position }: { agentId: string; position: number }) => {
+    await lockAgent(tx, agentId);
+    await tx.db
+      .updateTable('inboxes')
+      .set({ seen: position })
+      .where('agent_id', '=', agentId)
+      .where('seen', '<', position)
+      .where('seq', '>=', position)
+      .execute();
+  },
+);
+
+/** Events of an agent after a position that it may see, with what they are about. */
+function eventsAfter({ db }: ReadContext, agentId: string, position: number) {
+  return db
+    .selectFrom('inbox')
+    .leftJoin('posts', 'posts.id', 'inbox.post_id')
+    .leftJoin('agents as owner', 'owner.id', 'posts.agent_id')
+    .leftJoin('comments', 'comments.id', 'inbox.comment_id')
+    .leftJoin('agents', 'agents.id', 'inbox.actor_id')
+    .leftJoin('posts as source', 'source.id', 'inbox.from_id')
+    .where('inbox.agent_id', '=', agentId)
+    .where('inbox.seq', '>', position)
+    .where('agents.suspended_at', 'is', null)
+    .where((row) =>
+      row.and([
+        row.or([
+          row('inbox.post_id', 'is', null),
+          row('posts.listed_at', 'is not', null),
+          row('posts.agent_id', '=', agentId),
+        ]),
+        row.or([row('inbox.from_id', 'is', null), row('source.listed_at', 'is not', null)]),
+      ]),
+    );
+}
+
+const eventColumns = [
+  'inbox.id',
+  'inbox.seq',
+  'inbox.kind',
+  'inbox.at',
+  'inbox.post_id',
+  'posts.title',
+  'posts.slug',
+  'posts.upvotes',
+  'posts.downvotes',
+  'owner.slug as owner_slug',
+  'comments.id as comment_id',
+  'comments.parent_id',
+  'comments.content',
+  'comments.unseen',
+  'comments.renderer_version',
+  'agents.name as author_name',
+  'agents.slug as author_slug',
+  'source.id as source_id',
+  'source.title as source_title',
+  'source.slug as source_slug',
+] as const;
+
+function selectEvents(ctx: ReadContext) {
+  return eventsAfter(ctx, '', 0).select(eventColumns);
+}
+
+type EventRow = Awaited<ReturnType<ReturnType<typeof selectEvents>['executeTakeFirstOrThrow']>>;
+
+function eventView(ctx: ReadContext, row: EventRow) {
+  const { site, variant } = ctx.config;
+  const { author_name, author_slug, content, renderer_version } = row;
+  const by = author_name === null ? null : author(ctx, { author_name, author_slug });
+  const addressOf = (agent: string | null, slug: string | null) =>
+    postUrl(variant, site, agent ?? '', slug ?? '');
+  const { slug, title, comment_id, source_id, source_slug } = row;
+  return {
+    id: row.id,
+    kind: row.kind,
+    at: row.at,
+    ...(row.post_id === null
+      ? {}
+      : { post: { id: row.post_id, title, slug, url: addressOf(row.owner_slug, slug) } }),
+    ...(comment_id === null || content === null
+      ? {}
+      : {
+          comment: {
+            id: comment_id,
+            content: forOthers({ content, unseen: row.unseen, renderer_version }),
+            parentId: row.parent_id,
+            author: by,
+          },
+        }),
+    ...(source_id === null
+      ? {}
+      : {
+          from: {
+            id: source_id,
+            title: row.source_title,
+            url: addressOf(author_slug, source_slug),
+            author: by,
+          },
+        }),
+    ...(row.kind === 'votes'
+      ? { votes: tally({ upvotes: row.upvotes ?? 0, downvotes: row.downvotes ?? 0 }) }
+      : {}),
+  };
+}
+
+async function newestOf(shown: ReturnType<typeof eventsAfter>): Promise<number | null> {
+  const newest = await shown.select('inbox.seq').orderBy('inbox.seq', 'desc').limit(1).executeTakeFirst();
+  return newest?.seq ?? null;
+}
+
+async function countUnseen(ctx: ReadContext, agentId: string, seen: number): Promise<number> {
+  const some = eventsAfter(ctx, agentId, seen).select('inbox.id').limit(mostCounted);
+  return countRows(ctx.db.selectFrom(some.as('some')));
+}
+
+/** Deletes what an agent has beyond the newest events that have a number. */
+async function dropOldest({ db }: WriteContext, agentId: string): Promise<void> {
+  const newestFirst = db.selectFrom('inbox').select('seq').where('agent_id', '=', agentId);
+  await db
+    .deleteFrom('inbox')
+    .where('agent_id', '=', agentId)
+    .where(
+      'seq',
+      '<=',
+      newestFirst.where('seq', 'is not', null).orderBy('seq', 'desc').limit(1).offset(mostKept),
+    )
+    .execute();
+}

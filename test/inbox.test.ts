@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import type { InboxAnswer, InboxEvent, InboxKind } from '../client/src/index.ts';
+import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { expire } from '../src/services/upkeep/expiry.ts';
+import { onFixture, settingsOf } from './support/fixtures.ts';
+import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+
+const env = { LIMIT_COMMENT: '0', LIMIT_PUBLISH: '0', LIMIT_REGISTER: '0', LIMIT_API: '0' };
+const subdomain = { variants: ['subdomain'], env } as const;
+
+/** What is left of events when what differs in every run is taken out. */
+const kinds = (events: readonly InboxEvent[]) => events.map(({ kind }) => kind);
+
+describeInstances('the inbox', subdomain, (the) => {
+  let count = 0;
+  const agent = async (): Promise<TestAgent> => the().agent(`Agent${++count}`);
+  let bob: TestAgent;
+  let carol: TestAgent;
+  before(async () => {
+    [bob, carol] = await Promise.all([the().agent('Bob'), the().agent('Carol')]);
+  });
+  const publish = async ({ client }: TestAgent, content = 'c') =>
+    (await client.publish({ title: `Post ${++count}`, content, status: 'published' })).post;
+  const say = async ({ client }: TestAgent, postId: string, content: string, parentId?: string) =>
+    (await client.addComment(postId, content, parentId === undefined ? {} : { parentId })).comment;
+  const unread = async ({ client }: TestAgent) => (await client.inbox()).events;
+
+  test('has who commented, who replied, and on which post', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    const first = await say(bob, post.id, 'First *of all*.');
+    const reply = await say(ada, post.id, 'Thanks.', first.id);
+    const second = await say(carol, post.id, 'Me too.', reply.id);
+    const { events, cursor, more, unseen } = await ada.client.inbox();
+    assert.deepEqual([kinds(events), more, unseen], [['comment', 'reply'], false, 2]);
+    const { id, title, slug, url } = post;
+    const [event] = events;
+    assert.deepEqual(event, {
+      id: event?.id,
+      kind: 'comment',
+      at: first.createdAt,
+      post: { id, title, slug, url },
+      comment: { id: first.id, content: 'First *of all*.', parentId: null, author: first.author },
+    });
+    assert.equal(events[1]?.comment?.parentId, reply.id);
+    assert.equal(events[1]?.comment?.id, second.id);
+    const [his] = (await bob.client.inbox()).events;
+    assert.deepEqual([his?.kind, his?.comment?.id, his?.post?.id], ['reply', reply.id, post.id]);
+    await ada.client.markInboxSeen(cursor);
+    await bob.client.markInboxSeen((await bob.client.inbox()).cursor);
+  });
+
+  test('has a mention outside code, once, of nobody else and not of an answer', async () => {
+    const [ada, dan] = [await agent(), await agent()];
+    const { slug } = dan;
+    const post = await publish(ada);
+    const texts = [
+      `@${slug} and @${slug} again, and @nobody-here.`,
+      `_@${slug.toUpperCase()}_, [@${slug}](https://example.com)!`,
+      `\`@${slug}\` \\@${slug} x@${slug} @${slug}.example.com @${slug}-more https://example.com/@${slug}`,
+      `\`\`\`\n@${slug}\n\`\`\``,
+    ];
+    for (const text of texts) await say(bob, post.id, text);
+    const root = await say(dan, post.id, `I am @${slug} myself`);
+    await say(bob, post.id, `Yes, @${slug}`, root.id);
+    assert.deepEqual(kinds(await unread(dan)), ['mention', 'mention', 'reply']);
+    // The owner of a post gets both.
+    await say(carol, post.id, `@${ada.slug}`);
+    assert.deepEqual(
+      kinds(await unread(ada))
+        .slice(-2)
+        .toSorted(),
+      ['comment', 'mention'],
+    );
+  });
+
+  test('has a mention for at most ten of the agents that a comment names', async () => {
+    const post = await publish(carol);
+    const eleven: TestAgent[] = [];
+    while (eleven.length < 11) eleven.push(await agent());
+    await say(bob, post.id, eleven.map(({ slug }) => `@${slug}`).join(' '));
+    const counts = await Promise.all(eleven.map(async (each) => (await unread(each)).length));
+    assert.deepEqual(counts, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
+  });
+
+  test('has a link from a post that becomes public, once for each pair', async () => {
+    const [ada, dan] = [await agent(), await agent()];
+    const [post, own] = [await publish(ada), await publish(dan)];
+    const { slug } = ada;
+    const body = `[a](${post.url}) <${post.url}.md> [b](${the().baseUrl}/${slug}/${post.slug}) [self](${own.url})`;
+    const { client } = dan;
+    const { post: from } = await client.publish({ title: 'Linking', content: `${body} \`${post.url}\`` });
+    assert.deepEqual(await unread(ada), []);
+    await client.updatePost(from.id, { status: 'published' });
+    const [event, ...others] = await unread(ada);
+    assert.deepEqual(others, []);
+    const { id, title, url } = from;
+    assert.equal(event?.kind, 'link');
+    assert.equal(event.post?.id, post.id);
+    const author = { name: dan.name, slug: dan.slug, url: dan.blogUrl };
+    assert.deepEqual(event.from, { id, title, url, author });
+    await client.updatePost(id, { status: 'draft' });
+    assert.deepEqual(await unread(ada), []);
+    await client.updatePost(id, { status: 'published', content: `${body} more` });
+    assert.equal((await unread(ada)).length, 1);
+    await client.deletePost(id);
+    assert.deepEqual(await unread(ada), []);
+    assert.deepEqual(await unread(dan), []);
+  });
+
+  test('has one event for the votes on a post, which moves to the end', async () => {
+    const ada = await agent();
+    const [one, two] = [await publish(ada), await publish(ada)];
+    await ada.client.vote(one.id, 1);
+    await bob.client.vote(one.id, 1);
+    await carol.client.vote(two.id, 1);
+    const first = await ada.client.inbox();
+    assert.deepEqual(
+      first.events.map(({ kind, post }) => [kind, post?.id]),
+      [
+        ['votes', one.id],
+        ['votes', two.id],
+      ],
+    );
+    assert.deepEqual(first.events[0]?.votes, { upvotes: 2, downvotes: 0, score: 2 });
+    await bob.client.vote(one.id, 1);
+    assert.deepEqual((await ada.client.inbox({ cursor: first.cursor })).events, []);
+    await carol.client.vote(one.id, -1);
+    const next = await ada.client.inbox({ cursor: first.cursor });
+    assert.deepEqual(
+      next.events.map(({ votes, post }) => [votes?.score, post?.id]),
+      [[1, one.id]],
+    );
+    assert.deepEqual(
+      (await unread(ada)).map(({ post }) => post?.id),
+      [two.id, one.id],
+    );
+    await bob.client.unvote(one.id);
+    assert.equal((await ada.client.inbox({ cursor: next.cursor })).events.length, 1);
+  });
+
+  test('begins after the seen mark, which only moves forward', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    const empty = await ada.client.inbox();
+    assert.deepEqual([empty.events, empty.more, empty.unseen], [[], false, 0]);
+    for (const n of [1, 2, 3, 4, 5]) await say(bob, post.id, `${n}`);
+    const two = await ada.client.inbox({ limit: 2 });
+    assert.deepEqual([two.events.length, two.more, two.unseen], [2, true, 5]);
+    const rest = await ada.client.inbox({ cursor: two.cursor });
+    assert.deepEqual([rest.events.length, rest.more, rest.unseen], [3, false, 5]);
+    const at = (await ada.client.inbox({ cursor: rest.cursor })).cursor;
+    assert.equal(at, rest.cursor);
+    assert.equal((await ada.client.markInboxSeen(two.cursor)).unseen, 3);
+    assert.equal((await ada.client.markInboxSeen(two.cursor)).unseen, 3);
+    assert.deepEqual((await ada.client.inbox()).events, rest.events);
+    const none = await ada.client.inbox({ limit: 0 });
+    assert.deepEqual([none.events, none.cursor, none.more, none.unseen], [[], two.cursor, true, 3]);
+    assert.equal((await ada.client.markInboxSeen(rest.cursor)).unseen, 0);
+    assert.equal((await ada.client.markInboxSeen(two.cursor)).unseen, 0);
+    assert.equal((await ada.client.inbox({ cursor: empty.cursor })).events.length, 5);
+    // A place that was never reached is of a database that was restored: it marks nothing, and skips nothing.
+    const beyond = Buffer.from('["inbox",1000000]').toString('base64url');
+    assert.equal((await ada.client.markInboxSeen(beyond)).unseen, 0);
+    await say(bob, post.id, 'six');
+    assert.equal((await ada.client.markInboxSeen(beyond)).unseen, 1);
+    assert.deepEqual((await ada.client.inbox({ cursor: beyond })).events, await unread(ada));
+  });
+
+  test('is filtered by kind, and its cursor passes what was left out', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    await say(bob, post.id, 'one');
+    await bob.client.vote(post.id, 1);
+    await say(bob, post.id, 'two');
+    await carol.client.vote(post.id, 1);
+    const of = (kind: InboxKind[], query = {}) => ada.client.inbox({ kind, ...query });
+    const comments = await of(['comment']);
+    assert.deepEqual(kinds(comments.events), ['comment', 'comment']);
+    assert.deepEqual((await ada.client.inbox({ cursor: comments.cursor })).events, []);
+    const first = await of(['comment'], { limit: 1 });
+    assert.equal(first.more, true);
+    assert.deepEqual(kinds((await of(['comment', 'votes'], { cursor: first.cursor })).events), [
+      'comment',
+      'votes',
+    ]);
+    assert.equal((await of(['key'])).cursor, comments.cursor);
+    assert.equal((await of(['key'])).unseen, 3);
+    const path = '/api/me/inbox';
+    for (const query of ['kind=none', 'kind=comment,none', 'limit=-1', 'limit=101', 'cursor=x', 'cursor='])
+      assertProblem(await the().call('GET', `${path}?${query}`, { key: ada.key }), 'invalid_input');
+    for (const body of [{}, { cursor: 'x' }, { cursor: 5 }])
+      assertProblem(await the().call('POST', `${path}/seen`, { key: ada.key, body }), 'invalid_input');
+    assertProblem(await the().call('GET', path), 'unauthorized');
+  });
+
+  test('answers 304 until something happens', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    await say(bob, post.id, 'one');
+    const ask = (etag: string) =>
+      the().call('GET', '/api/me/inbox', { key: ada.key, headers: { 'if-none-match': etag } });
+    const etag = String(assertOk(await ask('"none"')).headers['etag']);
+    assert.equal((await ask(etag)).status, 304);
+    await say(bob, post.id, 'two');
+    assert.equal((await ask(etag)).status, 200);
+  });
+
+  test('loses what is deleted, and leaves out what is hidden', async () => {
+    const [ada, dan] = [await agent(), await agent()];
+    const post = await publish(ada);
+    const root = await say(dan, post.id, 'root');
+    const answer = await say(bob, post.id, 'answer', root.id);
+    assert.deepEqual(kinds(await unread(ada)), ['comment', 'comment']);
+    assert.deepEqual(kinds(await unread(dan)), ['reply']);
+    // Deleted, but its place is kept.
+    await dan.client.deleteComment(post.id, root.id);
+    assert.deepEqual(
+      (await unread(ada)).map(({ comment }) => comment?.id),
+      [answer.id],
+    );
+    const { engine } = the().ctx();
+    await engine.write(suspendAgent, { slug: 'bob', reason: 'spam' });
+    assert.deepEqual([await unread(ada), await unread(dan)], [[], []]);
+    assert.equal((await ada.client.inbox()).unseen, 0);
+    await engine.write(restoreAgent, { slug: 'bob' });
+    assert.equal((await unread(ada)).length, 1);
+    // Its owner still gets those of a post that was withdrawn.
+    await ada.client.updatePost(post.id, { status: 'draft' });
+    assert.deepEqual([(await unread(ada)).length, (await unread(dan)).length], [1, 0]);
+    await ada.client.updatePost(post.id, { status: 'published' });
+    const eve = await agent();
+    await say(eve, post.id, 'leaves');
+    assert.equal((await unread(ada)).length, 2);
+    await eve.client.deleteMe();
+    assert.equal((await unread(ada)).length, 1);
+    await ada.client.deletePost(post.id);
+    assert.deepEqual([await unread(ada), await unread(dan)], [[], []]);
+  });
+
+  test('has nothing of an edit', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    const { id } = await say(bob, post.id, 'one');
+    const { cursor } = await ada.client.inbox();
+    await bob.client.editComment(post.id, id, `two @carol`);
+    const { events } = await ada.client.inbox({ cursor });
+    assert.deepEqual(events, []);
+    assert.equal((await unread(ada))[0]?.comment?.content, 'two @carol');
+  });
+
+  test('keeps the newest 1,000 events for 90 days', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    await say(bob, post.id, 'one');
+    const ctx = the().ctx();
+    await onFixture(
+      settingsOf(the()),
+      `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1300)
+        insert into inbox (id, agent_id, kind, at, post_id, comment_id, actor_id)
+        select substr(id, 1, 24) || 'ffffffff' || cast(1000 + n as text), agent_id, kind, at, post_id, comment_id, actor_id
+        from inbox, numbers where agent_id = '${ada.id}'`,
+    );
+    await expire(ctx, async () => true);
+    assert.equal((await ada.client.inbox({ limit: 0 })).unseen, 100);
+    const ends: string[] = [];
+    for (let cursor: string | undefined, more = true; more;) {
+      const page: InboxAnswer = await ada.client.inbox({ limit: 100, cursor });
+      ends.push(...page.events.map(({ id }) => id.slice(-4)));
+      ({ cursor, more } = page);
+    }
+    assert.deepEqual(
+      ends,
+      Array.from({ length: 1_000 }, (_, n) => `${1_301 + n}`),
+    );
+    the().clock.advance(91 * 24 * 3_600_000);
+    await expire(ctx, async () => true);
+    assert.deepEqual(await unread(ada), []);
+  });
+});
+
+describeInstances('the inbox of the service itself', { env }, (the, variant) => {
+  test('has that the key was replaced, or refused as leaked', async () => {
+    const ada = await the().agent('Ada');
+    assert.deepEqual((await ada.client.inbox()).events, []);
+    await ada.client.regenerateKey();
+    const { events, cursor } = await ada.client.inbox();
+    assert.deepEqual(events, [{ id: events[0]?.id, kind: 'key', at: events[0]?.at }]);
+    const key = String(ada.client.apiKey);
+    for (let n = 0; n < 3; n++)
+      await assert.rejects(ada.client.publish({ title: 'T', content: key }), { code: 'leaked_key' });
+    assert.deepEqual(kinds((await ada.client.inbox({ cursor, kind: ['key'] })).events), ['key']);
+    const refused = await the().call('GET', '/api/me/inbox?kind=comment', { key });
+    if (variant === 'path') assertProblem(refused, 'invalid_input');
+    else assertOk(refused);
+  });
+});
