@@ -19,7 +19,12 @@ const clocksMayDiffer = minute;
 
 /** Examines what is stored. Reads all posts. */
 export async function examine(ctx: ReadContext): Promise<Finding[]> {
-  return [await examineCounts(ctx), await examineClock(ctx), await examineMail(ctx)];
+  return [
+    await examineCounts(ctx),
+    await examineClock(ctx),
+    await examineMail(ctx),
+    await examineInboxes(ctx),
+  ];
 }
 
 async function examineCounts(ctx: ReadContext): Promise<Finding> {
@@ -54,6 +59,15 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
   const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up`;
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
+}
+
+/** Events are numbered when their agents read them, so many that wait are no fault. */
+async function examineInboxes(ctx: ReadContext): Promise<Finding> {
+  const dayAgo = timestamp(ctx.now() - 24 * 60 * minute);
+  const waiting = await countRows(
+    ctx.db.selectFrom('inbox').where('seq', 'is', null).where('at', '<', dayAgo),
+  );
+  return { what: 'inboxes', state: 'ok', detail: `${waiting} events have not been read for over a day` };
 }
 
 /** What is counted (`public posts`), in how many rows it is wrong, up to {@link mostCounted}, and one of them. */

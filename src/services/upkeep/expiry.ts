@@ -1,20 +1,57 @@
-import type { Context } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { Context, ReadContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
+import { mostKept, numberEvents } from '../community/inbox.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
 /** Revisions that one write looks at. */
 const revisionsAtOnce = 100;
+
+/** Events of inboxes that one write deletes, and how long they are kept, ms. */
+const eventsAtOnce = 500;
+const eventsKeptFor = 90 * 24 * 3_600_000;
+
+/** Agents whose unread events are counted at once. */
+const agentsAtOnce = 100;
 
 /**
  * Lets go of what has been kept for as long as the settings say. Any number of processes may do it, and any of them may
  * crash. `between` is called after each write, to let others go first; it returns whether to go on.
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  for (let more = true; more;) {
-    more = await ctx.engine.write(ageOutRevisions, null);
-    if (!(await between())) return;
+  for (const write of [ageOutRevisions, expireEvents])
+    for (let more = true; more;) {
+      more = await ctx.engine.write(write, null);
+      if (!(await between())) return;
+    }
+  await dropUnread(ctx, between);
+}
+
+/** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. */
+async function dropUnread(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  for (let after = ''; ;) {
+    const waiting = await waitingEvents(ctx, after);
+    for (const { agentId, events } of waiting) {
+      if (events <= mostKept) continue;
+      await ctx.engine.write(numberEvents, { agentId });
+      if (!(await between())) return;
+    }
+    if (waiting.length < agentsAtOnce || !(await between())) return;
+    after = waiting.at(-1)?.agentId ?? '';
   }
+}
+
+/** How many events without a number some agents have, in the order of ids. */
+async function waitingEvents({ db }: ReadContext, after: string) {
+  return db
+    .selectFrom('inbox')
+    .select((row) => ['agent_id as agentId', row.fn.countAll<number>().as('events')])
+    .where('seq', 'is', null)
+    .where('agent_id', '>', after)
+    .groupBy('agent_id')
+    .orderBy('agent_id')
+    .limit(agentsAtOnce)
+    .execute();
 }
 
 /** Deletes revisions that were replaced too long ago. Returns whether there may be more. */
@@ -32,4 +69,16 @@ export const ageOutRevisions = defineWrite('revisions.age-out', async (tx) => {
     forgetRevisions(tx, row);
   }
   return old.length === revisionsAtOnce;
+});
+
+/** Deletes the oldest events that are kept no longer. Returns whether there may be more. */
+export const expireEvents = defineWrite('inbox.expire', async (tx) => {
+  const old = tx.db
+    .selectFrom('inbox')
+    .select('id')
+    .where('at', '<', timestamp(tx.now() - eventsKeptFor))
+    .orderBy('at')
+    .limit(eventsAtOnce);
+  const { numDeletedRows } = await tx.db.deleteFrom('inbox').where('id', 'in', old).executeTakeFirstOrThrow();
+  return numDeletedRows === BigInt(eventsAtOnce);
 });
