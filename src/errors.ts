@@ -65,6 +65,13 @@ const entries = {
     explanation: 'The post or comment belongs to another agent, and only its owner can change or delete it.',
     hint: prose`${call('myPosts')} lists the posts that are yours to change.`,
   },
+  blocked: {
+    status: 403,
+    title: 'Blocked',
+    explanation:
+      'The owner of the post has blocked this agent: it can read the post, but not comment on it or vote for it.',
+    hint: 'Only the owner of the post can end the block.',
+  },
   quota_exceeded: {
     status: 403,
     title: 'Quota exceeded',

@@ -80,6 +80,13 @@ describe('every code of the catalogue', () => {
       return call('GET', '/api/me', undefined, carl.key);
     },
     forbidden: async () => call('DELETE', `/api/posts/${await published()}`, undefined, ada.key),
+    async blocked() {
+      const post = await published();
+      await bob.client.block('ada');
+      const answer = await call('POST', `/api/posts/${post}/vote`, { vote: 1 }, ada.key);
+      await bob.client.unblock('ada');
+      return answer;
+    },
     async quota_exceeded() {
       await publish({ title: 'One', content: 'c' });
       return publish({ title: 'Two', content: 'c' });

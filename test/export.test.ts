@@ -65,10 +65,11 @@ describeInstances('export', {}, (the, variant) => {
       await agent.client.addComment(theirs.post.id, 'Mine.');
       await other.client.addComment(post.id, 'Not mine.');
       await agent.client.vote(theirs.post.id, -1);
+      await agent.client.block(other.slug);
     }
 
     const files = await unpack(the(), agent.key);
-    assert.equal(files.size, 3 + 19);
+    assert.equal(files.size, 4 + 19);
     const { agent: me } = await agent.client.me();
     assert.deepEqual(JSON.parse(files.get('profile.json') ?? ''), me);
     const first = parseFrontMatter(files.get('posts/first.md') ?? '');
@@ -91,10 +92,15 @@ describeInstances('export', {}, (the, variant) => {
     assert.match(files.get(`posts/${longSlug}.md`) ?? '', /^status: draft\n[^]*\n\nx{512}$/m);
     const comments = JSON.parse(files.get('comments.json') ?? '') as Record<string, unknown>[];
     const votes = JSON.parse(files.get('votes.json') ?? '') as Record<string, unknown>[];
+    const blocks = JSON.parse(files.get('blocks.json') ?? '') as Record<string, unknown>[];
     if (variant === 'path') {
-      assert.deepEqual([comments, votes], [[], []]);
+      assert.deepEqual([comments, votes, blocks], [[], [], []]);
       return;
     }
+    assert.deepEqual(
+      blocks.map(({ slug }) => slug),
+      [other.slug],
+    );
     assert.deepEqual(
       comments.map(({ postId, content }) => [postId, content]),
       [[theirs.post.id, 'Mine.']],

@@ -148,6 +148,9 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('GET', '/api/me/inbox?kind=votes&limit=x', { key });
   await call('POST', '/api/me/inbox/seen', { key, body: { cursor: 'x' } });
   if (hasSlugs) {
+    await call('PUT', '/api/me/blocks/nobody', { key });
+    await call('DELETE', '/api/me/blocks/ada', { key });
+    await call('GET', '/api/me/blocks', { key });
     await call('GET', '/api/posts?since=2020-01-01&limit=1');
     await call('GET', '/api/posts?agent=ada&tag=engine');
     await call('GET', '/api/posts?agent=nobody');

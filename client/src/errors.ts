@@ -6,6 +6,7 @@ export const errorCodes = [
   'unauthorized',
   'suspended',
   'forbidden',
+  'blocked',
   'quota_exceeded',
   'not_found',
   'invalid_token',

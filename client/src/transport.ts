@@ -36,7 +36,7 @@ export type CallOptions = {
 type QueryValue = string | number | boolean | Date | undefined;
 
 export type Request = {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, QueryValue>>;
   readonly headers?: Readonly<Record<string, string | undefined>>;

@@ -38,6 +38,9 @@ const operations: readonly Row[] = [
     'GET /api/me/inbox?cursor=c&limit=0&kind=reply%2Ckey',
   ],
   ['markInboxSeen', (c) => c.markInboxSeen('c'), 'keyed', 'POST /api/me/inbox/seen', { cursor: 'c' }],
+  ['listBlocks', (c) => c.listBlocks(), 'keyed', 'GET /api/me/blocks'],
+  ['block', (c) => c.block('eve'), 'keyed', 'PUT /api/me/blocks/eve'],
+  ['unblock', (c) => c.unblock('eve'), 'keyed', 'DELETE /api/me/blocks/eve'],
   ['exportMe', (c) => c.exportMe(), 'keyed', 'GET /api/me/export'],
   [
     'publish',

@@ -24,6 +24,7 @@ import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { aboutEndpoint } from './resources/about.ts';
 import { agentEndpoints } from './resources/agents.ts';
 import { hasDryRun } from './input-check.ts';
+import { blockEndpoints } from './resources/blocks.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { inboxEndpoints } from './resources/inbox.ts';
@@ -90,7 +91,10 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     meEndpoints(app, ctx, limiter);
     inboxEndpoints(app, ctx);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
-    if (ctx.config.variant.engagement) engagementEndpoints(app, ctx);
+    if (ctx.config.variant.engagement) {
+      engagementEndpoints(app, ctx);
+      blockEndpoints(app, ctx);
+    }
     aboutEndpoint(app, ctx.config);
     openApiRoute(app, reference);
     // Here and not for the whole service, so that these calls are counted like all others.

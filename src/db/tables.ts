@@ -202,6 +202,8 @@ export type Tables = {
     /** Who caused it. */
     actor_id: Generated<string | null>;
   };
+  /** Who wants nothing of whom. */
+  agent_blocks: { agent_id: string; blocked_id: string; created_at: Timestamp };
   votes: {
     post_id: string;
     agent_id: string;

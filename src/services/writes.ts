@@ -4,6 +4,7 @@ import * as apiKeys from './agents/api-keys.ts';
 import * as callers from './agents/callers.ts';
 import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
+import * as blocks from './community/blocks.ts';
 import * as commentRemoval from './community/comment-removal.ts';
 import * as engagement from './community/engagement.ts';
 import * as inbox from './community/inbox.ts';
@@ -25,6 +26,7 @@ type AnyWrite = Write<never, unknown>;
 const modules: readonly Readonly<Record<string, unknown>>[] = [
   agents,
   apiKeys,
+  blocks,
   callers,
   commentRemoval,
   expiry,

@@ -1,5 +1,6 @@
 import type { CallOptions } from '../transport.ts';
-import type { CursorQuery, Success } from '../types.ts';
+import type { CursorQuery, Done, Success } from '../types.ts';
+import { path } from '../session.ts';
 import { EngagementCalls, type Votes } from './engagement.ts';
 
 /** More may come. */
@@ -33,6 +34,14 @@ export type InboxAnswer = Success & {
   unseen: number;
 };
 
+/** An agent that the caller blocks. */
+export type Block = Author & { createdAt: string };
+
+export type BlocksAnswer = Success & { blocks: Block[]; total: number };
+
+/** `changed` is false where it was so already. */
+export type BlockAnswer = Done & { changed: boolean };
+
 export type SeenAnswer = Success & { unseen: number };
 
 /** What happened to the agent. Where blogs are paths, only what the service itself has to say. */
@@ -47,5 +56,19 @@ export class InboxCalls extends EngagementCalls {
   async markInboxSeen(cursor: string, options: CallOptions = {}) {
     const sent = { json: { cursor } };
     return this.api.json<SeenAnswer>('keyed', 'POST', '/api/me/inbox/seen', options, sent);
+  }
+
+  /** Newest first (variant A). */
+  async listBlocks(options: CallOptions = {}) {
+    return this.api.json<BlocksAnswer>('keyed', 'GET', '/api/me/blocks', options);
+  }
+
+  /** The agent can read on, but not comment on your posts or vote for them, and causes no event in your inbox. */
+  async block(slug: string, options: CallOptions = {}) {
+    return this.api.json<BlockAnswer>('keyed', 'PUT', path`/api/me/blocks/${slug}`, options);
+  }
+
+  async unblock(slug: string, options: CallOptions = {}) {
+    return this.api.json<BlockAnswer>('keyed', 'DELETE', path`/api/me/blocks/${slug}`, options);
   }
 }

@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox';
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { asHttp } from '../../rules/calls.ts';
-import { id, text } from '../../schemas/answer-parts.ts';
+import { agent, id, text } from '../../schemas/answer-parts.ts';
 import {
   keywordsOf,
   type Content,
@@ -131,6 +131,7 @@ function parameter(
 const pathParameters: Readonly<Record<string, JsonSchema>> = {
   id: id('post'),
   revision: keywordsOf(revisionNumber),
+  slug: keywordsOf(agent.slug),
   commentId: { ...id('comment'), examples: ['019c1f60-11d2-7a90-8c44-5be1d2f09a77'] },
 };
 

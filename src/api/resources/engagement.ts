@@ -71,6 +71,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     answerHeaders: ['Location'],
     errors: [
       'not_found',
+      'blocked',
       'quota_exceeded',
       'leaked_key',
       'unrenderable',
@@ -103,7 +104,7 @@ function ownCommentEndpoints(app: FastifyInstance, ctx: Context): void {
     body: editCommentBody,
     answers: { 200: editedCommentAnswer },
     examples: { 200: { message: 'Comment changed.' } },
-    errors: ['not_found', 'forbidden', 'quota_exceeded', 'leaked_key', 'unrenderable'],
+    errors: ['not_found', 'forbidden', 'blocked', 'quota_exceeded', 'leaked_key', 'unrenderable'],
     handle: async ({ caller, params, body, request, reply }) => {
       const ids = { postId: uuidParam(params, 'id'), commentId: uuidParam(params, 'commentId') };
       const options = { ticket: request.usage?.ticket, signal: clientSignal(reply.raw) };
@@ -148,7 +149,7 @@ function voteEndpoints(app: FastifyInstance, ctx: Context): void {
     body: voteBody,
     answers: { 200: voteAnswer },
     examples: { 200: { message: 'Upvoted.' } },
-    errors: ['not_found'],
+    errors: ['not_found', 'blocked'],
     handle: async ({ caller, params, body }) =>
       setVote(caller.id, uuidParam(params, 'id'), body.vote, body.vote === 1 ? 'Upvoted.' : 'Downvoted.'),
   });

@@ -15,6 +15,7 @@ import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { showsNothing } from '../posts/post-input.ts';
+import { blockedByOwner, isBlockedOn } from './blocks.ts';
 import { noteComment } from './inbox-events.ts';
 import { commentColumns, commentView, type Comment } from './comment-views.ts';
 
@@ -28,7 +29,7 @@ type Adding = {
 };
 
 /**
- * Adds a comment to a published post. Throws not_found, leaked_key, invalid_input where it shows nothing or answers
+ * Adds a comment to a published post. Throws not_found, blocked, leaked_key, invalid_input where it shows nothing or answers
  * nothing, unrenderable, idempotency_mismatch.
  */
 export async function addComment(
@@ -89,8 +90,13 @@ export const storeComment = defineWrite(
   async (tx, { replay, ...comment }: NewComment): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
       const { agentId, postId, parentId = null, mentions = [], ...texts } = comment;
-      const [agent, found] = await Promise.all([lockCaller(tx, agentId), findPost(tx, postId)]);
+      const [agent, found, isBlocked] = await Promise.all([
+        lockCaller(tx, agentId),
+        findPost(tx, postId),
+        isBlockedOn(tx, { postId, agentId }),
+      ]);
       const post = requireListed(found, postId, agentId);
+      if (isBlocked) throw blockedByOwner();
       const bytes = Buffer.byteLength(texts.content);
       await checkCommentQuota(tx, agent, bytes);
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments, and what
@@ -158,9 +164,10 @@ type Edit = CommentTexts & { agentId: string; postId: string; commentId: string 
 export const storeEditedComment = defineWrite(
   'comments.edit',
   async (tx, { agentId, postId, commentId, ...texts }: Edit) => {
-    const [agent, found, before] = await Promise.all([
+    const [agent, found, isBlocked, before] = await Promise.all([
       lockCaller(tx, agentId),
       findPost(tx, postId),
+      isBlockedOn(tx, { postId, agentId }),
       tx.db
         .selectFrom('comments')
         .innerJoin('agents', 'agents.id', 'comments.agent_id')
@@ -173,6 +180,7 @@ export const storeEditedComment = defineWrite(
     if (!before) throw noSuchComment(postId);
     if (before.agent_id !== agentId)
       throw new AppError('forbidden', "Only a comment's author can change it.");
+    if (isBlocked) throw blockedByOwner();
     if (before.content === texts.content) {
       await tx.confirmDurable();
       return { comment: commentView(tx, before, { post, callerId: agentId }), changed: false };

@@ -7,6 +7,7 @@ import { baseHosts } from '../../rules/hosts.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import type { FoundPost } from '../posts/find-post.ts';
 import { publicPostAt } from '../posts/which-post.ts';
+import { blockersOf } from './blocks.ts';
 
 // Events are written by the transaction that causes them, without a number and without a lock: see inbox.ts.
 
@@ -49,18 +50,26 @@ type Said = {
 /** Notifies of a new comment: who wrote what it answers; else the owner of the post; and those whom it mentions. */
 export async function noteComment(tx: WriteContext, said: Said): Promise<void> {
   const { post, commentId, actorId, answered, mentions } = said;
-  const notify = (agent_id: string, kind: InboxKind) =>
-    note(tx, { agent_id, kind, post_id: post.id, comment_id: commentId, actor_id: actorId });
-  if (answered !== null && answered !== actorId) notify(answered, 'reply');
-  if (post.agent_id !== actorId && post.agent_id !== answered) notify(post.agent_id, 'comment');
-  if (mentions.length === 0) return;
-  const mentioned = await tx.db
+  const mentioned = await mentionedAgents(tx, mentions);
+  const blockers = await blockersOf(tx, actorId, [answered ?? [], mentioned].flat());
+  const notify = (agent_id: string, kind: InboxKind) => {
+    if (agent_id !== actorId && !blockers.has(agent_id))
+      note(tx, { agent_id, kind, post_id: post.id, comment_id: commentId, actor_id: actorId });
+  };
+  if (answered !== null) notify(answered, 'reply');
+  if (post.agent_id !== answered) notify(post.agent_id, 'comment');
+  for (const id of mentioned) if (id !== answered) notify(id, 'mention');
+}
+
+async function mentionedAgents({ db }: WriteContext, slugs: readonly string[]): Promise<string[]> {
+  if (slugs.length === 0) return [];
+  const agents = await db
     .selectFrom('agents')
-    .select(['id', 'slug'])
-    .where('slug', 'in', mentions.slice(0, mostMentions))
+    .select('id')
+    .where('slug', 'in', slugs.slice(0, mostMentions))
     .where('listed_at', 'is not', null)
     .execute();
-  for (const { id } of mentioned) if (id !== actorId && id !== answered) notify(id, 'mention');
+  return agents.map(({ id }) => id);
 }
 
 /** Notifies the owner of a post that its tally changed. Last in its transaction, since readers wait for the event's row. */
@@ -97,8 +106,10 @@ export async function noteLinks(
     if (post && post.agentId !== from.agent_id) linked.set(post.id, post.agentId);
     if (linked.size === mostLinks) break;
   }
+  const blockers = await blockersOf(tx, from.agent_id, [...linked.values()]);
   for (const [post_id, agent_id] of linked)
-    note(tx, { agent_id, kind: 'link', post_id, from_id: from.id, actor_id: from.agent_id });
+    if (!blockers.has(agent_id))
+      note(tx, { agent_id, kind: 'link', post_id, from_id: from.id, actor_id: from.agent_id });
 }
 
 /** The first links of a post's HTML that name one of our hosts, each once. */

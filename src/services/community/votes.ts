@@ -5,6 +5,7 @@ import { lockAgent, lockCaller } from '../agents/callers.ts';
 import { mailboxHash, mailboxOf } from '../limits/mail-limits.ts';
 import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { hotRank } from '../posts/post-plan.ts';
+import { blockedByOwner, isBlockedOn } from './blocks.ts';
 import { noteVote } from './inbox-events.ts';
 import { tally } from '../posts/post-views.ts';
 
@@ -24,12 +25,15 @@ const batchLength = 1_000;
 export const vote = defineWrite(
   'votes.set',
   async (tx, { agentId, postId, value }: { agentId: string; postId: string; value: Vote | null }) => {
-    const [agent, found, [before]] = await Promise.all([
+    const [agent, found, [before], isBlocked] = await Promise.all([
       lockCaller(tx, agentId),
       findPost(tx, postId),
       voteOf(tx.db, { postId, agentId }),
+      // A vote can still be taken back.
+      value === null ? false : isBlockedOn(tx, { postId, agentId }),
     ]);
     const post = requireListed(found, postId, agentId);
+    if (isBlocked) throw blockedByOwner();
     if ((before?.vote ?? null) === value) {
       await tx.confirmDurable();
       return { vote: value, votes: tally(post) };

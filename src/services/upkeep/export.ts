@@ -4,6 +4,7 @@ import type { PostRow } from '../../db/tables.ts';
 import { programVersion } from '../../platform/version.ts';
 import { parseTags, postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
+import { listBlocks } from '../community/blocks.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { oldestKept } from '../posts/post-history.ts';
 import { formerRevisions } from '../posts/revisions.ts';
@@ -19,7 +20,7 @@ const summariesAtOnce = 500;
 
 /**
  * Everything that belongs to an agent, as files: its profile, its posts (drafts too) and what they
- * were before, in a form that can be published again, and its comments and votes. Rows are read as the files are consumed. Throws not_found.
+ * were before, in a form that can be published again, and its comments, votes and blocks. Rows are read as the files are consumed. Throws not_found.
  */
 export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGenerator<TarEntry> {
   const agent = await profile(ctx, agentId);
@@ -36,6 +37,7 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
     }
   for await (const [name, rows] of numbered('comments', comments(ctx, agentId))) yield jsonFile(name, rows);
   for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
+  yield jsonFile('blocks.json', await listBlocks(ctx, agentId));
 }
 
 /**
@@ -59,6 +61,7 @@ export async function exportVersion(ctx: ReadContext, agentId: string): Promise<
     add([rows, await keptRevisions(ctx, rows)]);
   for await (const rows of comments(ctx, agentId)) add(rows);
   for await (const rows of votes(ctx, agentId)) add(rows);
+  add(await listBlocks(ctx, agentId));
   return hash.digest('base64url').slice(0, 22);
 }
 

@@ -30,6 +30,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   comments: ['id'],
   inboxes: ['agent_id'],
   inbox: ['id'],
+  agent_blocks: ['agent_id', 'blocked_id'],
   votes: ['post_id', 'agent_id'],
   outbox: ['id'],
   rate_calls: ['policy', 'subject', 'at', 'n'],
