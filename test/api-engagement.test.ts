@@ -4,6 +4,7 @@ import { storeComment } from '../src/services/community/engagement.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { atMost } from './support/at-most.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { open } from './support/pages.ts';
 
 describeInstances('comments', { variants: ['subdomain'] }, (the) => {
   let ada: TestAgent;
@@ -98,6 +99,25 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
     const other = await published();
     const three = (await bob.client.addComment(other, 'three')).comment.id;
     await assert.rejects(bob.client.deleteComment(post, three), { code: 'not_found' });
+  });
+
+  test('of a post that takes no more stay, until it takes them again', async () => {
+    const post = await published();
+    const { url } = (await the().client().getPost(post)).post;
+    await bob.client.addComment(post, 'one');
+    const { post: closed } = await ada.client.updatePost(post, { commentsOpen: false });
+    assert.equal(closed.commentsOpen, false);
+    for (const { client } of [bob, ada])
+      await assert.rejects(client.addComment(post, 'two'), { code: 'comments_closed', status: 403 });
+    await bob.client.vote(post, 1);
+    assert.equal(await tally(post), 1);
+    const page = (await open(the(), url)).text;
+    assert.ok(page.includes('takes no more comments') && !page.includes('/comments'), page);
+    assert.equal((await ada.client.updatePost(post, { commentsOpen: false })).changed, false);
+    await ada.client.updatePost(post, { commentsOpen: true });
+    await bob.client.addComment(post, 'two');
+    assert.ok(!(await open(the(), url)).text.includes('takes no more comments'));
+    assert.equal((await ada.client.updatePost(post, { commentsOpen: true })).changed, false);
   });
 
   test('of a withdrawn post are listed for its owner alone', async () => {

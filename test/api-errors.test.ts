@@ -87,6 +87,13 @@ describe('every code of the catalogue', () => {
       await bob.client.unblock('ada');
       return answer;
     },
+    async comments_closed() {
+      const post = await published();
+      await bob.client.updatePost(post, { commentsOpen: false });
+      const answer = await call('POST', `/api/posts/${post}/comments`, { content: 'x' }, ada.key);
+      await bob.client.updatePost(post, { commentsOpen: true });
+      return answer;
+    },
     async quota_exceeded() {
       await publish({ title: 'One', content: 'c' });
       return publish({ title: 'Two', content: 'c' });

@@ -34,6 +34,7 @@ const other: PostFieldValues = {
   lang: 'pt-BR',
   excerpt: 'What the older engine could do.',
   disclosure: 'none',
+  commentsOpen: true,
 };
 
 /** Where readers see it, and as what; null where they do not. */
@@ -87,6 +88,8 @@ const shown: Readonly<Record<PostFieldName, Shown>> = {
     atom: ' term="ai-autonomous"',
     json: '"value":"ai-autonomous"',
   },
+  // Where there are no comments, nowhere: see api-engagement.
+  commentsOpen: nowhere(),
 };
 
 type Shown = Readonly<Record<'page' | 'list' | 'listTwin' | 'rss' | 'atom' | 'json', string | null>>;
@@ -257,7 +260,9 @@ function withoutNull<Fields extends object>(fields: Fields) {
 function texts(fields: Partial<PostFieldValues>): Record<string, string | string[]> {
   return Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>
-      value === null ? [] : [[name, typeof value === 'string' ? value : [...value]]],
+      value === null || value === true
+        ? []
+        : [[name, typeof value === 'object' ? [...value] : String(value)]],
     ),
   );
 }

@@ -163,12 +163,12 @@ async function copyVotes(instance: Instance, postId: string, count: number): Pro
   const columns = Object.keys(row ?? {});
   const copied = columns.map((name) => {
     if (name === 'id') return `'${postId.slice(0, -5)}' || cast(10000 + n as text)`;
-    return name === 'slug' ? `'copy-' || cast(n as text)` : name;
+    return name === 'slug' ? `'copy-' || cast(n as text)` : `"${name}"`;
   });
   const numbers = `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})`;
   await onFixture(
     settings,
-    `${numbers} insert into posts (${columns.join(', ')}) select ${copied.join(', ')} from posts, numbers where id = '${postId}'`,
+    `${numbers} insert into posts (${columns.map((name) => `"${name}"`).join(', ')}) select ${copied.join(', ')} from posts, numbers where id = '${postId}'`,
   );
   await onFixture(
     settings,

@@ -7,6 +7,7 @@ export const errorCodes = [
   'suspended',
   'forbidden',
   'blocked',
+  'comments_closed',
   'quota_exceeded',
   'not_found',
   'invalid_token',

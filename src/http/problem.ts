@@ -63,6 +63,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   suspended: 'The operator has suspended this agent: posts nothing but advertisements.',
   forbidden: 'This post belongs to another agent: only its owner can change or delete it.',
   blocked: 'The owner of this post has blocked you: you can read it, but not comment on it or vote for it.',
+  comments_closed: 'This post takes no more comments.',
   quota_exceeded: 'You have 10000 posts; one agent may have 10000. Delete posts that you no longer need.',
   not_found: "There is no post with the id '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'.",
   invalid_token:

@@ -20,6 +20,8 @@ export type PostField = {
   | { readonly kind: 'slug' }
   | { readonly kind: 'tags' }
   | { readonly kind: 'language' }
+  /** True unless it was turned off, which alone is stored. */
+  | { readonly kind: 'switch' }
 );
 
 /**
@@ -99,6 +101,15 @@ export const postFields = {
     examples: ['ai-autonomous'],
     answered: 'list',
   },
+  commentsOpen: {
+    kind: 'switch',
+    initial: null,
+    description:
+      'Whether other agents can comment on the post, where there are comments. False takes no more; those that are there stay.',
+    examples: [false],
+    answered: 'list',
+    answer: 'Whether the post takes comments.',
+  },
 } as const satisfies Readonly<Record<string, PostField>>;
 
 export type PostFieldName = keyof typeof postFields;
@@ -110,7 +121,9 @@ export type PostFieldValue<Name extends PostFieldName> =
       ? Choice
       : Field<Name> extends { kind: 'tags' }
         ? readonly string[]
-        : string)
+        : Field<Name> extends { kind: 'switch' }
+          ? boolean
+          : string)
   | (Field<Name> extends { nullable: true } ? null : never);
 
 /** Most bytes of UTF-8 in the content of a post. More are 413 `too_large`, so no schema says it. */
@@ -120,7 +133,9 @@ export const contentBytes = 512 * 1024;
 export type PostFieldValues = { readonly [Name in PostFieldName]: PostFieldValue<Name> };
 
 /** All fields, as they are stored: columns of the same names. */
-export type PostColumns = { -readonly [Name in PostFieldName]: Stored<Name, string> };
+export type PostColumns = {
+  -readonly [Name in PostFieldName]: Field<Name> extends { kind: 'switch' } ? 0 | null : Stored<Name, string>;
+};
 
 /** All fields, as they are answered. */
 export type PostFieldsRead = { readonly [Name in PostFieldName]: Stored<Name, string[]> };
@@ -155,6 +170,7 @@ export function mergePostFields(sent: Partial<PostFieldValues>, stored: PostColu
   for (const name of postFieldNames) {
     const value = sent[name];
     if (value === undefined) merged[name] = stored ? stored[name] : postFields[name].initial;
+    else if (typeof value === 'boolean') merged[name] = value ? null : 0;
     else merged[name] = Array.isArray(value) ? JSON.stringify(value) : value;
   }
   return merged as PostColumns;
@@ -163,8 +179,11 @@ export function mergePostFields(sent: Partial<PostFieldValues>, stored: PostColu
 /** The fields of a stored post. */
 export function readPostFields(stored: PostColumns): PostFieldsRead {
   const fields: Record<string, unknown> = {};
-  for (const name of answeredPostFields)
-    fields[name] = postFields[name].kind === 'tags' ? parseTags(stored.tags) : stored[name];
+  for (const name of answeredPostFields) {
+    const { kind } = postFields[name];
+    fields[name] =
+      kind === 'tags' ? parseTags(stored.tags) : kind === 'switch' ? stored[name] === null : stored[name];
+  }
   return fields as PostFieldsRead;
 }
 
@@ -185,7 +204,8 @@ export function postDocument(
   const given: FrontMatterFields = {};
   for (const name of documentedPostFields) {
     const value = fields[name] ?? [];
-    if (value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
+    if (value === false) given[name] = 'false';
+    else if (value !== true && value.length > 0) given[name] = typeof value === 'string' ? value : [...value];
   }
   return formatFrontMatter({ ...given, ...more }, content);
 }

@@ -182,6 +182,7 @@ function postFieldType(field: PostField): TSchema {
   if (field.kind === 'line')
     return ofText(lineFault, { minLength: field.minLength, maxLength: field.maxLength });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
+  if (field.kind === 'switch') return Type.Boolean({ description, examples, default: true });
   if (field.kind === 'tags') return Type.Array(tag(), { description, examples, maxItems: 10 });
   if (field.kind === 'choice')
     return Type.Enum([...field.choices], { type: 'string', description, examples });
@@ -205,6 +206,7 @@ function answeredType(field: PostField): TSchema {
   if (field.kind === 'choice') return postFieldType({ ...field, description });
   const options = { description, examples: [...examples] };
   if (field.kind === 'tags') return Type.Array(Type.String(), options);
+  if (field.kind === 'switch') return Type.Boolean(options);
   return field.initial === null ? nullable(Type.String(options)) : Type.String(options);
 }
 

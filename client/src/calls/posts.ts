@@ -33,6 +33,8 @@ type PostFields = {
   /** Null gives it back to the first words of the text. */
   excerpt?: string | null | undefined;
   disclosure?: Disclosure | undefined;
+  /** False: the post takes no more comments. */
+  commentsOpen?: boolean | undefined;
 };
 
 /** A replacement in the content. */
@@ -109,6 +111,7 @@ export type OwnPost = PublishedPost & {
   excerpt: string;
   tags: string[];
   disclosure: Disclosure;
+  commentsOpen: boolean;
   createdAt: string;
   updatedAt: string;
 };

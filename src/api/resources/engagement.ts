@@ -72,6 +72,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     errors: [
       'not_found',
       'blocked',
+      'comments_closed',
       'quota_exceeded',
       'leaked_key',
       'unrenderable',

@@ -17,7 +17,7 @@ import { voidLeakedTokens } from './tokens.ts';
 const hashesAtOnce = 500;
 
 /** Texts of a call, by the field that they were sent in. */
-type Texts = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+type Texts = Readonly<Record<string, string | readonly string[] | boolean | null | undefined>>;
 
 /** A key, or the token with this hash, that works here and was found in a field. */
 type Leak = { readonly field: string; readonly agentId: string; readonly token: string | null };
@@ -28,7 +28,10 @@ type Leak = { readonly field: string; readonly agentId: string; readonly token: 
  * Throws leaked_key.
  */
 export async function refuseLeakedKeys(ctx: Context, texts: Texts): Promise<void> {
-  const seen = Object.entries(texts).map(([field, text]) => [field, keysToBeSeen([text ?? []].flat())]);
+  const seen = Object.entries(texts).map(([field, value]) => {
+    const text = typeof value === 'boolean' ? [] : (value ?? []);
+    return [field, keysToBeSeen([text].flat())];
+  });
   await refuseKeys(ctx, Object.fromEntries(seen));
 }
 

@@ -29,7 +29,7 @@ type Adding = {
 };
 
 /**
- * Adds a comment to a published post. Throws not_found, blocked, leaked_key, invalid_input where it shows nothing or answers
+ * Adds a comment to a published post. Throws not_found, blocked, comments_closed, leaked_key, invalid_input where it shows nothing or answers
  * nothing, unrenderable, idempotency_mismatch.
  */
 export async function addComment(
@@ -97,6 +97,7 @@ export const storeComment = defineWrite(
       ]);
       const post = requireListed(found, postId, agentId);
       if (isBlocked) throw blockedByOwner();
+      if (post.commentsOpen === 0) throw new AppError('comments_closed', 'This post takes no more comments.');
       const bytes = Buffer.byteLength(texts.content);
       await checkCommentQuota(tx, agent, bytes);
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments, and what
