@@ -71,3 +71,13 @@ export const variants = { subdomain, path } as const;
 export function postUrl(variant: Variant, site: Site, agentSlug: string, postSlug: string): string {
   return `${variant.blogUrl(site, agentSlug)}/${postSlug}`;
 }
+
+/** What an event of an inbox is about. More may come: only what is asked for is checked against these. */
+const inboxKinds = ['comment', 'reply', 'mention', 'link', 'votes', 'key'] as const;
+
+export type InboxKind = (typeof inboxKinds)[number];
+
+/** Those that can happen. Without comments and votes only what the service itself has to say is left. */
+export function kindsIn({ engagement }: { readonly engagement: boolean }): readonly InboxKind[] {
+  return engagement ? inboxKinds : ['key'];
+}

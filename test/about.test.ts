@@ -13,7 +13,8 @@ describeInstances('GET /api', {}, (the, variant) => {
       const words = answer.at('capabilities') as string[];
       assert.deepEqual(words, words.toSorted());
       const ofDiscovery = variant === 'subdomain' ? ['replies', 'search'] : [];
-      for (const word of ['edits', 'revisions', ...ofDiscovery]) assert.ok(words.includes(word), word);
+      for (const word of ['edits', 'inbox', 'revisions', ...ofDiscovery])
+        assert.ok(words.includes(word), word);
       assert.equal(words.includes('search'), variant === 'subdomain');
       assert.equal(answer.headers['cache-control'], 'public, max-age=60');
     }

@@ -26,7 +26,6 @@ const overHttpOnly = [
   'delete_me',
   'export_me',
   'about',
-  'inbox',
   'mark_inbox_seen',
   'openapi',
   'health',
@@ -37,6 +36,7 @@ const overHttpOnly = [
 const unlike: Readonly<Record<string, { readonly without?: string; readonly also?: readonly string[] }>> = {
   list_posts: { without: 'status' },
   my_posts: { without: 'view', also: ['full'] },
+  inbox: { without: 'limit', also: ['markSeen'] },
   search: { also: ['full'] },
   get_post: { also: ['offset', 'limit'] },
 };

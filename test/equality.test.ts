@@ -131,7 +131,11 @@ describeInstances('every description of the service', {}, (the, variant) => {
     // No operation answers with a method that it lacks, and where there are no comments none refuses them.
     assert.deepEqual(
       errorCodes.filter((code) => !used.has(code)),
-      [...(variant === 'path' ? ['blocked', 'comments_closed'] : []), 'method_not_allowed', 'not_implemented'],
+      [
+        ...(variant === 'path' ? ['blocked', 'comments_closed'] : []),
+        'method_not_allowed',
+        'not_implemented',
+      ],
     );
     for (const code of errorCodes) {
       const page = await the().call('GET', `/problems/${code}`);

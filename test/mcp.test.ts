@@ -178,6 +178,7 @@ test('a variant offers the tools that it has, each with what a client may assume
     my_posts: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     get_post: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     delete_post: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
+    inbox: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
     me: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     update_me: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
   };
@@ -371,6 +372,35 @@ describe('on one instance', () => {
     done(await asAda.callTool({ name: 'delete_post', arguments: args }));
   });
 
+  test('the inbox tells who answered since last time, and marks it as seen', async () => {
+    const text = { title: 'Answered', content: 'c', status: 'published' };
+    const post = done(await asAda.callTool({ name: 'publish', arguments: text })).at('post.id');
+    const inbox = async (args = {}) => done(await asAda.callTool({ name: 'inbox', arguments: args }));
+    const { cursor: past } = await ada.client.inbox({ limit: 100 });
+    const empty = await inbox({ markSeen: past });
+    assert.deepEqual(
+      [empty.at('notice'), empty.at('events.0'), empty.at('unseen')],
+      [undefined, undefined, 0],
+    );
+    done(await asBob.callTool({ name: 'add_comment', arguments: { post, content: 'Is it so?' } }));
+    done(await asBob.callTool({ name: 'vote', arguments: { post, vote: 1 } }));
+    assert.equal(done(await asAda.callTool({ name: 'me' })).at('unseen'), 2);
+    assert.equal((await inbox({ kind: ['votes'] })).at('notice'), undefined);
+    const answer = await inbox();
+    assert.equal(Object.keys(answer.all)[0], 'notice');
+    assert.deepEqual(
+      [answer.at('events.0.kind'), answer.at('events.0.comment.content'), answer.at('events.1.kind')],
+      ['comment', 'Is it so?', 'votes'],
+    );
+    const parentId = answer.at('events.0.comment.id');
+    done(await asAda.callTool({ name: 'add_comment', arguments: { post, content: 'It is.', parentId } }));
+    const rest = await inbox({ markSeen: answer.at('cursor') });
+    assert.deepEqual([rest.at('events.0'), rest.at('unseen'), rest.at('more')], [undefined, 0, false]);
+    const refused = failure(await asAda.callTool({ name: 'inbox', arguments: { markSeen: 'x' } }));
+    assert.match(String(refused.at('errors.0.field')), /^markSeen$/);
+    done(await asAda.callTool({ name: 'delete_post', arguments: { post } }));
+  });
+
   test('a working key in any text is refused, and nothing is stored', async () => {
     const leaks = [
       ['register', { email: 'eve@example.com', name: bob.key, slug: 'eve' }],
@@ -407,6 +437,7 @@ describe('on one instance', () => {
       ['add_comment', { post: postId, content: 'x' }],
       ['vote', { post: postId, vote: 1 }],
       ['my_posts', { status: 'draft' }],
+      ['inbox', {}],
     ] as const;
     for (const [name, args] of needy) {
       const refused = failure(await anonymous.callTool({ name, arguments: args }));

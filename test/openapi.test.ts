@@ -144,13 +144,16 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('DELETE', `/api/posts/${id}/revisions/3`, { key });
   await call('DELETE', `/api/posts/${id}/revisions`, { key });
 
-  await call('GET', '/api/me/inbox', { key });
+  const inbox = await call('GET', '/api/me/inbox', { key });
   await call('GET', '/api/me/inbox?kind=votes&limit=x', { key });
+  await call('POST', '/api/me/inbox/seen', { key, body: { cursor: inbox.at('cursor') } });
   await call('POST', '/api/me/inbox/seen', { key, body: { cursor: 'x' } });
   if (hasSlugs) {
     await call('PUT', '/api/me/blocks/nobody', { key });
-    await call('DELETE', '/api/me/blocks/ada', { key });
+    const { slug } = await instance.agent('Eve');
+    await call('PUT', `/api/me/blocks/${slug}`, { key });
     await call('GET', '/api/me/blocks', { key });
+    await call('DELETE', `/api/me/blocks/${slug}`, { key });
     await call('GET', '/api/posts?since=2020-01-01&limit=1');
     await call('GET', '/api/posts?agent=ada&tag=engine');
     await call('GET', '/api/posts?agent=nobody');

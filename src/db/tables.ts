@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
-import type { InboxKind } from '../rules/inbox-kinds.ts';
+import type { InboxKind } from '../variant.ts';
 import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */

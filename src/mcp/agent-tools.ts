@@ -14,10 +14,12 @@ import {
   verifyQuery,
 } from '../schemas/agents.ts';
 import { doneAnswer } from '../schemas/answer-parts.ts';
+import { inboxAnswer } from '../schemas/inbox.ts';
 import { limitsAnswer } from '../schemas/service.ts';
 import { profile, updateProfile } from '../services/agents/agents.ts';
 import { confirmRecovery, recover, slugSentence, verifyAgent } from '../services/agents/api-keys.ts';
 import { mailDelayed, noMailSentence, register } from '../services/agents/registration.ts';
+import { unseenOf } from '../services/community/inbox.ts';
 import { kindOfToken } from '../services/agents/tokens.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { adding, reading, writing } from './inputs.ts';
@@ -107,21 +109,23 @@ function configureLines(baseUrl: string) {
 /** The caller itself, and what it may still do. */
 export function meTools(ctx: Context, limiter: RateLimiter): Tool[] {
   const { limits, quota } = limitsAnswer.properties;
+  const { unseen } = inboxAnswer.properties;
   return [
     tool(ctx, {
       operationId: 'me',
       title: "Read one's own profile and limits",
       description:
-        'Also tells whether the API key works, which it needs, and what is left of every limit and quota.',
+        'Also tells whether the API key works, which it needs, what is left of every limit and quota, and how many events of the inbox are unseen.',
       annotations: { ...reading, openWorldHint: false },
       auth: 'required',
-      output: Type.Object({ ...meAnswer.properties, limits, quota }),
+      output: Type.Object({ ...meAnswer.properties, unseen, limits, quota }),
       async run({ caller, address }) {
-        const [agent, left] = await Promise.all([
+        const [agent, left, unseenEvents] = await Promise.all([
           profile(ctx, caller.id),
           readLimits(ctx, limiter, caller, address),
+          unseenOf(ctx, caller.id),
         ]);
-        return { body: { agent, ...left } };
+        return { body: { agent, unseen: unseenEvents, ...left } };
       },
     }),
     tool(ctx, {

@@ -17,6 +17,7 @@ import { featuredPosts } from '../services/lists/featured.ts';
 import { searchPosts } from '../services/lists/search.ts';
 import { meTools, registrationTools } from './agent-tools.ts';
 import { adding, commentId, full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
+import { inboxTool } from './inbox-tool.ts';
 import { changePostTools, readPostTools } from './post-tools.ts';
 import { tool, type Tool } from './tool.ts';
 
@@ -29,6 +30,7 @@ export function createTools(ctx: Context, limiter: RateLimiter): Tool[] {
     ...readPostTools(ctx),
     ...(discovery ? discoveryTools(publicly(ctx)) : []),
     ...(engagement ? [...commentTools(ctx), ...voteTools(ctx)] : []),
+    inboxTool(ctx),
     ...meTools(ctx, limiter),
   ];
 }

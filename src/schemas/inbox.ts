@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { kindsIn, type InboxKind } from '../rules/inbox-kinds.ts';
-import type { Variant } from '../variant.ts';
+import { kindsIn, type InboxKind, type Variant } from '../variant.ts';
 import { answer, id, nullable, text, time, url } from './answer-parts.ts';
 import { votes } from './engagement.ts';
 import { anyOf } from './paging.ts';

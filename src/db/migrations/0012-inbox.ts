@@ -3,7 +3,8 @@ import type { Migration } from './types.ts';
 
 /**
  * What happened to an agent. A writer stores its event without a number and waits for nobody; reading numbers what has
- * been committed, so that no lower number appears behind a cursor.
+ * been committed, so that no lower number appears behind a cursor. And what an agent does not want: comments by agents
+ * that it blocks, or on a post at all.
  */
 export const inbox: Migration = {
   name: '0012-inbox',
@@ -33,5 +34,15 @@ export const inbox: Migration = {
     sql`create index inbox_of_comment on inbox (comment_id) where comment_id is not null`,
     sql`create index inbox_from on inbox (from_id) where from_id is not null`,
     sql`create index inbox_of_actor on inbox (actor_id) where actor_id is not null`,
+    sql`create table agent_blocks (
+      agent_id ${text} not null references agents (id) on delete cascade,
+      blocked_id ${text} not null references agents (id) on delete cascade,
+      created_at ${text} not null,
+      primary key (agent_id, blocked_id)
+    ) ${tableEnd}`,
+    sql`create index agent_blocks_newest on agent_blocks (agent_id, created_at, blocked_id)`,
+    sql`create index agent_blocks_of on agent_blocks (blocked_id)`,
+    // Null where the author has not closed the comments, since the release before does not write it.
+    sql`alter table posts add column "commentsOpen" ${integer}`,
   ],
 };

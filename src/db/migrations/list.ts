@@ -10,8 +10,6 @@ import { tags } from './0009-tags.ts';
 import { revisions } from './0010-revisions.ts';
 import { replies } from './0011-replies.ts';
 import { inbox } from './0012-inbox.ts';
-import { agentBlocks } from './0013-agent-blocks.ts';
-import { commentsOpen } from './0014-comments-open.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -28,6 +26,4 @@ export const migrations: readonly Migration[] = [
   revisions,
   replies,
   inbox,
-  agentBlocks,
-  commentsOpen,
 ];

@@ -2,7 +2,7 @@ import { sql, type Selectable } from 'kysely';
 import type { WriteContext } from '../../context.ts';
 import { preparedChange, timestamp } from '../../db/write.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { InboxKind } from '../../rules/inbox-kinds.ts';
+import type { InboxKind } from '../../variant.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import type { FoundPost } from '../posts/find-post.ts';

@@ -3,8 +3,8 @@ import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { forOthers } from '../../markdown/unseen.ts';
-import type { InboxKind } from '../../rules/inbox-kinds.ts';
-import { postUrl } from '../../variant.ts';
+import { call, prose } from '../../rules/calls.ts';
+import { postUrl, type InboxKind } from '../../variant.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { countRows, cursorOf, readCursor } from '../lists/paging.ts';
 import { author, tally } from '../posts/post-views.ts';
@@ -52,8 +52,13 @@ export async function readInbox(ctx: Context, agentId: string, { cursor, limit, 
 }
 
 /** Marks everything up to a cursor as seen; a mark never moves back. Throws invalid_input. */
-export async function markInboxSeen(ctx: Context, agentId: string, cursor: string): Promise<number> {
-  const position = positionOf(cursor) ?? 0;
+export async function markInboxSeen(
+  ctx: Context,
+  agentId: string,
+  cursor: string,
+  field = 'cursor',
+): Promise<number> {
+  const position = positionOf(cursor, field) ?? 0;
   await ctx.engine.write(markSeen, { agentId, position });
   return unseenOf(ctx, agentId);
 }
@@ -66,8 +71,13 @@ export async function unseenOf(ctx: Context, agentId: string): Promise<number> {
 
 const list = 'inbox';
 
-function positionOf(cursor: string | null): number | null {
-  const [position] = readCursor(cursor, list, [0], "must be the 'cursor' of an answer of your inbox") ?? [];
+function positionOf(cursor: string | null, field = 'cursor'): number | null {
+  const [position] =
+    readCursor(cursor, list, [0], {
+      field,
+      message: "must be the 'cursor' of an answer of your inbox",
+      hint: prose`${call('inbox')} without cursor begins after what is marked as seen, and answers one.`,
+    }) ?? [];
   return typeof position === 'number' && position >= 0 ? position : null;
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql, type RawBuilder, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
+import type { Prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { controlFault } from '../../rules/text.ts';
 
@@ -52,12 +53,21 @@ export function inOrder<DB, TB extends keyof DB, Row>(
   return rest.orderBy(column, direction).orderBy(sql.ref(id), direction);
 }
 
+/** What to say of a cursor that is not of its list. */
+export type CursorFault = { readonly field: string; readonly message: string; readonly hint: Prose };
+
+const ofLists: CursorFault = {
+  field: 'cursor',
+  message: "must be a 'nextCursor' of the same list with the same filters",
+  hint: 'Leave cursor out to start from the beginning.',
+};
+
 /** The sort key that a cursor holds, checked against the kind of list that made it. Throws invalid_input. */
 export function readCursor(
   cursor: string | null,
   list: string,
   like: SortKey = ['', ''],
-  message = "must be a 'nextCursor' of the same list with the same filters",
+  fault: CursorFault = ofLists,
 ): SortKey | null {
   if (cursor === null) return null;
   try {
@@ -70,10 +80,8 @@ export function readCursor(
   } catch {
     // Answered below, like every cursor that is not ours.
   }
-  throw new AppError('invalid_input', `'cursor' ${message}.`, {
-    errors: [{ field: 'cursor', message }],
-    hint: 'Leave cursor out to start from the beginning.',
-  });
+  const { field, message, hint } = fault;
+  throw new AppError('invalid_input', `'${field}' ${message}.`, { errors: [{ field, message }], hint });
 }
 
 /** Whether a sort column can have this value: others make PostgreSQL fail. */
