@@ -338,6 +338,7 @@ describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }
 
   test('counts malformed and repeated calls, each key by itself, over every interface', async () => {
     const bob = await the().agent('Bob');
+    the().clock.freeze();
     assert.deepEqual(await listed(bob.key), {
       policy: 'comment',
       limit: 4,
