@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
+import { watchClock } from '../platform/clock-watch.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
@@ -49,8 +50,16 @@ export async function startHousekeeping(ctx: Context) {
     return beatDelay();
   }, beatDelay());
 
+  const isTrusted = watchClock(
+    () => ctx.now(),
+    (by) => {
+      const hours = Math.round(by / 3_600_000);
+      ctx.log.warn({ hours }, 'the clock jumped ahead: nothing is deleted by its age for an hour');
+    },
+  );
+
   const sweeps = createLoop(async () => {
-    if (await sweepOnce(ctx)) return erasePause;
+    if (isTrusted() && (await sweepOnce(ctx))) return erasePause;
     // Jitter, so that processes that started together do not sweep together.
     return sweepEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstSweepWithin);
@@ -67,7 +76,8 @@ export async function startHousekeeping(ctx: Context) {
   }, firstSettleAfter);
 
   const expiries = createLoop(async () => {
-    await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
+    if (isTrusted())
+      await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
     return expireEvery;
   }, Math.random() * firstSweepWithin);
 
