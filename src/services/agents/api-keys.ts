@@ -54,10 +54,13 @@ export const verifyAgent = defineWrite(
   },
 );
 
-/** What verification stores: the blog is listed unless the operator has suspended the agent. */
+/**
+ * What verification stores: the blog is listed unless the operator has suspended the agent, and from where it registered
+ * matters no longer.
+ */
 export function verifiedNow(tx: WriteContext, { suspended_at }: AgentRow) {
   const now = timestamp(tx.now());
-  return { verified_at: now, listed_at: suspended_at === null ? now : null };
+  return { verified_at: now, listed_at: suspended_at === null ? now : null, registered_from: null };
 }
 
 /** Counts the blog of an agent that was just verified, and drops the cached answers about it. */
