@@ -1,9 +1,63 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { settleCalls } from '../src/services/limits/rate-limiter.ts';
+import { claimMail } from '../src/services/outbox.ts';
+import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, tokenOf } from './support/instance.ts';
 
 const hour = 3_600_000;
+
+// Mail that cannot go out stays.
+const env = { LIMIT_API: '0', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'masthead@masthead.example' };
+
+describeInstances('a sweep', { env }, (the) => {
+  test('mends what was written while the clock was ahead', async () => {
+    const { engine, db } = the().ctx();
+    const { clock } = the();
+    const id = '00000000-0000-4000-8000-000000000001';
+    clock.advance(30 * 24 * hour);
+    await engine.write(heartbeat, { id });
+    const body = { email: 'ada@example.com', name: 'Ada', slug: 'ada' };
+    assertOk(await the().call('POST', '/api/register', { body }));
+    await engine.write(claimMail, { owner: 'ahead', limit: 10, duration: 60_000 });
+    clock.advance(-30 * 24 * hour);
+    await engine.write(heartbeat, { id: id.replace(/1$/, '2') });
+    assert.deepEqual(await db.selectFrom('processes').select('id').where('id', '=', id).execute(), []);
+    const late = async () => {
+      const at = new Date(clock.now() + 2 * hour).toISOString();
+      return (await db.selectFrom('outbox').select('id').where('due_at', '>', at).execute()).length;
+    };
+    assert.equal(await late(), 1);
+    await engine.write(sweep, null);
+    assert.equal(await late(), 0);
+  });
+
+  test('deletes so many rows of a table at most, the oldest first, and says that more are left', async () => {
+    const { engine, db } = the().ctx();
+    const at = the().clock.now() - 2 * hour;
+    const old = Array.from({ length: 450 }, (_, n) => ({
+      policy: 'api',
+      subject: `s-${n}`,
+      units: 1,
+      at: at + n,
+    }));
+    await engine.write(settleCalls, old);
+    const left = () =>
+      db
+        .selectFrom('rate_calls')
+        .select('at')
+        .where('at', '<=', at + 450)
+        .orderBy('at')
+        .execute();
+    for (const rows of [250, 50, 0]) {
+      assert.deepEqual(await engine.write(sweep, null), { mailGivenUp: 0, ...(rows > 0 && { more: true }) });
+      assert.deepEqual(
+        (await left()).map((row) => row.at - at),
+        Array.from({ length: rows }, (_, n) => 450 - rows + n),
+      );
+    }
+  });
+});
 
 describeInstances(
   'several registrations of one address',
@@ -125,6 +179,22 @@ describeInstances(
       clock.advance(31 * 24 * hour);
       await ctx().engine.write(sweep, null);
       assertProblem(await verify(token), 'invalid_token');
+    });
+
+    test('remember from where they came until one is verified', async () => {
+      const from = async () =>
+        (
+          await the()
+            .ctx()
+            .db.selectFrom('agents')
+            .select('registered_from')
+            .where('email_key', '=', 'traced@example.com')
+            .execute()
+        ).map((row) => row.registered_from);
+      assertOk(await register('traced@example.com', 'traced'));
+      assert.match((await from())[0] ?? '', /^[\w-]{43}$/);
+      assertOk(await verify(await newest('traced@example.com')));
+      assert.deepEqual(await from(), [null]);
     });
 
     test('used at once give one key', async () => {

@@ -7,9 +7,13 @@ import type { OutgoingMail } from '../mail/mailer.ts';
 import { messages, type MailDetails, type MailFacts, type MailKind } from '../mail/messages.ts';
 import { seal, unseal, uuidv7 } from '../rules/secrets.ts';
 import { admitMail, isAdmitted, mailboxHash, mailboxOf, type Mailbox } from './limits/mail-limits.ts';
+import { clocksMayDiffer } from './limits/rate-limiter.ts';
 import { countRows } from './lists/paging.ts';
 
 const hour = 3_600_000;
+
+/** Longer than any retry or lease is put off, ms: what is due later was written by a clock that was ahead. */
+const longestDelay = 2 * hour;
 
 /** Undelivered messages are given up, and their text erased, after this long, ms. */
 export const textKeptFor = 7 * 24 * hour;
@@ -262,8 +266,36 @@ export const releaseMail = defineWrite('outbox.release', async (tx, { owner }: {
     .execute();
 });
 
-/** Erases texts that were never delivered, and deletes rows that no cap counts. Returns how many texts were given up. */
-export async function expireMail(tx: WriteContext): Promise<number> {
+/** Due now: so many messages whose turn or lease was set while the clock was ahead. */
+export async function hastenMail(tx: WriteContext, most: number): Promise<void> {
+  const ahead = tx.db
+    .selectFrom('outbox')
+    .select('id')
+    .where('due_at', '>', timestamp(tx.now() + longestDelay + clocksMayDiffer))
+    .orderBy('due_at')
+    .limit(most);
+  await tx.db
+    .updateTable('outbox')
+    .set({ due_at: timestamp(tx.now()), lease_owner: null })
+    .where('id', 'in', ahead)
+    .execute();
+}
+
+/**
+ * Erases texts that were never delivered, and deletes rows that no cap counts, so many of each at most. Returns how many
+ * texts were given up, and whether there may be more of either.
+ */
+export async function expireMail(
+  tx: WriteContext,
+  most: number,
+): Promise<{ givenUp: number; more: boolean }> {
+  const oldest = (keptFor: number) =>
+    tx.db
+      .selectFrom('outbox')
+      .select('id')
+      .where('created_at', '<', timestamp(tx.now() - keptFor))
+      .orderBy('created_at')
+      .limit(most);
   const given = await tx.db
     .updateTable('outbox')
     .set({
@@ -273,12 +305,9 @@ export async function expireMail(tx: WriteContext): Promise<number> {
       lease_owner: null,
       last_error: 'not delivered within 7 days',
     })
-    .where('due_at', 'is not', null)
-    .where('created_at', '<', timestamp(tx.now() - textKeptFor))
+    .where('id', 'in', oldest(textKeptFor).where('due_at', 'is not', null))
     .executeTakeFirst();
-  await tx.db
-    .deleteFrom('outbox')
-    .where('created_at', '<', timestamp(tx.now() - rowKeptFor))
-    .execute();
-  return Number(given.numUpdatedRows);
+  const deleted = await tx.db.deleteFrom('outbox').where('id', 'in', oldest(rowKeptFor)).executeTakeFirst();
+  const [givenUp, gone] = [Number(given.numUpdatedRows), Number(deleted.numDeletedRows)];
+  return { givenUp, more: givenUp >= most || gone >= most };
 }

@@ -243,14 +243,15 @@ async function lockWindow(
   if (known && (known.oldest ?? 0) > tx.now() - rateWindow) return known;
   const window = await readWindow(tx, policy, subject);
   if (window.ahead) {
-    await callsAhead(tx).where('policy', '=', policy).where('subject', '=', subject).execute();
+    // Counted while the clock was ahead.
+    await tx.db
+      .deleteFrom('rate_calls')
+      .where('at', '>', tx.now() + clocksMayDiffer)
+      .where('policy', '=', policy)
+      .where('subject', '=', subject)
+      .execute();
   }
   return window;
-}
-
-/** Deletes calls that were counted while the clock was ahead. */
-export function callsAhead(tx: WriteContext) {
-  return tx.db.deleteFrom('rate_calls').where('at', '>', tx.now() + clocksMayDiffer);
 }
 
 /** The name of what is locked to count a call. */

@@ -1,9 +1,11 @@
-import type { ReadContext } from '../../context.ts';
+import { sql, type RawBuilder } from 'kysely';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { eraseUnverified } from '../agents/registration.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
-import { expireMail } from '../outbox.ts';
-import { callsAhead, rateWindow } from '../limits/rate-limiter.ts';
+import { expireMail, hastenMail } from '../outbox.ts';
+import { clocksMayDiffer, rateWindow } from '../limits/rate-limiter.ts';
 import { countRows } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 
@@ -26,9 +28,15 @@ export const heartbeat = defineWrite('maintenance.heartbeat', async (tx, { id }:
     .values({ id, ...row })
     .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
     .execute();
+  // Those ahead were seen while a clock was.
   await tx.db
     .deleteFrom('processes')
-    .where('seen_at', '<', tx.now() - processGoneAfter)
+    .where((process) =>
+      process.or([
+        process('seen_at', '<', tx.now() - processGoneAfter),
+        process('seen_at', '>', tx.now() + clocksMayDiffer),
+      ]),
+    )
     .execute();
   return countRows(tx.db.selectFrom('processes'));
 });
@@ -38,32 +46,46 @@ export const farewell = defineWrite('maintenance.farewell', async (tx, { id }: {
   await tx.db.deleteFrom('processes').where('id', '=', id).execute();
 });
 
+/** Rows of a table that one sweep deletes: all others wait for the writer meanwhile. */
+const mostSwept = 200;
+
 /**
- * Deletes what is no longer needed. Returns how many undelivered messages were given up, and whether there may be more to
- * delete at once.
+ * Deletes what is no longer needed, so many rows of each table. Returns how many undelivered messages were given up, and
+ * whether there may be more to delete at once.
  */
 export const sweep = defineWrite('maintenance.sweep', async (tx) => {
   const ago = (ms: number) => timestamp(tx.now() - ms);
-  await tx.db
-    .deleteFrom('rate_calls')
-    .where('at', '<', tx.now() - rateWindow)
-    .execute();
-  await callsAhead(tx).execute();
-  await tx.db
-    .deleteFrom('changes')
-    .where('at', '<', tx.now() - keepChangesFor)
-    .execute();
-  await tx.db.deleteFrom('idempotency').where('created_at', '<', ago(rememberedFor)).execute();
-  await tx.db
-    .deleteFrom('exports')
-    .where('began_at', '<', tx.now() - day)
-    .execute();
-  await tx.db.deleteFrom('former_slugs').where('deleted_at', '<', ago(goneFor)).execute();
-  await tx.db.deleteFrom('tokens').where('expires_at', '<', ago(rememberTokensFor)).execute();
-  const mailGivenUp = await expireMail(tx);
-  const more = await eraseUnverified(tx);
-  return { mailGivenUp, ...(more ? { more } : {}) };
+  const now = tx.now();
+  const swept = [
+    await sweepOldest(tx, 'rate_calls', ['at', 'policy', 'subject', 'n'], sql`< ${now - rateWindow}`),
+    await sweepOldest(tx, 'rate_calls', ['at', 'policy', 'subject', 'n'], sql`> ${now + clocksMayDiffer}`),
+    await sweepOldest(tx, 'changes', ['at', 'seq'], sql`< ${now - keepChangesFor}`),
+    await sweepOldest(tx, 'idempotency', ['created_at', 'scope', 'key'], sql`< ${ago(rememberedFor)}`),
+    await sweepOldest(tx, 'exports', ['began_at', 'id'], sql`< ${now - day}`),
+    await sweepOldest(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], sql`< ${ago(goneFor)}`),
+    await sweepOldest(tx, 'tokens', ['expires_at', 'hash'], sql`< ${ago(rememberTokensFor)}`),
+  ];
+  await hastenMail(tx, mostSwept);
+  const mail = await expireMail(tx, mostSwept);
+  const moreUnverified = await eraseUnverified(tx);
+  const more = moreUnverified || mail.more || swept.some((rows) => rows >= mostSwept);
+  return { mailGivenUp: mail.givenUp, ...(more ? { more } : {}) };
 });
+
+/** Deletes rows by the first of these columns, which has an index; the others make up the primary key, with it or not. */
+async function sweepOldest<Table extends keyof Tables>(
+  { db }: WriteContext,
+  table: Table,
+  columns: readonly [time: keyof Tables[Table] & string, ...key: (keyof Tables[Table] & string)[]],
+  isDue: RawBuilder<unknown>,
+): Promise<number> {
+  const [time] = columns;
+  const row = sql.join(columns.map((column) => sql.ref(column)));
+  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where (${row}) in (
+    select ${row} from ${sql.table(table)} where ${sql.ref(time)} ${isDue} order by ${sql.ref(time)} limit ${mostSwept}
+  )`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
 
 /** In `meta`: `due` since something was deleted from the search index, `begun` while its terms are being erased. */
 const searchErasure = 'search_erasure';
