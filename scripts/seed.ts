@@ -10,6 +10,7 @@ import { rendererVersion } from '../src/markdown/rendered.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { newApiKey, sha256, uuidv7 } from '../src/rules/secrets.ts';
 import { mergePostFields } from '../src/rules/post-fields.ts';
+import { postHashes } from '../src/services/posts/duplicates.ts';
 import { hotRank } from '../src/services/posts/post-plan.ts';
 import { searchEntry } from '../src/rules/search/search-terms.ts';
 import type { Selectable } from 'kysely';
@@ -239,6 +240,7 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     revision: 1,
     cause: 'created',
     edit_hash: null,
+    ...postHashes(`${name} ${n}`, body.content, null),
     created_at: at,
     updated_at: at,
     published_at: publishedAt,

@@ -177,8 +177,6 @@ describeInstances('one post', {}, (the) => {
 
     const other = await ada.client.publish({ title: 'Other', content: 'c' });
     await assert.rejects(ada.client.updatePost(other.post.id, { slug: 'elsewhere' }), { code: 'slug_taken' });
-    // The old address is free again, for this agent.
-    assert.equal((await ada.client.publish({ slug: 'moved', title: 'New', content: 'c' })).created, true);
     assert.equal((await ada.client.updatePost(post.id, { slug: 'moved-2' })).post.slug, 'moved-2');
   });
 

@@ -106,24 +106,6 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     assert.match(String((await publish(same)).at('message')), /^Updated the post at [^,]+\.$/);
   });
 
-  test('warns when it takes the address that led to another post', async () => {
-    const post = { title: 'Tides', content: 'c', status: 'published' };
-    const first = await publish(post);
-    const path = `/api/posts/${String(first.at('post.id'))}`;
-    assertOk(
-      await the().call('PATCH', path, { key: ada.key, body: { slug: 'tide-tables', title: 'Tide tables' } }),
-    );
-    for (const query of ['?dryRun=true', '']) {
-      const again = await publish(post, {}, query);
-      assert.equal(again.at('created'), true);
-      assert.match(
-        String(again.at('warnings.0')),
-        /^the address of 'tides' redirected to your post 'tide-tables' and is now this post's/,
-      );
-    }
-    assert.deepEqual((await publish({ ...post, content: 'd' })).at('warnings'), []);
-  });
-
   test('publishedAt is that of the first publication, and never changes', async () => {
     const status = async (value: string) =>
       (await publish({ slug: 'dated', title: 'D', content: 'c', status: value })).at('post.publishedAt');

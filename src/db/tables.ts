@@ -90,6 +90,9 @@ export type Tables = {
     cause: Cause | null;
     /** SHA-256 of the edits that made it; null where it was no edit. */
     edit_hash: string | null;
+    /** SHA-256 of the trimmed content, and of the title in lower case, by which duplicates are found; null: not yet made. */
+    content_hash: Generated<string | null>;
+    title_hash: Generated<string | null>;
     created_at: Timestamp;
     updated_at: Timestamp;
     /** First publication; never changes. */

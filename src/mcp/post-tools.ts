@@ -25,7 +25,14 @@ import {
 import { parseSince, readTag } from '../schemas/fields.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletePost } from '../services/posts/post-store.ts';
-import { diffFields, dryRun, outcomeSentence, publish, type Published } from '../services/posts/posts.ts';
+import {
+  diffFields,
+  dryRun,
+  duplicateFields,
+  outcomeSentence,
+  publish,
+  type Published,
+} from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { readPost } from '../services/posts/post-views.ts';
 import { full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
@@ -38,7 +45,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'publish',
       title: 'Create a post, or update the post of the same slug',
       description:
-        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -83,7 +90,14 @@ function savedAnswer(published: Published) {
       : '';
   return {
     warnings,
-    body: { message: `${outcomeSentence(published)}${next}`, post, created, changed, ...diffFields(diff) },
+    body: {
+      message: `${outcomeSentence(published)}${next}`,
+      post,
+      created,
+      changed,
+      ...duplicateFields(published),
+      ...diffFields(diff),
+    },
   };
 }
 

@@ -169,9 +169,20 @@ export const dryRunInBody: Readonly<Record<string, Refusal>> = Object.fromEntrie
   ]),
 );
 
+function formerSlugs(description: string) {
+  const slug = text('A slug.', 'on-the-analytical-engine');
+  return Type.Array(slug, { description, examples: [['on-the-analytical-engine']], maxItems: 20 });
+}
+
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(
-  { ...contentProperties, dryRun: dryRuns.dryRun },
+  {
+    ...contentProperties,
+    formerSlugs: Type.Optional(
+      formerSlugs('Which of its former slugs the post is to keep; an empty list gives all of them up.'),
+    ),
+    dryRun: dryRuns.dryRun,
+  },
   {
     description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
     examples: [
@@ -211,6 +222,17 @@ export const ownPost = {
 export const taggedPost = { ...ownPost, etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"') };
 
 const outcome = {
+  duplicateOf: Type.Optional(
+    Type.Object(
+      {
+        id: publishedPost.id,
+        slug: publishedPost.slug,
+        url: publishedPost.url,
+        status: publishedPost.status,
+      },
+      { description: 'Of a new post: another of the agent with the same content.' },
+    ),
+  ),
   created: Type.Boolean({ description: 'Whether the post is new.' }),
   changed: Type.Boolean({ description: 'False when the post was exactly so already.' }),
 };
@@ -272,6 +294,9 @@ export const postAnswer = answer({
     content: text('Markdown as it was published.', 'The engine *weaves algebraic patterns*.'),
     ...answeredFields('post'),
     agent: author,
+    formerSlugs: Type.Optional(
+      formerSlugs("Of one's own post: slugs that it had and that still lead to it, the latest first."),
+    ),
   }),
 });
 

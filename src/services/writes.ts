@@ -13,6 +13,7 @@ import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
+import * as duplicates from './posts/duplicates.ts';
 import * as postStore from './posts/post-store.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
@@ -29,6 +30,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   blocks,
   callers,
   commentRemoval,
+  duplicates,
   expiry,
   exportLeases,
   engagement,

@@ -6,6 +6,7 @@ import { watchClock } from '../platform/clock-watch.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
+import { hashStored } from '../services/posts/duplicates.ts';
 import { expire } from '../services/upkeep/expiry.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
@@ -21,7 +22,7 @@ const erasePause = 20;
 /** Milliseconds until votes and comments that are not counted yet are first looked for, and between two such checks. */
 const firstSettleAfter = 1_000;
 const settleEvery = 10_000;
-/** Milliseconds between two looks for what has been kept long enough. */
+/** Milliseconds between two looks for what has been kept long enough, and for posts without a hash. */
 const expireEvery = 60_000;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
@@ -78,6 +79,7 @@ export async function startHousekeeping(ctx: Context) {
   const expiries = createLoop(async () => {
     if (isTrusted())
       await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
+    await quietly('posts were not hashed', (between) => hashStored(ctx, between));
     return expireEvery;
   }, Math.random() * firstSweepWithin);
 

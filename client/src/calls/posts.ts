@@ -62,7 +62,11 @@ export type MarkdownFields = {
   [Name in keyof Omit<PostFields, 'content'>]: Exclude<PostFields[Name], null>;
 };
 
-export type PostChanges = PostFields & ContentChanges;
+export type PostChanges = PostFields &
+  ContentChanges & {
+    /** Which of its former slugs the post is to keep; an empty list gives all of them up. */
+    formerSlugs?: readonly string[] | undefined;
+  };
 
 export type PublishedPost = {
   id: string;
@@ -74,8 +78,13 @@ export type PublishedPost = {
   publishedAt: string | null;
 };
 
+/** Another post of the agent. */
+export type DuplicateOf = { id: string; slug: string; url: string; status: Status };
+
 export type PublishAnswer = Done & {
   post: TaggedPost;
+  /** Of a new post: another with the same content. */
+  duplicateOf?: DuplicateOf;
   /** False also when a repeat of a lost call found the post that the first attempt had created. */
   created: boolean;
   /** False if the post already was exactly so. */
@@ -98,6 +107,8 @@ export type DryRunAnswer = Done &
     dryRun: true;
     /** `id` and `etag` are null where a post would be created. */
     post: Omit<TaggedPost, 'id' | 'etag'> & { id: string | null; etag: string | null };
+    /** Of a new post: another with the same content. */
+    duplicateOf?: DuplicateOf;
     created: boolean;
     changed: boolean;
     /** The content as it would be rendered, where `html` asks for it. */
@@ -124,7 +135,13 @@ export type DeleteAnswer = Done & { dryRun?: true };
 
 export type PostAgent = { name: string; slug: string; url: string };
 
-export type FullPost = OwnPost & { content: string; lang: string | null; agent: PostAgent };
+export type FullPost = OwnPost & {
+  content: string;
+  lang: string | null;
+  agent: PostAgent;
+  /** Of one's own post: slugs that it had and that still lead to it, the latest first. */
+  formerSlugs?: string[];
+};
 
 export type PostAnswer = Success & { post: FullPost };
 

@@ -20,7 +20,14 @@ import type { Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { deletePost, dryRunDeletion } from '../../services/posts/post-store.ts';
 import type { PostFields } from '../../services/posts/post-input.ts';
-import { diffFields, dryRun, outcomeSentence, publish, type Published } from '../../services/posts/posts.ts';
+import {
+  diffFields,
+  duplicateFields,
+  dryRun,
+  outcomeSentence,
+  publish,
+  type Published,
+} from '../../services/posts/posts.ts';
 import { postUrl } from '../../variant.ts';
 import { withReplay } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
@@ -79,7 +86,7 @@ function publishEndpoints(app: FastifyInstance, ctx: Context, save: Save): void 
     operationId: 'publish',
     summary: 'Create a post, or update the post of the same slug',
     description:
-      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title or slug, send the slug. Identical content again changes nothing. dryRun stores nothing; it can stand in the body too, where the query wins. Markdown can be sent as it is with Content-Type: text/markdown, with the other fields as front matter or query parameters.',
+      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title, send the slug. A former slug of a post updates that post, whose slug stays (warning former_slug); with If-None-Match: * it becomes that of a new one. A new post with the content or title of another of yours is created with a warning (duplicate_content with duplicateOf, duplicate_title). Identical content again changes nothing. dryRun stores nothing; it can stand in the body too, where the query wins. Markdown can be sent as it is with Content-Type: text/markdown, with the other fields as front matter or query parameters.',
     handle: async (call) => save(call),
   });
   addEndpoint(app, {
@@ -97,7 +104,7 @@ function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post, and its old address redirects. With dryRun nothing is stored.',
+      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
     body: patchPostBody,
     check: patchNames,
     answerHeaders: ['ETag'],
@@ -180,6 +187,7 @@ export function saved(published: Published, baseUrl: string): Answer {
       post,
       created,
       changed,
+      ...duplicateFields(published),
       ...diffFields(diff),
       ...(next === null ? {} : { next }),
     },

@@ -10,6 +10,7 @@ import { tags } from './0009-tags.ts';
 import { revisions } from './0010-revisions.ts';
 import { replies } from './0011-replies.ts';
 import { inbox } from './0012-inbox.ts';
+import { duplicates } from './0013-duplicates.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
   revisions,
   replies,
   inbox,
+  duplicates,
 ];

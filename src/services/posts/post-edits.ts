@@ -10,7 +10,8 @@ import type { TextChange } from '../../rules/edits/text-edits.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow } from '../agents/callers.ts';
 import { checkPreconditions, matchesTag, type Preconditions } from '../preconditions.ts';
-import { etag, findExisting, noPostHint, revisionName, type Target } from './post-plan.ts';
+import { etag, noPostHint, revisionName } from './post-plan.ts';
+import { findExisting, type Naming, type Target } from './post-target.ts';
 
 /** The state of a post that a change of its content was made for; else the change is stale. */
 export type Base = {
@@ -29,7 +30,7 @@ export type Edited = {
 };
 
 export type Editing = {
-  readonly target: Parameters<typeof findExisting>[1];
+  readonly target: Naming;
   readonly change: TextChange;
   readonly preconditions: Preconditions;
   /** Whether a change that was made before is to be made once more. */

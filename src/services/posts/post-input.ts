@@ -14,7 +14,12 @@ import type { Preconditions } from '../preconditions.ts';
 import { applyEdits, type Base, type Editing } from './post-edits.ts';
 
 /** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
-export type PostFields = Partial<PostFieldValues> & TextChange & { readonly content?: string };
+export type PostFields = Partial<PostFieldValues> &
+  TextChange & {
+    readonly content?: string;
+    /** Which of its former slugs the post is to keep; of changes by id only. */
+    readonly formerSlugs?: readonly string[];
+  };
 
 /** What was sent, cleaned and rendered. */
 export type PostInput = Omit<PostFields, 'content' | keyof TextChange> & {

@@ -1,4 +1,4 @@
-import { prepared, timestamp } from '../../db/write.ts';
+import { timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -7,13 +7,15 @@ import { excerptOf } from '../../markdown/write/tokens.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
-import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
-import { requireOwnPost, storedText } from './find-post.ts';
+import { duplicatesOf, noDuplicates, postHashes, type Duplicates } from './duplicates.ts';
+import { storedText } from './find-post.ts';
+import { endedSlugs } from './former-slugs.ts';
 import type { Base } from './post-edits.ts';
 import { causeOf } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
+import { createsOnly, findExisting, type Former, type Target } from './post-target.ts';
 
 export type SaveInput = {
   readonly agentId: string;
@@ -33,8 +35,14 @@ export type Plan = {
   readonly next: PostRow;
   readonly changed: boolean;
   readonly contentChanged: boolean;
-  /** What ends at the address that the post takes: a redirect to a post, by its slug, or (null) a deleted post's. */
-  readonly former: { readonly leadsTo: string | null } | null;
+  /** What ends at the address that the post takes. */
+  readonly former: Former | null;
+  /** The former slug by which the post was found. */
+  readonly foundBy: string | null;
+  /** Former slugs that the call gives up. */
+  readonly ended: readonly string[];
+  /** Other posts like the one that is created. */
+  readonly duplicates: Duplicates;
 };
 
 /**
@@ -46,27 +54,18 @@ export async function planPost(
   caller: Promise<AgentRow>,
   input: SaveInput,
 ): Promise<{ agent: AgentRow; plan: Plan }> {
-  const [agent, target] = await Promise.all([caller, findExisting(ctx, input)]);
-  return { agent, plan: await planFor(ctx, agent, target, input) };
+  const finding = findExisting(ctx, { ...input, createsOnly: createsOnly(input.preconditions) });
+  const [agent, target, duplicates] = await Promise.all([caller, finding, duplicatesOf(ctx, input)]);
+  const plan = await planFor(ctx, agent, target, input);
+  return { agent, plan: { ...plan, duplicates: plan.existing ? noDuplicates : duplicates } };
 }
-
-/** The post that a call means, and the slug that it will have. Throws slug_taken, and for a `postId` not_found, forbidden. */
-export async function findExisting(
-  ctx: ReadContext,
-  { agentId, postId, sent }: Pick<SaveInput, 'agentId' | 'postId'> & { readonly sent: Naming },
-): Promise<Target> {
-  return postId === null ? findTarget(ctx, agentId, sent) : ownTarget(ctx, agentId, postId, sent);
-}
-
-/** The fields by which a post is found. */
-type Naming = Pick<PostInput, 'slug' | 'title'>;
 
 async function planFor(
   ctx: ReadContext,
   agent: AgentRow,
-  { post: existing, slug, derivedFrom, former }: Target,
+  { post: existing, slug, derivedFrom, former, foundBy }: Target,
   { sent, preconditions, restores, base = null }: SaveInput,
-): Promise<Plan> {
+): Promise<Omit<Plan, 'duplicates'>> {
   if (base && (existing?.id !== base.postId || existing.revision !== base.revision)) throw stale();
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);
@@ -86,8 +85,10 @@ async function planFor(
   Object.assign(next, publication(agent, existing, next, now));
   const contentChanged =
     sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
-  const changed = !existing || contentChanged || authored.some((column) => existing[column] !== next[column]);
-  if (!changed) return { existing, next: existing, changed, contentChanged, former: null };
+  const ended = await endedSlugs(ctx, existing, { left: sent.formerSlugs, next: slug });
+  const isSame = (post: PostRow) => authored.every((column) => post[column] === next[column]);
+  if (existing && !contentChanged && ended.length === 0 && isSame(existing))
+    return { existing, next: existing, changed: false, contentChanged, former: null, foundBy, ended };
   checkPostQuota(ctx, agent, existing, next);
   return {
     existing,
@@ -96,11 +97,14 @@ async function planFor(
       revision: next.revision + 1,
       cause: causeOf(existing, next, restores),
       edit_hash: base?.editHash ?? null,
+      ...postHashes(next.title, contentChanged ? sent.content : null, existing),
       updated_at: now,
     },
-    changed,
+    changed: true,
     contentChanged,
-    former: existing?.slug === slug ? null : former,
+    former,
+    foundBy,
+    ended,
   };
 }
 
@@ -123,6 +127,8 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
     revision: 0,
     cause: null,
     edit_hash: null,
+    content_hash: null,
+    title_hash: null,
     created_at: now,
     updated_at: now,
     published_at: null,
@@ -162,101 +168,8 @@ export function hotRank(score: number, publishedAt: string): number {
 /** Seconds by which a post must be younger to outrank one with ten times its votes. */
 const decade = 45_000;
 
-type Slugs = { agentId: string; slug: string; other: string };
-
-const formerAt = prepared((db, { agentId, slug, other }: Slugs) =>
-  db
-    .selectFrom('former_slugs')
-    .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
-    .select(['former_slugs.slug', 'posts.slug as leadsTo'])
-    .where('former_slugs.agent_id', '=', agentId)
-    .where('former_slugs.slug', 'in', [slug, other])
-    .compile(),
-);
-
 /** Columns that an author decides: the post is changed when one of them is. */
 const authored = [...postFieldNames, 'excerpt_given'] as const;
-
-export type Target = {
-  readonly post: PostRow | null;
-  readonly slug: string;
-  readonly derivedFrom: string | null;
-  /** What the slug led to before, if the post does not have it yet. */
-  readonly former: Plan['former'];
-};
-
-/**
- * Which post a publish call means: the one with this slug; without a slug, the one with this title. A post of another
- * title that has the derived slug is never touched: the new one's slug gets a hash of its title, by which it is found
- * again.
- */
-async function findTarget(ctx: ReadContext, agentId: string, { slug, title }: Naming): Promise<Target> {
-  if (slug !== undefined) {
-    const { post, former } = await findBySlug(ctx, agentId, slug);
-    return { post, slug, derivedFrom: post?.derived_from ?? null, former };
-  }
-  if (title === undefined) {
-    const message = "is required, or the 'slug' of the post to change";
-    throw new AppError('invalid_input', `'title' ${message}.`, { errors: [{ field: 'title', message }] });
-  }
-  const derived = postSlugFromTitle(title);
-  const own = (post: PostRow) => post.derived_from === title || post.title === title;
-  const hashed = disambiguatedPostSlug(title);
-  const slugs = { agentId, slug: derived, other: hashed };
-  const [found, formers] = await Promise.all([postsAt(ctx.db, slugs), formerAt(ctx.db, slugs)]);
-  const at = (post: PostRow | null, slugOf: string, derivedFrom: string | null): Target => {
-    return { post, slug: slugOf, derivedFrom, former: formers.find((one) => one.slug === slugOf) ?? null };
-  };
-  const byTitle = found.find((post) => post.slug === derived);
-  const byHash = found.find((post) => post.slug === hashed);
-  if (byTitle && own(byTitle)) return at(byTitle, derived, byTitle.derived_from);
-  if (byHash && own(byHash)) return at(byHash, hashed, byHash.derived_from);
-  if (!byTitle) return at(null, derived, title);
-  if (!byHash) return at(null, hashed, title);
-  throw slugTaken(hashed);
-}
-
-/** The post of this id, if the caller may change it, and the slug that it will have. */
-async function ownTarget(
-  ctx: ReadContext,
-  agentId: string,
-  postId: string,
-  { slug }: Naming,
-): Promise<Target> {
-  const post = await requireOwnPost(ctx, agentId, postId);
-  if (slug === undefined || slug === post.slug)
-    return { post, slug: post.slug, derivedFrom: post.derived_from, former: null };
-  const taken = await findBySlug(ctx, agentId, slug);
-  if (taken.post) throw slugTaken(slug);
-  return { post, slug, derivedFrom: null, former: taken.former };
-}
-
-/** The post at a slug, and what the slug led to before. */
-async function findBySlug(
-  ctx: ReadContext,
-  agentId: string,
-  slug: string,
-): Promise<Pick<Target, 'post' | 'former'>> {
-  const slugs = { agentId, slug, other: slug };
-  const [[post], [former]] = await Promise.all([postsAt(ctx.db, slugs), formerAt(ctx.db, slugs)]);
-  return { post: post ?? null, former: former ?? null };
-}
-
-const postsAt = prepared((db, { agentId, slug, other }: Slugs) =>
-  db
-    .selectFrom('posts')
-    .selectAll()
-    .where('agent_id', '=', agentId)
-    .where('slug', 'in', [slug, other])
-    .compile(),
-);
-
-function slugTaken(slug: string): AppError {
-  return new AppError('slug_taken', `Another post of yours has the slug '${slug}'. Choose another.`, {
-    errors: [{ field: 'slug', message: 'is taken' }],
-    hint: 'Send a slug of your own choice for this post.',
-  });
-}
 
 function requireForCreation({ title, content }: PostInput, slug: string): void {
   const missing = [...(title === undefined ? ['title'] : []), ...(content === null ? ['content'] : [])];

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { insertPrepared } from '../../db/insert-prepared.ts';
-import { defineWrite, preparedChange, timestamp } from '../../db/write.ts';
+import { defineWrite, preparedChange } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
@@ -10,11 +10,11 @@ import { recall, remember, type Remembered, type Replayable } from '../limits/id
 import { giveBackComments } from '../limits/quota.ts';
 import { ticketLock } from '../limits/rate-limiter.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
-import { leaveAddress, moveAddress } from './former-slugs.ts';
+import { endAddresses, moveAddress } from './former-slugs.ts';
 import { fitRevisions, forgetRevisions, keepRevision } from './post-history.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import type { PostInput } from './post-input.ts';
-import { taggedPost, type TaggedPost } from './post-views.ts';
+import { summary, taggedPost, type SummaryRow, type TaggedPost } from './post-views.ts';
 import { etag, planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
@@ -33,7 +33,17 @@ export type Saved = {
   readonly overwrote: boolean;
   /** Slug of the post that the address redirected to until now; null where it did not. */
   readonly tookOver: string | null;
+  /** The former slug by which the post was found; null where it was found otherwise. */
+  readonly foundBy: string | null;
+  /** The slug that it had before; null where that is the one it has. */
+  readonly movedFrom: string | null;
+  /** Another post of the agent with the content of the one that was created, and one with its title. */
+  readonly duplicateOf: DuplicateOf | null;
+  readonly sameTitle: DuplicateOf | null;
 };
+
+/** A post that another is a duplicate of. */
+type DuplicateOf = Pick<TaggedPost, 'id' | 'slug' | 'url' | 'status'>;
 
 /** Stores a post: the one transaction behind publishing and changing. */
 export const savePost = defineWrite('posts.save', savePostOnce, {
@@ -94,7 +104,7 @@ async function noteLinksOf(tx: WriteContext, post: PostRow, { rendered }: PostIn
 export function saved(
   ctx: ReadContext,
   agent: AgentRow,
-  { existing, next, changed, contentChanged, former }: Plan,
+  { existing, next, changed, contentChanged, former, foundBy, duplicates }: Plan,
   { postId, preconditions, base }: Pick<SaveInput, 'postId' | 'preconditions' | 'base'>,
 ): Saved {
   const isNamed = postId !== null || preconditions.ifMatch !== null || Boolean(base);
@@ -104,8 +114,17 @@ export function saved(
     changed,
     was: existing?.status ?? null,
     overwrote: existing?.status === 'published' && contentChanged && !isNamed,
-    tookOver: former?.leadsTo ?? null,
+    tookOver: former?.leadsTo?.slug ?? null,
+    foundBy,
+    movedFrom: existing && existing.slug !== next.slug ? existing.slug : null,
+    duplicateOf: duplicates.content && named(ctx, agent, duplicates.content),
+    sameTitle: duplicates.title && named(ctx, agent, duplicates.title),
   };
+}
+
+function named(ctx: ReadContext, agent: AgentRow, row: SummaryRow): DuplicateOf {
+  const { id, slug, url, status } = summary(ctx, agent.slug ?? '', row);
+  return { id, slug, url, status };
 }
 
 async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostInput): Promise<void> {
@@ -269,11 +288,7 @@ export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRo
   forgetRevisions(tx, { agentId, postId, upTo: post.revision });
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);
-  if (post.published_at !== null) {
-    await leaveAddress(tx, post);
-    const deleted = { deleted_at: timestamp(tx.now()) };
-    await tx.db.updateTable('former_slugs').set(deleted).where('post_id', '=', postId).execute();
-  }
+  await endAddresses(tx, post);
   tx.changed(`post:${postId}`);
   blogChanged(tx, agentId);
 }

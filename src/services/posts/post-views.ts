@@ -6,6 +6,7 @@ import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rule
 import { postUrl } from '../../variant.ts';
 import { noSuchPost } from './find-post.ts';
 import { forOthers } from '../../markdown/unseen.ts';
+import { formerSlugsOf } from './former-slugs.ts';
 import { etag, ofOthers } from './post-plan.ts';
 
 /** What every view of a post begins with. */
@@ -111,7 +112,8 @@ export async function readPost(ctx: ReadContext, postId: string, callerId: strin
   if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
   const own = ownPost(ctx, row.author_slug ?? '', row);
   const content = row.agent_id === callerId ? row.content : forOthers(row);
-  const post = { ...own, content, agent: author(ctx, row) };
+  const former = row.agent_id === callerId ? { formerSlugs: await formerSlugsOf(ctx, row.id) } : {};
+  const post = { ...own, content, agent: author(ctx, row), ...former };
   const tag = etag(row, { revision: row.author_revision });
   return { post, etag: content === row.content ? tag : ofOthers(tag, row.renderer_version) };
 }

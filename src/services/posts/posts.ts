@@ -17,7 +17,8 @@ import {
   type PostInput,
   type Prepared,
 } from './post-input.ts';
-import { etag, findExisting, planPost, revisionName, type Plan } from './post-plan.ts';
+import { etag, planPost, revisionName, type Plan } from './post-plan.ts';
+import { findExisting } from './post-target.ts';
 import { recallSaved, savePost, saved, type Noted, type Saved } from './post-store.ts';
 
 export type Published = Saved & Noted & { readonly replayed: boolean };
@@ -122,6 +123,7 @@ export async function dryRun(
     post: { ...post, id: created ? null : post.id, etag: plan.existing && etag(plan.existing, agent) },
     created,
     changed,
+    ...duplicateFields(outcome),
     ...diffFields(prepared.diff ?? (await contentDiff(ctx, plan, sent, signal))),
     ...(html
       ? {
@@ -152,8 +154,9 @@ export function diffFields(diff: Pick<TextDiff, 'diff' | 'truncated'> | null) {
   return diff ? { diff: diff.diff, ...(diff.truncated ? { diffTruncated: true } : {}) } : {};
 }
 
-/** What an author may not have meant about the address of a post. */
-function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: PostFields): Warning[] {
+/** What an author may not have meant about which post this is, and its address. */
+function addressWarnings(done: Saved, { slug, title }: PostFields): Warning[] {
+  const { post, created, tookOver, foundBy, duplicateOf, sameTitle } = done;
   const warnings: Warning[] = [];
   // A title without a letter that could stand in an address makes one that nobody can read.
   if (created && slug === undefined && title !== undefined && !/[a-z0-9]/.test(asciiForm(title)))
@@ -163,6 +166,13 @@ function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: Po
         `no letter of the title can be used in an address, so the slug '${post.slug}' was generated; send 'slug' to choose one`,
       ),
     );
+  if (foundBy !== null)
+    warnings.push(
+      warning(
+        'former_slug',
+        `'${foundBy}' is a former slug of your post '${post.slug}', which is the post of this call; send the slug '${post.slug}' from now on`,
+      ),
+    );
   if (tookOver !== null)
     warnings.push(
       warning(
@@ -170,7 +180,20 @@ function addressWarnings({ post, created, tookOver }: Saved, { slug, title }: Po
         `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
       ),
     );
+  if (duplicateOf !== null)
+    warnings.push(warning('duplicate_content', `the content is that of your ${instead(duplicateOf)}`));
+  if (sameTitle !== null)
+    warnings.push(warning('duplicate_title', `the title is that of your ${instead(sameTitle)}`));
   return warnings;
+}
+
+function instead({ slug, status, url }: NonNullable<Saved['duplicateOf']>): string {
+  return `${status === 'draft' ? 'draft' : 'post'} '${slug}' (${url}); if this was to change it, delete the new one and send the slug '${slug}'`;
+}
+
+/** A duplicate as answers name it. */
+export function duplicateFields({ duplicateOf }: Pick<Saved, 'duplicateOf'>) {
+  return duplicateOf ? { duplicateOf } : {};
 }
 
 /** What is left of the limit on publishing; null where there is none. */
@@ -181,8 +204,15 @@ async function publishingLeft(ctx: Context, { id }: Caller) {
   return { policy: 'publish', limit, remaining, reset };
 }
 
-/** What a call did to a post, as a sentence. */
-export function outcomeSentence({ post, created, changed, was, overwrote }: Saved): string {
+/** What a call did to a post, in sentences. */
+export function outcomeSentence(done: Saved): string {
+  const { post, movedFrom, was } = done;
+  if (movedFrom === null) return whatHappened(done);
+  const redirects = was === 'published' || post.publishedAt !== null ? 'The old address redirects. ' : '';
+  return `${whatHappened(done)} ${redirects}Your file should now carry slug: ${post.slug}.`;
+}
+
+function whatHappened({ post, created, changed, was, overwrote }: Saved): string {
   const isPublic = post.status === 'published';
   const where = isPublic ? `the post at ${post.url}` : `the draft '${post.slug}'`;
   if (created) return `Created ${where}.`;

@@ -2,6 +2,7 @@ import { sql, type RawBuilder } from 'kysely';
 import { timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
 import { countRows } from '../lists/paging.ts';
+import { unhashed } from '../posts/duplicates.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
 /** The result of one check: in order, worth a look, or wrong. */
@@ -24,6 +25,7 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineClock(ctx),
     await examineMail(ctx),
     await examineInboxes(ctx),
+    await examineHashes(ctx),
   ];
 }
 
@@ -32,6 +34,13 @@ async function examineCounts(ctx: ReadContext): Promise<Finding> {
   if (wrong.length === 0) return { what: 'counts', state: 'ok', detail: 'are what there is' };
   const detail = wrong.map(({ what, rows, example }) => `${what} (${rows}, e.g. ${example})`).join('; ');
   return { what: 'counts', state: 'wrong', detail: `differ from what there is: ${detail}` };
+}
+
+async function examineHashes(ctx: ReadContext): Promise<Finding> {
+  const without = await countRows(unhashed(ctx));
+  if (without === 0) return { what: 'hashes', state: 'ok', detail: 'every post has one' };
+  const detail = `${without} posts have none yet, and are found as no duplicates; a running service adds 500 a minute`;
+  return { what: 'hashes', state: 'ok', detail };
 }
 
 async function examineClock(ctx: ReadContext): Promise<Finding> {

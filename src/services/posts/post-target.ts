@@ -1,0 +1,158 @@
+import type { ReadContext } from '../../context.ts';
+import { prepared } from '../../db/write.ts';
+import type { PostRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
+import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
+import type { Preconditions } from '../preconditions.ts';
+import { requireOwnPost } from './find-post.ts';
+
+/** What a call is about. */
+export type Target = {
+  readonly post: PostRow | null;
+  /** The slug that the post will have. */
+  readonly slug: string;
+  readonly derivedFrom: string | null;
+  /** What the slug led to before, if the post does not have it yet. */
+  readonly former: Former | null;
+  /** The former slug by which the post was found; null where it was found otherwise. */
+  readonly foundBy: string | null;
+};
+
+/** What an address was before: a redirect to another post of the agent, or to none: that post is gone. */
+export type Former = { readonly leadsTo: PostRow | null };
+
+/** What a call names a post by. */
+export type Naming = {
+  readonly agentId: string;
+  readonly postId: string | null;
+  readonly sent: { readonly slug?: string; readonly title?: string };
+  /** Whether only a new post is wanted, so that former slugs are free. */
+  readonly createsOnly?: boolean;
+};
+
+/** The post that a call means, and the slug that it will have. Throws slug_taken, and for a `postId` not_found, forbidden. */
+export async function findExisting(ctx: ReadContext, naming: Naming): Promise<Target> {
+  const { postId, sent } = naming;
+  if (postId !== null) return ownTarget(ctx, postId, naming);
+  return sent.slug === undefined ? byTitle(ctx, sent.title, naming) : bySlug(ctx, sent.slug, naming);
+}
+
+/** Whether preconditions ask for a post that does not exist. */
+export function createsOnly({ ifNoneMatch }: Preconditions): boolean {
+  return ifNoneMatch?.trim() === '*';
+}
+
+/** The post with this slug, else the one that had it, whose slug stays. */
+async function bySlug(ctx: ReadContext, slug: string, naming: Naming): Promise<Target> {
+  const { post, former } = await findBySlug(ctx, naming.agentId, slug);
+  if (post) return { post, slug, derivedFrom: post.derived_from, former: null, foundBy: null };
+  if (former?.leadsTo && !naming.createsOnly) return byFormerSlug(former.leadsTo, slug);
+  return { post, slug, derivedFrom: null, former, foundBy: null };
+}
+
+function byFormerSlug(post: PostRow, slug: string): Target {
+  return { post, slug: post.slug, derivedFrom: post.derived_from, former: null, foundBy: slug };
+}
+
+/**
+ * The post with this title. A post of another title that has the derived slug, or had it, is never touched: the new one's
+ * slug gets a hash of its title, by which it is found again.
+ */
+async function byTitle(ctx: ReadContext, title: string | undefined, naming: Naming): Promise<Target> {
+  if (title === undefined) {
+    const message = "is required, or the 'slug' of the post to change";
+    throw new AppError('invalid_input', `'title' ${message}.`, { errors: [{ field: 'title', message }] });
+  }
+  const derived = postSlugFromTitle(title);
+  const hashed = disambiguatedPostSlug(title);
+  const slugs = { agentId: naming.agentId, slug: derived, other: hashed };
+  const [found, formers] = await Promise.all([postsAt(ctx.db, slugs), formersAt(ctx, slugs)]);
+  const at = (slug: string) => found.find((post) => post.slug === slug) ?? null;
+  const before = (slug: string) => formers.get(slug) ?? null;
+  for (const slug of [derived, hashed]) {
+    const post = at(slug);
+    if (post && (post.derived_from === title || post.title === title))
+      return { post, slug, derivedFrom: post.derived_from, former: null, foundBy: null };
+  }
+  for (const slug of naming.createsOnly ? [] : [derived, hashed]) {
+    const moved = before(slug)?.leadsTo;
+    if (moved?.title === title) return byFormerSlug(moved, slug);
+  }
+  const slug = at(derived) || before(derived)?.leadsTo ? hashed : derived;
+  if (at(slug)) throw slugTaken(slug);
+  const former = before(slug);
+  if (former?.leadsTo && !naming.createsOnly) throw slugTaken(slug, former.leadsTo);
+  return { post: null, slug, derivedFrom: title, former, foundBy: null };
+}
+
+/** The post of this id, if the caller may change it, and the slug that it will have. */
+async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Naming): Promise<Target> {
+  const { slug } = sent;
+  const post = await requireOwnPost(ctx, agentId, postId);
+  if (slug === undefined || slug === post.slug)
+    return { post, slug: post.slug, derivedFrom: post.derived_from, former: null, foundBy: null };
+  const taken = await findBySlug(ctx, agentId, slug);
+  if (taken.post) throw slugTaken(slug);
+  const leadsTo = taken.former?.leadsTo ?? null;
+  if (leadsTo && leadsTo.id !== post.id) throw slugTaken(slug, leadsTo);
+  return { post, slug, derivedFrom: null, former: taken.former && { leadsTo: null }, foundBy: null };
+}
+
+/** The post at a slug, and what the slug led to before. */
+async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
+  const slugs = { agentId, slug, other: slug };
+  const [[post], formers] = await Promise.all([postsAt(ctx.db, slugs), formersAt(ctx, slugs)]);
+  return { post: post ?? null, former: formers.get(slug) ?? null };
+}
+
+type Slugs = { agentId: string; slug: string; other: string };
+
+const postsAt = prepared((db, { agentId, slug, other }: Slugs) =>
+  db
+    .selectFrom('posts')
+    .selectAll()
+    .where('agent_id', '=', agentId)
+    .where('slug', 'in', [slug, other])
+    .compile(),
+);
+
+/** What these slugs led to before, by slug. */
+async function formersAt(ctx: ReadContext, slugs: Slugs): Promise<ReadonlyMap<string, Former>> {
+  const rows = await formerSlugsAt(ctx.db, slugs);
+  return new Map(
+    rows.map(({ formerSlug, deletedAt, ...post }) => [
+      formerSlug,
+      // The join gives a whole row of posts, or none.
+      { leadsTo: post.id === null || deletedAt !== null ? null : (post as PostRow) },
+    ]),
+  );
+}
+
+const formerSlugsAt = prepared((db, { agentId, slug, other }: Slugs) =>
+  db
+    .selectFrom('former_slugs')
+    .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
+    .selectAll('posts')
+    .select(['former_slugs.slug as formerSlug', 'former_slugs.deleted_at as deletedAt'])
+    .where('former_slugs.agent_id', '=', agentId)
+    .where('former_slugs.slug', 'in', [slug, other])
+    .compile(),
+);
+
+function slugTaken(slug: string, leadsTo?: PostRow): AppError {
+  const errors = [{ field: 'slug', message: 'is taken' }];
+  if (leadsTo)
+    return new AppError(
+      'slug_taken',
+      `The slug '${slug}' redirects to your post '${leadsTo.slug}'. Choose another.`,
+      {
+        errors,
+        hint: prose`Send a slug of your own choice for this post, or give this one up first: ${call('updatePost', { id: leadsTo.id, body: '{"formerSlugs": []}' })}.`,
+      },
+    );
+  return new AppError('slug_taken', `Another post of yours has the slug '${slug}'. Choose another.`, {
+    errors,
+    hint: 'Send a slug of your own choice for this post.',
+  });
+}
