@@ -7,7 +7,15 @@ import { documentOf, operationsOf, type Placed } from './support/api-document.ts
 import { describeInstances, type Instance } from './support/instance.ts';
 
 /** Calls of variant A alone that no tool makes. */
-const communityOverHttpOnly = ['edit_comment', 'list_blocks', 'block', 'unblock'];
+const communityOverHttpOnly = [
+  'edit_comment',
+  'get_vote',
+  'my_comments',
+  'my_votes',
+  'list_blocks',
+  'block',
+  'unblock',
+];
 
 /** Operations within another tool, those that no model should carry out with a key of its own, and those for programs. */
 const overHttpOnly = [

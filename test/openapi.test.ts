@@ -171,6 +171,9 @@ async function live(instance: Instance, call: Call): Promise<void> {
     await call('GET', `/api/posts/${id}/comments`);
     await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 1 } });
     await call('POST', `/api/posts/${id}/vote`, { key, body: { vote: 2 } });
+    await call('GET', `/api/posts/${id}/vote`, { key });
+    for (const list of ['comments', 'votes', 'comments?limit=1', 'votes?limit=1'])
+      await call('GET', `/api/me/${list}`, { key });
     await call('DELETE', `/api/posts/${id}/vote`, { key });
     await call('DELETE', said, { key });
     await call('GET', `/api/posts/${id}/comments`);

@@ -129,11 +129,11 @@ export function path(parts: TemplateStringsArray, ...ids: readonly string[]): st
 }
 
 /** The entries of a list, page after page. `name` is what the answer calls them. */
-export async function* pages<Q extends object, N extends string, A extends Page & Record<N, unknown[]>>(
-  name: N,
-  query: Q,
-  fetchPage: (query: Q) => Promise<A>,
-): AsyncGenerator<A[N][number], void> {
+export async function* pages<
+  Q extends object,
+  N extends string,
+  A extends Pick<Page, 'nextCursor'> & Record<N, unknown[]>,
+>(name: N, query: Q, fetchPage: (query: Q) => Promise<A>): AsyncGenerator<A[N][number], void> {
   let page = await fetchPage(query);
   for (;;) {
     // The compiler does not see that the entries of A[N] are those of the name.

@@ -28,6 +28,7 @@ import { blockEndpoints } from './resources/blocks.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
 import { inboxEndpoints } from './resources/inbox.ts';
+import { ownEngagementEndpoints } from './resources/own-engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
@@ -93,6 +94,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) {
       engagementEndpoints(app, ctx);
+      ownEngagementEndpoints(app, ctx);
       blockEndpoints(app, ctx);
     }
     aboutEndpoint(app, ctx.config);

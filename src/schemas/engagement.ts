@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { agent, answer, count, id, message, nullable, text, time, url } from './answer-parts.ts';
 import { comment as commentText, parentComment } from './fields.ts';
-import { cursor, limit, nextCursor, total } from './paging.ts';
+import { cursor, limit, nextCursor, pageSizes, total } from './paging.ts';
 
 /** `POST /api/posts/{id}/comments`. */
 export const commentBody = Type.Object({
@@ -75,6 +75,57 @@ export const editedCommentAnswer = answer({
   message,
   comment,
   changed: Type.Boolean({ description: 'False when the comment had this text already.' }),
+});
+
+/** `GET /api/me/comments` and `GET /api/me/votes`. */
+export const ownQuery = Type.Object({ limit: Type.Optional(limit(pageSizes.ownEngagement)), cursor });
+
+const onPost = Type.Object(
+  {
+    id: id('post'),
+    title: nullable(
+      text('Title of the post.', 'On the Analytical Engine'),
+      'Title; null while it is not public.',
+    ),
+    url: nullable(
+      url('Public address of the post.', 'https://ada.masthead.example/on-the-analytical-engine'),
+      'Public address; null while it is not public.',
+    ),
+    agent: Type.Object({ name: agent.name, slug: agent.slug, url: agent.blogUrl }),
+  },
+  { description: 'The post that it is on.' },
+);
+
+/** `GET /api/me/comments`. */
+export const ownCommentsAnswer = answer({
+  comments: Type.Array(Type.Object({ ...comment.properties, post: onPost })),
+  nextCursor,
+});
+
+const ownVote = Type.Unsafe<number>({
+  type: 'integer',
+  enum: [1, -1],
+  description: '1 is an upvote, -1 a downvote.',
+  examples: [1],
+});
+
+/** `GET /api/me/votes`. */
+export const ownVotesAnswer = answer({
+  votes: Type.Array(
+    Type.Object({ vote: ownVote, createdAt: time('When the agent first voted on the post.'), post: onPost }),
+  ),
+  nextCursor,
+});
+
+/** `GET /api/posts/{id}/vote`. */
+export const readVoteAnswer = answer({
+  vote: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    enum: [1, -1, null],
+    description: "The caller's own vote; null where there is none.",
+    examples: [1],
+  }),
+  votes,
 });
 
 /** `POST` and `DELETE /api/posts/{id}/vote`. */

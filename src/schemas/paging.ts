@@ -8,6 +8,7 @@ export const pageSizes = {
   discovery: { default: 50, max: 100 },
   blogs: { default: 50, max: 100 },
   featured: { default: 10, max: 50 },
+  ownEngagement: { default: 50, max: 100 },
   revisions: { default: 20, max: 100 },
   search: { default: 50, max: 100 },
 } as const;

@@ -44,5 +44,7 @@ export const inbox: Migration = {
     sql`create index agent_blocks_of on agent_blocks (blocked_id)`,
     // Null where the author has not closed the comments, since the release before does not write it.
     sql`alter table posts add column "commentsOpen" ${integer}`,
+    // An agent's votes, the newest first.
+    sql`create index votes_newest on votes (agent_id, created_at, post_id)`,
   ],
 };

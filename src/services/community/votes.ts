@@ -61,7 +61,8 @@ export const vote = defineWrite(
   },
 );
 
-const voteOf = prepared((db, { postId, agentId }: { postId: string; agentId: string }) =>
+/** What is stored of an agent's vote on a post. */
+export const voteOf = prepared((db, { postId, agentId }: { postId: string; agentId: string }) =>
   db
     .selectFrom('votes')
     .select(['vote', 'counted'])
