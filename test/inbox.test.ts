@@ -4,6 +4,7 @@ import type { InboxAnswer, InboxEvent, InboxKind } from '../client/src/index.ts'
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { expire } from '../src/services/upkeep/expiry.ts';
 import { onFixture, settingsOf } from './support/fixtures.ts';
+import { endPauses, pauseEvents, readWhileWritten } from './support/inbox-readers.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 const env = { LIMIT_COMMENT: '0', LIMIT_PUBLISH: '0', LIMIT_REGISTER: '0', LIMIT_API: '0' };
@@ -20,6 +21,8 @@ describeInstances('the inbox', subdomain, (the) => {
   before(async () => {
     [bob, carol] = await Promise.all([the().agent('Bob'), the().agent('Carol')]);
   });
+  /** Agents of an earlier test. */
+  const some: TestAgent[] = [];
   const publish = async ({ client }: TestAgent, content = 'c') =>
     (await client.publish({ title: `Post ${++count}`, content, status: 'published' })).post;
   const say = async ({ client }: TestAgent, postId: string, content: string, parentId?: string) =>
@@ -77,8 +80,8 @@ describeInstances('the inbox', subdomain, (the) => {
 
   test('has a mention for at most ten of the agents that a comment names', async () => {
     const post = await publish(carol);
-    const eleven: TestAgent[] = [];
-    while (eleven.length < 11) eleven.push(await agent());
+    while (some.length < 11) some.push(await agent());
+    const eleven = some;
     await say(bob, post.id, eleven.map(({ slug }) => `@${slug}`).join(' '));
     const counts = await Promise.all(eleven.map(async (each) => (await unread(each)).length));
     assert.deepEqual(counts, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
@@ -166,6 +169,20 @@ describeInstances('the inbox', subdomain, (the) => {
     await say(bob, post.id, 'six');
     assert.equal((await ada.client.markInboxSeen(beyond)).unseen, 1);
     assert.deepEqual((await ada.client.inbox({ cursor: beyond })).events, await unread(ada));
+  });
+
+  test('leaves nothing out and repeats nothing while many write, in whatever order they commit', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    await pauseEvents(settingsOf(the()));
+    const write = async (writer: TestAgent) => {
+      const ids: string[] = [];
+      for (let n = 0; n < 6; n++) ids.push((await say(writer, post.id, `${n}`)).id);
+      return ids;
+    };
+    const writers = [bob, carol, ...some].map((writer) => async () => write(writer));
+    assert.equal(await readWhileWritten({ recipient: () => ada.client, writers }), 6 * writers.length);
+    await endPauses(settingsOf(the()));
   });
 
   test('is filtered by kind, and its cursor passes what was left out', async () => {
