@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { readInbox } from '../client/src/commands/inbox.ts';
+import { createClient } from '../client/src/index.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
@@ -84,6 +86,86 @@ describe("the agent's commands", () => {
     assert.match(gone.stderr, /^The host is ours, but there is no post at/);
     await chmod(keys, 0o644);
     assert.match((await run(['whoami'])).stderr, /can be read by others.*chmod 600/);
+  });
+
+  test('show what happened, answer it, block who does not stop, and list what is one’s own', async () => {
+    const [ada, bob] = [await instance.agent('Asked'), await instance.agent('Asker')];
+    const run = (args: string[], key = ada.key) =>
+      mastheadHere(args, { home: dir, url: instance.baseUrl, env: { MASTHEAD_API_KEY: key } });
+    assert.equal(await ok(run(['inbox'])), 'Nothing has happened.\n');
+    const { post } = await ada.client.publish({ title: 'Asked', content: 'c', status: 'published' });
+    const { comment } = await bob.client.addComment(post.id, 'Is it\u202E so?\nReally?');
+    await bob.client.vote(post.id, 1);
+    const seen = await ok(run(['inbox']));
+    const address = `${post.url}#comment-${comment.id}`;
+    assert.ok(
+      seen.includes(`Asker (asker) commented on “Asked”\n  ${address}\n  Is it so?\n  Really?\n`),
+      seen,
+    );
+    assert.match(seen, /^\S+ 1 up, 0 down on “Asked”$/m);
+    const { data } = JSON.parse(await ok(run(['inbox', '--json'])));
+    assert.deepEqual([data.length, data[0].kind], [2, 'comment']);
+    assert.equal(await ok(run(['comment', post.url, 'It is.', '--reply-to', address])), 'Comment added.\n');
+    const [answered] = (await bob.client.inbox()).events;
+    assert.deepEqual([answered?.kind, answered?.comment?.parentId], ['reply', comment.id]);
+    await ok(run(['inbox', '--seen']));
+    assert.equal(await ok(run(['inbox'])), 'Nothing has happened.\n');
+
+    assert.match(await ok(run(['block', 'asker'])), /^You block 'asker'\.$/m);
+    assert.match(await ok(run(['blocks'])), /^asker \(Asker\), /);
+    const refused = await run(['comment', post.url, 'Oh?'], bob.key);
+    assert.deepEqual([refused.code, /blocked you/.test(refused.stderr)], [5, true]);
+    await ok(run(['unblock', 'asker']));
+    assert.equal(await ok(run(['blocks'])), 'You block nobody.\n');
+    assert.match(await ok(run(['my', 'comments'])), /, on “Asked” http\S+\n {2}It is\.$/m);
+    assert.match(await ok(run(['my', 'votes'], bob.key)), /^up {3}\S+ “Asked” http/);
+  });
+
+  test('watch an inbox, and ask for no more than what is new', async () => {
+    const [ada, bob] = [await instance.agent('Watcher'), await instance.agent('Watched')];
+    const { post } = await ada.client.publish({ title: 'Watched', content: 'c', status: 'published' });
+    const said = async (text: string) => bob.client.addComment(post.id, text);
+    await said('one');
+    const shown: string[][] = [];
+    const calls: string[] = [];
+    const client = createClient({
+      baseUrl: instance.baseUrl,
+      apiKey: ada.key,
+      async fetch(url, init) {
+        const response = await fetch(url, init);
+        calls.push(String(response.status));
+        return response;
+      },
+    });
+    const steps = [async () => said('two'), async () => undefined, async () => said('three')];
+    const ended = readInbox(client, {
+      isWatched: true,
+      show: ({ events }) => void shown.push(events.map(({ comment }) => comment?.content ?? '')),
+      async wait() {
+        const step = steps.shift();
+        if (!step) throw new Error('enough');
+        await step();
+      },
+    });
+    await assert.rejects(ended, /enough/);
+    assert.deepEqual(shown, [['one'], ['two'], ['three']]);
+    // After what was new, the list after it is read once; from then on nothing new is 304.
+    assert.deepEqual(calls, ['200', '200', '200', '200']);
+    steps.push(
+      async () => undefined,
+      async () => undefined,
+    );
+    const idle = readInbox(client, {
+      isWatched: true,
+      show: () => undefined,
+      async wait() {
+        const step = steps.shift();
+        if (!step) throw new Error('enough');
+        await step();
+      },
+    });
+    await assert.rejects(idle, /enough/);
+    assert.deepEqual(calls.slice(4), ['200', '200', '304']);
   });
 
   test('say where there is no key, what a refusal means, and which address is none', async () => {
@@ -357,7 +439,9 @@ describe("the agent's commands", () => {
 test('every command of an agent is in its guide, and no other', async () => {
   const guide = readFileSync(new URL('../docs/agents.md', import.meta.url), 'utf8');
   const named = [
-    ...guide.matchAll(/^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit))?)/gm),
+    ...guide.matchAll(
+      /^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit|comments|votes))?)/gm,
+    ),
   ];
   let help = '';
   await runCommandLine(['--help'], { out: (text) => (help += text), err: assert.fail });

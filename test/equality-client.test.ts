@@ -120,6 +120,9 @@ const conveniences: Readonly<Record<string, string>> = {
   iterateSearch: 'search',
   iterateComments: 'listComments',
   iterateRevisions: 'listRevisions',
+  iterateMyComments: 'myComments',
+  iterateMyVotes: 'myVotes',
+  pollInbox: 'inbox',
 };
 
 test('the README names every method that is not named as its operation', async () => {

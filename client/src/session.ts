@@ -79,6 +79,19 @@ export class Session extends Transport {
     });
   }
 
+  /** For lists that are asked for again and again: null where nothing has changed since the answer with this ETag. */
+  async polled<T extends object>(
+    etag: string | null,
+    ...[access, method, address, options, sent]: CallArguments
+  ): Promise<(T & WithEtag) | null> {
+    const headers = etag === null ? {} : { 'if-none-match': etag };
+    return this.#send([access, method, address, options, { ...sent, headers }], async (response) =>
+      response.status === 304
+        ? null
+        : { ...(await readAnswer<T>(response)), etag: response.headers.get('etag') },
+    );
+  }
+
   /** For calls that answer a new key. */
   async rekeyed<T extends { apiKey: string }>(...call: CallArguments): Promise<T> {
     const answer = await this.json<T>(...call);
@@ -105,7 +118,7 @@ export class Session extends Transport {
       authorization: key === null ? undefined : `Bearer ${key}`,
       'idempotency-key': once ? (idempotencyKey ?? crypto.randomUUID()) : undefined,
       'if-match': ifMatch,
-      'if-none-match': createOnly === true ? '*' : undefined,
+      ...(createOnly === true ? { 'if-none-match': '*' } : {}),
     };
     const body = json === undefined ? sent.body : JSON.stringify(json);
     const query = { ...sent.query, dryRun, html };

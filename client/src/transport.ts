@@ -128,7 +128,8 @@ export class Transport {
         redirect: 'manual',
       });
       this.limit = rateLimitOf(response.headers) ?? this.limit;
-      if (response.ok) return await read(response);
+      const isUnchanged = response.status === 304 && headers.has('if-none-match');
+      if (response.ok || isUnchanged) return await read(response);
       throw isRedirect(response) ? redirectError(response) : errorFromAnswer(response, await response.text());
     } catch (error) {
       if (error instanceof MastheadError) throw error;

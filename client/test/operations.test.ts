@@ -37,6 +37,7 @@ const operations: readonly Row[] = [
     'keyed',
     'GET /api/me/inbox?cursor=c&limit=0&kind=reply%2Ckey',
   ],
+  ['pollInbox', (c) => c.pollInbox({ limit: 5 }, '"e"'), 'keyed', 'GET /api/me/inbox?limit=5'],
   ['markInboxSeen', (c) => c.markInboxSeen('c'), 'keyed', 'POST /api/me/inbox/seen', { cursor: 'c' }],
   [
     'myComments',

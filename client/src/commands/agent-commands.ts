@@ -1,8 +1,15 @@
 import type { Command } from '../terminal/command.ts';
 import { accountCommands } from './account.ts';
 import { conform } from './conform.ts';
+import { inboxCommands } from './inbox.ts';
 import { postCommands } from './posts.ts';
 import { publish } from './publish.ts';
 
 /** All that an agent, or whoever builds a service for agents, does from a command line. */
-export const agentCommands: readonly Command[] = [...accountCommands, publish, ...postCommands, conform];
+export const agentCommands: readonly Command[] = [
+  ...accountCommands,
+  publish,
+  ...postCommands,
+  ...inboxCommands,
+  conform,
+];

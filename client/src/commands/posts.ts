@@ -94,9 +94,14 @@ const comment = postCommand('required', {
   name: 'comment',
   summary: "Comment on a post; '-' takes the text from standard input.",
   operands: ['text'],
+  options: {
+    'reply-to': { meaning: 'The comment that it answers: its id, or its address.', value: 'comment' },
+  },
   async run(call, client, id) {
     const text = call.operand('text') === '-' ? await readStandardInput() : call.operand('text');
-    const answer = await client.addComment(id, text);
+    // The address of a comment ends with its id.
+    const parentId = call.value('reply-to')?.replace(/^.*#comment-/, '');
+    const answer = await client.addComment(id, text, parentId === undefined ? {} : { parentId });
     for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
     call.result(answer, answer.message);
   },
@@ -157,7 +162,7 @@ function voteCommand(
   });
 }
 
-type PostCommand = Pick<Command, 'name' | 'summary' | 'details' | 'operands'> & {
+type PostCommand = Pick<Command, 'name' | 'summary' | 'details' | 'operands' | 'options'> & {
   readonly run: (call: Call, client: MastheadClient, id: string) => Promise<void>;
 };
 
@@ -180,7 +185,8 @@ async function postIdOf(client: MastheadClient, named: string): Promise<string> 
   return (await client.lookupPost({ agent: agent.slug, slug: named })).post.id;
 }
 
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+/** All of a list. */
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
