@@ -1,8 +1,8 @@
-import { initial } from './0001-initial.ts';
-import { search } from './0002-search.ts';
-import { mailRoute } from './0003-mail-route.ts';
-import { erasure } from './0004-erasure.ts';
-import { exports } from './0005-exports.ts';
+import { initial } from './released/0001-initial.ts';
+import { search } from './released/0002-search.ts';
+import { mailRoute } from './released/0003-mail-route.ts';
+import { erasure } from './released/0004-erasure.ts';
+import { exports } from './released/0005-exports.ts';
 import { unseen } from './0006-unseen.ts';
 import { registration } from './0007-registration.ts';
 import { community } from './0008-community.ts';

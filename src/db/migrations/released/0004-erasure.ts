@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../types.ts';
 
 /**
  * Drops personal data that is not needed: unkeyed hashes of mailboxes, and addresses of clients. Messages that are

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../types.ts';
 
 /** Exports of the last day: one of an agent runs at a time, and some are allowed in 24 hours. */
 export const exports: Migration = {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Migration } from './types.ts';
+import type { Migration } from '../types.ts';
 
 /** Full-text search over published posts. */
 export const search: Migration = {

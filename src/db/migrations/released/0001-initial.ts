@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely';
-import type { Migration, DialectTypes } from './types.ts';
+import type { Migration, DialectTypes } from '../types.ts';
 
 /** The schema of the first release, but for search. */
 export const initial: Migration = {
