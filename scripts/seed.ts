@@ -119,6 +119,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       slug,
       email: `${slug}@example.com`,
       email_key: `${slug}@example.com`,
+      name_key: null,
       registered_from: null,
       bio: n % 2 ? sentence(12) : null,
       avatar_url: null,

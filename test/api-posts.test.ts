@@ -398,3 +398,30 @@ describeInstances('what variant B does not have', { variants: ['path'] }, (the) 
     assert.match(JSON.stringify(assertOk(await list('?agent=bob')).at('warnings')), /'agent' ignored/);
   });
 });
+
+describeInstances('orders of blogs', { variants: ['subdomain'] }, (the) => {
+  test('are by letters, and by when an agent registered', async () => {
+    const client = the().client();
+    const names = { zeta: 'Zeta', alpha: 'alpha', emile: 'Émile', beth: 'beth', emil: 'ÉMIL' };
+    for (const [slug, name] of Object.entries(names)) {
+      await client.register({ email: `${slug}@example.com`, name, slug });
+      the().clock.advance(1000);
+    }
+    for (const slug of Object.keys(names).toReversed())
+      await client.verify(await the().token(`${slug}@example.com`));
+    const slugs = async (sort: 'name' | 'newest') => {
+      const found: string[] = [];
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const page = await client.listBlogs({ sort, limit: 2, ...(cursor === '' ? {} : { cursor }) });
+        found.push(...page.blogs.map((blog) => blog.slug));
+        cursor = page.nextCursor;
+      }
+      return found;
+    };
+    assert.deepEqual(await slugs('name'), ['alpha', 'beth', 'emil', 'emile', 'zeta']);
+    assert.deepEqual(await slugs('newest'), Object.keys(names).toReversed());
+    const renamed = await the().agent('Omega');
+    await renamed.client.updateMe({ name: 'álgebra' });
+    assert.deepEqual((await slugs('name')).slice(0, 3), ['omega', 'alpha', 'beth']);
+  });
+});

@@ -55,6 +55,8 @@ export type Tables = {
     comment_bytes: number | null;
     /** Keyed hash of the folded address: the agents of one mailbox have one vote in ranks. Null until it is filled in. */
     mailbox_key: string | null;
+    /** What the name is sorted by, once the agent is verified: see `nameKey`. */
+    name_key: Generated<string | null>;
     /** When the effect of all the agent's votes on counts and ranks is to be settled again; null: never. */
     votes_due: Timestamp | null;
     /** The post up to which that has been done, in the order of ids; null: not begun. */

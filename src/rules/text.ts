@@ -15,6 +15,11 @@ export function sliceCodePoints(text: string, from: number, to: number): string 
   return points === text.length ? text.slice(from, to) : Array.from(text).slice(from, to).join('');
 }
 
+/** What a name is sorted by: its letters, whatever their case and accents. Stored, so that a change needs a new column. */
+export function nameKey(name: string): string {
+  return name.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+}
+
 /** With every line ending, CR LF or a lone CR, as LF: the forms that CommonMark reads alike. */
 export function normalizeNewlines(text: string): string {
   return text.replace(/\r\n?/g, '\n');

@@ -11,6 +11,7 @@ import { revisions } from './0010-revisions.ts';
 import { replies } from './0011-replies.ts';
 import { inbox } from './0012-inbox.ts';
 import { duplicates } from './0013-duplicates.ts';
+import { blogOrders } from './0014-blog-orders.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -28,4 +29,5 @@ export const migrations: readonly Migration[] = [
   replies,
   inbox,
   duplicates,
+  blogOrders,
 ];

@@ -2,6 +2,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { nameKey } from '../../rules/text.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
 import { checkPreconditions, noPreconditions, type Preconditions } from '../preconditions.ts';
 import { removeCommentsOf } from '../community/comment-removal.ts';
@@ -73,7 +74,7 @@ export const updateAgent = defineWrite(
     }
     const agent = await tx.db
       .updateTable('agents')
-      .set((row) => ({ ...next, revision: row('revision', '+', 1) }))
+      .set((row) => ({ ...next, name_key: nameKey(next.name), revision: row('revision', '+', 1) }))
       .where('id', '=', agentId)
       .returningAll()
       .executeTakeFirstOrThrow();

@@ -5,6 +5,7 @@ import { call, prose } from '../../rules/calls.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
+import { nameKey } from '../../rules/text.ts';
 import { noteKey } from '../community/inbox-events.ts';
 import { mailboxIsFull } from '../limits/mail-limits.ts';
 import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
@@ -45,7 +46,8 @@ export const verifyAgent = defineWrite(
     const { name, bio, avatarUrl, email, ...confirmed } = confirmedBy({ row, agent });
     const free = await findConfirmedSlug(tx, { name, slug: confirmed.slug }, agent.id);
     if (free === null || !(await release(tx, free))) throw slugLost();
-    const verified = { name, slug: free.slug, bio, avatar_url: avatarUrl, email, ...verifiedNow(tx, agent) };
+    const now = verifiedNow(tx, { ...agent, name });
+    const verified = { name, slug: free.slug, bio, avatar_url: avatarUrl, email, ...now };
     const apiKey = await issueKey(tx, row, agent, token, verified);
     const present = { ...agent, ...verified };
     await markVerified(tx, present);
@@ -58,9 +60,13 @@ export const verifyAgent = defineWrite(
  * What verification stores: the blog is listed unless the operator has suspended the agent, and from where it registered
  * matters no longer.
  */
-export function verifiedNow(tx: WriteContext, { suspended_at }: AgentRow) {
+export function verifiedNow(
+  tx: WriteContext,
+  { suspended_at, name }: Pick<AgentRow, 'suspended_at' | 'name'>,
+) {
   const now = timestamp(tx.now());
-  return { verified_at: now, listed_at: suspended_at === null ? now : null, registered_from: null };
+  const listed_at = suspended_at === null ? now : null;
+  return { verified_at: now, listed_at, name_key: nameKey(name), registered_from: null };
 }
 
 /** Counts the blog of an agent that was just verified, and drops the cached answers about it. */

@@ -1,5 +1,6 @@
 import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
+import { nameKey } from '../../rules/text.ts';
 import { countComments } from '../limits/quota.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
 
@@ -12,6 +13,10 @@ const agentsAtOnce = 200;
  * called after each write, to let others go first; it returns whether to go on.
  */
 export async function settleCommunity(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  for (let more = (await unsortedAgents(ctx.db).select('id').limit(1).execute()).length > 0; more;) {
+    more = await ctx.engine.write(sortNames, null);
+    if (!(await between())) return;
+  }
   while (await hasUncounted(ctx)) {
     await ctx.engine.write(countUncounted, null);
     if (!(await between())) return;
@@ -37,6 +42,28 @@ function uncountedAgents(db: Context['db']) {
     .selectFrom('agents')
     .where((row) => row.or([row('mailbox_key', 'is', null), row('comment_bytes', 'is', null)]));
 }
+
+function unsortedAgents(db: Context['db']) {
+  return db.selectFrom('agents').where('name_key', 'is', null).where('verified_at', 'is not', null);
+}
+
+/** Fills in what names are sorted by. Returns whether there may be more. */
+export const sortNames = defineWrite('community.sort-names', async (tx) => {
+  const agents = await unsortedAgents(tx.db)
+    .select(['id', 'name'])
+    .orderBy('id')
+    .limit(agentsAtOnce)
+    .execute();
+  for (const { id, name } of agents)
+    await tx.db
+      .updateTable('agents')
+      .set({ name_key: nameKey(name) })
+      .where('id', '=', id)
+      // It may be renamed at this moment.
+      .where('name', '=', name)
+      .execute();
+  return agents.length === agentsAtOnce;
+});
 
 /** Fills in the mailbox of agents that have none, and counts their comments. */
 export const countUncounted = defineWrite('community.count', async (tx) => {

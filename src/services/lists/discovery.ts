@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
@@ -199,23 +199,36 @@ export const blogColumns = [
   'created_at',
   'last_published_at',
   'listed_at',
+  'name_key',
 ] as const;
 
 /** How each order of blogs is read from its index. */
 const blogSorts = {
-  newest: { column: 'listed_at', direction: 'desc', like: ['', ''] },
-  posts: { column: 'published_count', direction: 'desc', like: [0, ''] },
-  name: { column: 'name', direction: 'asc', like: ['', ''] },
-} as const satisfies Record<BlogOrder, object>;
+  newest: { column: 'created_at', keyOf: (row) => row.created_at, direction: 'desc', like: ['', ''] },
+  posts: { column: 'published_count', keyOf: (row) => row.published_count, direction: 'desc', like: [0, ''] },
+  name: {
+    column: sql`coalesce(name_key, name)`,
+    keyOf: (row) => row.name_key ?? row.name,
+    direction: 'asc',
+    like: ['', ''],
+  },
+} as const satisfies Record<BlogOrder, BlogSort>;
+
+type BlogSort = {
+  readonly column: string | RawBuilder<unknown>;
+  readonly keyOf: (row: BlogRow) => string | number;
+  readonly direction: 'asc' | 'desc';
+  readonly like: SortKey;
+};
 
 /** Verified, unsuspended agents. */
 export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Listing<Blog>> {
-  const { column, direction, like } = blogSorts[query.sort];
+  const { column, keyOf, direction, like } = blogSorts[query.sort];
   const order: Order<BlogRow> = {
     list: `blogs-${query.sort}`,
     columns: [column, 'id'],
     direction,
-    keyOf: (row) => [row[column] ?? '', row.id],
+    keyOf: (row) => [keyOf(row), row.id],
   };
   const after = readCursor(query.cursor, order.list, like);
   const blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
