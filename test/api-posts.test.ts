@@ -28,7 +28,9 @@ describeInstances('one’s own posts', {}, (the, variant) => {
     const [first] = page.posts;
     assert.deepEqual(
       Object.keys(first ?? {}).toSorted(),
-      'createdAt disclosure excerpt id publishedAt slug status tags title updatedAt url'.split(' '),
+      'commentsOpen createdAt disclosure excerpt id publishedAt slug status tags title updatedAt url'.split(
+        ' ',
+      ),
     );
   });
 
