@@ -136,7 +136,7 @@ export function createSearchProcesses(file: string, log: Log) {
   };
 }
 
-/** A search process, which keeps this one from ending neither by itself nor by its channel. */
+/** A search process, for which this one does not stay alive. */
 function startProcess(file: string): ChildProcess {
   const env = { MALLOC_ARENA_MAX: '1' };
   const child = fork(threadEntry('search'), [file], { execArgv: smallHeap, env, stdio: 'ignore' });
