@@ -47,6 +47,7 @@ const unlike: Readonly<Record<string, { readonly without?: string; readonly also
   inbox: { without: 'limit', also: ['markSeen'] },
   search: { also: ['full'] },
   get_post: { also: ['offset', 'limit'] },
+  update_post: { without: 'formerSlugs', also: ['ifMatch'] },
 };
 
 /** What is spent of the context of a model before its first call. */

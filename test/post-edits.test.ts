@@ -103,6 +103,22 @@ describeInstances('editing a post', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
     assert.equal((await ada.client.getPost(id)).etag, etag);
   });
 
+  test('a tool changes a post only while it has the etag that was asked for', async () => {
+    const { id, etag } = await create('one');
+    const call = async (more: object) => {
+      const params = { name: 'update_post', arguments: { post: id, ...more } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      return (await the().call('POST', '/mcp', { key: ada.key, body })).text;
+    };
+    assert.match(await call({ edits: [{ old: 'one', new: 'two' }], ifMatch: etag }), /Updated/);
+    for (const more of [
+      { append: 'x', ifMatch: etag },
+      { content: 'x', ifMatch: etag, dryRun: true },
+    ])
+      assert.match(await call(more), /precondition_failed.*Read it again/);
+    assert.equal(await contentOf(id), 'two');
+  });
+
   test('recognises the repeat of the newest change, unless it is meant', async () => {
     const { id, etag } = await create('begin');
     const body = { append: 'more' };

@@ -38,6 +38,9 @@ import { readPost } from '../services/posts/post-views.ts';
 import { full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';
 
+/** What slugs a post gives up is nothing that a model decides. */
+const { formerSlugs: _formerSlugs, ...changes } = patchPostBody.properties;
+
 /** Publishing and changing posts. */
 export function changePostTools(ctx: Context): Tool[] {
   return [
@@ -67,14 +70,17 @@ export function changePostTools(ctx: Context): Tool[] {
       policy: 'publish',
       input: Type.Object({
         ...onePost,
-        ...patchPostBody.properties,
+        ...changes,
+        ifMatch: Type.Optional(
+          Type.String({ description: 'Only if the post still has this etag.', minLength: 1, maxLength: 255 }),
+        ),
         html: publishQuery.properties.html,
       }),
       check: patchNames,
-      explained: [...Object.keys(patchPostBody.properties), 'html'],
+      explained: [...Object.keys(changes), 'html'],
       output: updateOrDryRunAnswer,
-      async run({ caller, usage, signal }, { post: id, dryRun: isDryRun, html, ...fields }) {
-        const options = { postId: id, signal };
+      async run({ caller, usage, signal }, { post: id, dryRun: isDryRun, html, ifMatch = null, ...fields }) {
+        const options = { postId: id, preconditions: { ifMatch, ifNoneMatch: null }, signal };
         if (isDryRun) return dryRun(ctx, caller, fields, { ...options, html });
         return savedAnswer(await publish(ctx, caller, fields, { ...options, ticket: usage.ticket }));
       },

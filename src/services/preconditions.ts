@@ -24,7 +24,7 @@ export function checkPreconditions(
   if (ifMatch !== null && present !== null && !matchesTag(ifMatch, present))
     throw failed(
       `It has changed since you read it: its ETag is now ${present}.`,
-      'GET it again, take its ETag, and send the call again with it.',
+      'Read it again, take its etag, and send the call again with it.',
       present,
     );
   if (ifNoneMatch !== null && present !== null && matchesTag(ifNoneMatch, present))
