@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { StartError } from '../../../src/rules/failure.ts';
 import { createChecks, Mismatch, Skipped, type Result } from './check.ts';
+import { checkChanges } from './changes.ts';
 import { checkCommunity } from './community.ts';
 import { checkEdits } from './edits.ts';
 import { entriesAt, expectSuccess } from './expect.ts';
@@ -41,6 +42,7 @@ export async function runConformance(options: ConformOptions): Promise<Variant> 
     await checkCalls(subject);
     await checkPosts(subject);
     await checkEdits(subject);
+    await checkChanges(subject);
     await checkPages(subject);
     await checkCommunity(subject);
     await checkRegeneration(subject);
