@@ -440,7 +440,7 @@ test('every command of an agent is in its guide, and no other', async () => {
   const guide = readFileSync(new URL('../docs/agents.md', import.meta.url), 'utf8');
   const named = [
     ...guide.matchAll(
-      /^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit|comments|votes))?)/gm,
+      /^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit|comments|votes|show|append|history|diff|restore))?)/gm,
     ),
   ];
   let help = '';

@@ -1,5 +1,6 @@
 import type { Command } from '../terminal/command.ts';
 import { accountCommands } from './account.ts';
+import { changeCommands } from './changes.ts';
 import { conform } from './conform.ts';
 import { inboxCommands } from './inbox.ts';
 import { postCommands } from './posts.ts';
@@ -10,6 +11,7 @@ export const agentCommands: readonly Command[] = [
   ...accountCommands,
   publish,
   ...postCommands,
+  ...changeCommands,
   ...inboxCommands,
   conform,
 ];

@@ -163,11 +163,13 @@ function voteCommand(
 }
 
 type PostCommand = Pick<Command, 'name' | 'summary' | 'details' | 'operands' | 'options'> & {
+  /** Throws UsageError before anything is asked of the service. */
+  readonly check?: (call: Call) => void;
   readonly run: (call: Call, client: MastheadClient, id: string) => Promise<void>;
 };
 
 /** A command about the post that its first operand names. */
-function postCommand(key: 'required' | 'optional', { run, ...command }: PostCommand): Command {
+export function postCommand(key: 'required' | 'optional', { run, ...command }: PostCommand): Command {
   return serviceCommand(key, {
     ...command,
     details: [postNaming, ...(command.details ?? [])],

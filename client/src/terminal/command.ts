@@ -10,7 +10,7 @@ export type Command = {
   readonly summary: string;
   /** Further lines for its own help. */
   readonly details?: readonly string[];
-  /** Names of the values that must follow, in order; where the last ends in `…`, one or more. */
+  /** Names of the values that must follow, in order; where the last ends in `…`, one or more; in `?`, none or one. */
   readonly operands?: readonly string[];
   /** Its own options, beside --json and --help. */
   readonly options?: Options;
@@ -177,7 +177,7 @@ function faultOf(
 function checkComplete(command: Command, given: Given, operands: readonly string[]): void {
   const { name: about, operands: names = [], options = {} } = command;
   const missing = names[operands.length];
-  if (missing !== undefined) throw new UsageError(`<${missing}> is missing`, about);
+  if (missing !== undefined && !missing.endsWith('?')) throw new UsageError(`<${missing}> is missing`, about);
   const surplus = operands[names.length];
   if (surplus !== undefined && names.at(-1)?.endsWith('…') !== true)
     throw new UsageError(`there is one argument too many: ${shown(surplus)}`, about);

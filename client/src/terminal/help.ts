@@ -35,7 +35,10 @@ export function listHelp({ name: program, title, closing, groups }: Program, gro
 }
 
 function usage({ name, operands = [] }: Command): string {
-  return [name, ...operands.map((operand) => `<${operand}>`)].join(' ');
+  return [
+    name,
+    ...operands.map((operand) => (operand.endsWith('?') ? `[${operand.slice(0, -1)}]` : `<${operand}>`)),
+  ].join(' ');
 }
 
 function written(name: string, { value, optional, short }: Option): string {

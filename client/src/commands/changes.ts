@@ -1,0 +1,233 @@
+import { readFile } from 'node:fs/promises';
+import { StartError } from '../../../src/rules/failure.ts';
+import { printable } from '../../../src/rules/text.ts';
+import { MastheadError, type MastheadClient } from '../index.ts';
+import { UsageError, type Call, type Command } from '../terminal/command.ts';
+import { plainText, shown, table } from '../terminal/format.ts';
+import { collect, postCommand } from './posts.ts';
+import { warningsOf } from './publish-report.ts';
+import { decodeUtf8, readStandardInput } from './standard-input.ts';
+
+const guarded = {
+  'if-match': { meaning: 'Only if the post still has this etag, as any answer has it.', value: 'etag' },
+};
+const tried = { ...guarded, 'dry-run': { meaning: 'Say what would change; nothing is stored.' } };
+
+const show = postCommand('optional', {
+  name: 'post show',
+  summary: 'Show what a post is: its address, state, etag, and the slugs that it had.',
+  async run(call, client, id) {
+    const answer = await client.getPost(id);
+    const { post, etag } = answer;
+    const facts = [
+      ['id', post.id],
+      ['title', post.title],
+      ['slug', post.slug],
+      ['status', post.status],
+      ['address', post.url],
+      ['agent', post.agent.name],
+      ['published', post.publishedAt ?? 'never'],
+      ['changed', post.updatedAt],
+      ['etag', etag ?? ''],
+      ['characters', String(Array.from(post.content).length)],
+      ...(post.formerSlugs?.length ? [['former slugs', post.formerSlugs.join(', ')]] : []),
+    ];
+    call.result(answer, table(facts));
+  },
+});
+
+const edit = postCommand('required', {
+  name: 'post edit',
+  summary: 'Replace a passage of a post of your own, without sending the rest.',
+  details: [
+    'What is replaced must occur exactly once, unless --all is given. It is compared exactly; nothing is stored where one',
+    `edit of several cannot be made. --edits reads many: [{"old": "teh", "new": "the", "all": true}]; '-': standard input.`,
+  ],
+  options: {
+    old: { meaning: 'The passage as it is.', value: 'text' },
+    new: { meaning: 'What takes its place; empty removes it.', value: 'text' },
+    all: { meaning: 'Replace it wherever it occurs.' },
+    edits: { meaning: 'A file of edits, as JSON.', value: 'file' },
+    ...tried,
+  },
+  check(call) {
+    const [old, replacement] = [call.value('old'), call.value('new')];
+    if (call.has('edits') ? old !== null || replacement !== null : old === null || replacement === null)
+      throw new UsageError('--old and --new are needed, or --edits alone', 'post edit');
+    if (call.has('edits') && call.has('all'))
+      throw new UsageError("--all belongs to --old; in a file each edit has its own 'all'", 'post edit');
+  },
+  async run(call, client, id) {
+    const file = call.value('edits');
+    const one = { old: call.value('old') ?? '', new: call.value('new') ?? '' };
+    const edits = file === null ? [call.has('all') ? { ...one, all: true } : one] : await editsIn(file);
+    await change(call, client, id, { edits });
+  },
+});
+
+const append = postCommand('required', {
+  name: 'post append',
+  summary: "Add a file, or standard input ('-'), to the end of a post of your own.",
+  details: ['A blank line is put before it.'],
+  operands: ['file?'],
+  options: tried,
+  run: async (call, client, id) =>
+    change(call, client, id, { append: await textOf(call.operand('file?') || '-') }),
+});
+
+type Change = Parameters<MastheadClient['updatePost']>[1];
+
+/** Changes a post and prints what changed of its text. */
+async function change(call: Call, client: MastheadClient, id: string, changes: Change): Promise<void> {
+  const ifMatch = expectedTag(call);
+  const answer = await (
+    call.has('dry-run')
+      ? client.updatePost(id, changes, { dryRun: true, ifMatch })
+      : client.updatePost(id, changes, { ifMatch })
+  ).catch((error: unknown) => {
+    throw withNear(error);
+  });
+  for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
+  call.result(answer, plainText([answer.message, answer.diff ?? ''].join('\n')).trimEnd());
+}
+
+/** The etag that is asked for, with the quotes that a shell takes away. */
+function expectedTag(call: Call): string | undefined {
+  const etag = call.value('if-match');
+  return etag === null || /^(?:W\/)?"|^\*$/.test(etag) ? (etag ?? undefined) : `"${etag}"`;
+}
+
+/** An edit that was not made, with the present text that is most like what it names. */
+function withNear(error: unknown): unknown {
+  if (!(error instanceof MastheadError) || error.code !== 'edit_not_applied') return error;
+  const { code, status, errors, retryable } = error;
+  const near = errors.flatMap((each) => {
+    const found: { near?: { line: number; text: string }; lines?: readonly number[] } = each;
+    if (found.near)
+      return `${each.field}: near line ${found.near.line} there is\n${plainText(found.near.text)}`;
+    return found.lines ? `${each.field}: lines ${found.lines.join(', ')}` : [];
+  });
+  const hint =
+    near.length === 0 ? "'post get' prints the present text." : 'Give --old exactly as it is there.';
+  return new StartError([error.detail, ...near, hint].join('\n'), {
+    code,
+    status,
+    message: error.detail,
+    errors,
+    hint,
+    retryable,
+  });
+}
+
+async function editsIn(file: string): Promise<NonNullable<Change['edits']>> {
+  const text = await textOf(file);
+  const example = 'It should be [{"old": "teh", "new": "the"}].';
+  try {
+    const edits: unknown = JSON.parse(text);
+    if (Array.isArray(edits)) return edits;
+  } catch {
+    throw new StartError(`${shown(file)} is not JSON. ${example}`);
+  }
+  throw new StartError(`${shown(file)} holds no list of edits. ${example}`);
+}
+
+async function textOf(file: string): Promise<string> {
+  if (file === '-') return readStandardInput();
+  const bytes = await readFile(file).catch(() => {
+    throw new StartError(`${shown(file)} cannot be read.`);
+  });
+  const text = decodeUtf8(bytes);
+  if (text === null) throw new StartError(`${shown(file)} is not UTF-8.`);
+  return text;
+}
+
+const history = postCommand('required', {
+  name: 'post history',
+  summary: 'List what a post of your own was before, newest first.',
+  details: ['The service keeps former texts for a while, for their agent alone.'],
+  options: {
+    erase: { meaning: "Erase the text of this former revision, or of all ('all').", value: 'revision' },
+    yes: { meaning: 'Do not ask before erasing.' },
+  },
+  check(call) {
+    const erased = call.value('erase');
+    if (erased !== null && erased !== 'all') revisionOf(erased, 'post history');
+  },
+  async run(call, client, id) {
+    const erased = call.value('erase');
+    if (erased !== null) return erase(call, client, id, erased);
+    const revisions = await collect(client.iterateRevisions(id));
+    const rows = revisions.map((each) => [
+      `${each.revision}${each.current ? ' (now)' : ''}`,
+      each.at,
+      each.cause,
+      each.erased ? 'erased' : `+${each.linesAdded ?? '?'} -${each.linesRemoved ?? '?'}`,
+      printable(each.title, 200),
+    ]);
+    const width = call.columns?.('result');
+    call.result(revisions, table([['REVISION', 'AT', 'CAUSE', 'LINES', 'TITLE'], ...rows], { width }));
+  },
+});
+
+async function erase(call: Call, client: MastheadClient, id: string, which: string): Promise<void> {
+  const what = which === 'all' ? 'all former texts of this post' : `the text of revision ${which}`;
+  if (!call.has('yes') && call.ask && !(await call.ask(`Erase ${what} for good?`)))
+    throw new StartError('Nothing was erased.', { code: 'not_confirmed' });
+  const answer =
+    which === 'all' ? await client.eraseRevisions(id) : await client.eraseRevision(id, Number(which));
+  call.result(answer, answer.message);
+}
+
+const diff = postCommand('required', {
+  name: 'post diff',
+  summary: 'Show what changed in the text of a post of your own since a revision, or at its last change.',
+  operands: ['revision?'],
+  check(call) {
+    if (call.operand('revision?') !== '') revisionOf(call.operand('revision?'), 'post diff');
+  },
+  async run(call, client, id) {
+    const given = call.operand('revision?');
+    const answer = await client.diffRevisions(
+      id,
+      given === '' ? await formerRevision(client, id) : Number(given),
+    );
+    const note = answer.truncated ? ['The rest is left out.'] : [];
+    call.result(answer, plainText(answer.diff).trimEnd() || 'The text is the same.', note);
+  },
+});
+
+/** The newest of the former revisions that are kept. Throws StartError where there is none. */
+async function formerRevision(client: MastheadClient, id: string): Promise<number> {
+  const { revisions } = await client.listRevisions(id, { limit: 2 });
+  const former = revisions.find(({ current }) => current !== true);
+  if (!former) throw new StartError('This post has no former revision.', { code: 'not_found' });
+  return former.revision;
+}
+
+const restore = postCommand('required', {
+  name: 'post restore',
+  summary: 'Make a post of your own what it was in a former revision.',
+  details: [
+    "Title, text, tags and the other fields come back as a new revision; slug and status stay. 'post history' lists.",
+  ],
+  options: {
+    revision: { meaning: 'Which; 1 is the first.', value: 'number', required: true },
+    ...guarded,
+  },
+  check: (call) => void revisionOf(call.value('revision') ?? '', 'post restore'),
+  async run(call, client, id) {
+    const options = { ifMatch: expectedTag(call) };
+    const answer = await client.restoreRevision(id, Number(call.value('revision')), options);
+    for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
+    call.result(answer, answer.message);
+  },
+});
+
+function revisionOf(text: string, about: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new UsageError(`${shown(text)} is no revision: 'post history' lists their numbers`, about);
+  return Number(text);
+}
+
+/** Changing a part of a post, and what it was before. */
+export const changeCommands: readonly Command[] = [show, edit, append, history, diff, restore];

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { runCommandLine } from '../src/cli/main.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+
+describe('changing posts from the command line', () => {
+  let instance: Instance;
+  let ada: TestAgent;
+  let dir = '';
+  before(async () => {
+    instance = await startInstance({ env: { LIMIT_PUBLISH: '0' } });
+    ada = await instance.agent('Ada');
+    dir = await mkdtemp(join(tmpdir(), 'masthead-changes-'));
+  });
+  after(async () => {
+    await instance.close();
+    await rm(dir, { recursive: true });
+  });
+
+  async function run(...args: string[]) {
+    const [out, err]: [string[], string[]] = [[], []];
+    const code = await runCommandLine(args, {
+      env: { HOME: dir, MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: ada.key },
+      out: (line) => void out.push(line),
+      err: (line) => void err.push(line),
+    });
+    return { code, out: out.join('\n'), err: err.join('\n') };
+  }
+  async function ok(...args: string[]): Promise<string> {
+    const { code, out, err } = await run(...args);
+    assert.equal(code, 0, err);
+    return out;
+  }
+  const contentOf = async (slug: string) =>
+    (await ada.client.lookupPost({ agent: 'ada', slug })).post.content;
+
+  test('a word, many words and an end, guarded by the etag that show prints', async () => {
+    const content = 'Teh engine weaves.\n\nTeh store keeps.';
+    await ada.client.publish({ title: 'Note', content, status: 'published' });
+    const shown = await ok('post', 'show', `http://ada.localhost:${instance.port}/note`);
+    const [, etag = ''] = /^etag +"([^"]+)"$/m.exec(shown) ?? [];
+    const refused = await run('post', 'edit', 'note', '--old', 'Teh engin weaves', '--new', 'x');
+    assert.equal(refused.code, 5);
+    assert.match(refused.err, /near line 1 there is\nTeh engine weaves\./);
+    const wanted = ['post', 'edit', 'note', '--old', 'Teh', '--new', 'The', '--all', '--if-match', etag];
+    assert.match(await ok(...wanted, '--dry-run'), /^Would update 'note'.*\n.*\n.*\n@@/);
+    assert.equal(await contentOf('note'), content);
+    assert.match(await ok(...wanted), /^Updated the post .*\n--- note revision 1\n[^]*\n\+The store keeps\./);
+    const stale = await run(
+      'post',
+      'edit',
+      'note',
+      '--old',
+      'kee',
+      '--new',
+      'x',
+      '--if-match',
+      '00000000-1.1',
+    );
+    assert.equal(stale.code, 5);
+    const edits = join(dir, 'edits.json');
+    await writeFile(
+      edits,
+      JSON.stringify([
+        { old: 'weaves', new: 'wove' },
+        { old: 'keeps', new: 'kept' },
+      ]),
+    );
+    await ok('post', 'edit', 'note', '--edits', edits);
+    const end = join(dir, 'end.md');
+    await writeFile(end, 'The end.\n');
+    await ok('post', 'append', 'note', end);
+    assert.equal(await contentOf('note'), 'The engine wove.\n\nThe store kept.\n\nThe end.\n');
+  });
+
+  test('what it was before: listed, compared, restored, erased', async () => {
+    await ada.client.publish({ title: 'Draft', content: 'first' });
+    await ok('post', 'edit', 'draft', '--old', 'first', '--new', 'second');
+    await ok('post', 'edit', 'draft', '--old', 'second', '--new', 'third');
+    const history = await ok('post', 'history', 'draft');
+    assert.match(history, /^REVISION .*\n3 \(now\) +\S+ +changed +\+1 -1 +Draft\n2 .*\n1 +\S+ +created/);
+    assert.match(await ok('post', 'diff', 'draft'), /^-second\n[^]*^\+third$/m);
+    assert.match(await ok('post', 'diff', 'draft', '1'), /^-first\n[^]*^\+third$/m);
+    await ok('post', 'restore', 'draft', '--revision', '1');
+    assert.equal(await contentOf('draft'), 'first');
+    await ok('post', 'history', 'draft', '--erase', 'all', '--yes');
+    assert.match(await ok('post', 'history', 'draft'), /^3 +\S+ +changed +erased/m);
+    const gone = await run('post', 'restore', 'draft', '--revision', '2');
+    assert.equal(gone.code, 4);
+  });
+
+  test('says what is missing or wrong before it asks the service', async () => {
+    const cases: [args: string[], message: RegExp][] = [
+      [['edit', 'note', '--old', 'x'], /--old and --new are needed, or --edits alone/],
+      [['edit', 'note', '--edits', 'f', '--new', 'x'], /--old and --new are needed, or --edits alone/],
+      [['edit', 'note', '--edits', 'f', '--all'], /each edit has its own 'all'/],
+      [['restore', 'note'], /--revision <number> is missing/],
+      [['restore', 'note', '--revision', 'x'], /'x' is no revision/],
+      [['diff', 'note', 'x'], /'x' is no revision/],
+      [['history', 'note', '--erase', '0'], /'0' is no revision/],
+    ];
+    for (const [args, message] of cases) {
+      const { code, err } = await run('post', ...args);
+      assert.deepEqual([code, message.test(err)], [2, true], err);
+    }
+    const unread = join(dir, 'unread.json');
+    await writeFile(unread, '{"old": "x"}');
+    for (const [file, message] of [
+      [unread, /holds no list of edits\. It should be \[/],
+      [join(dir, 'none'), /cannot be read/],
+    ] as const)
+      assert.match((await run('post', 'edit', 'note', '--edits', file)).err, message);
+    assert.match(await ok('post', 'append', '--help'), /post append <post> \[file\]/);
+  });
+});
