@@ -92,6 +92,40 @@ describe('changing posts from the command line', () => {
     assert.equal(gone.code, 4);
   });
 
+  test('a file that has another title or slug than its post asks which is meant', async () => {
+    const file = join(dir, 'file.md');
+    const publish = async (text: string, ...options: string[]) => {
+      await writeFile(file, text);
+      return run('post', 'publish', file, '--publish', ...options);
+    };
+    const slugs = async () =>
+      (await ada.client.listPosts({ status: 'published' })).posts.map(({ slug }) => slug);
+    assert.equal((await publish('# Teh moon\n\nText.')).code, 0);
+    const stood = await slugs();
+    for (const options of [[], ['--dry-run']]) {
+      const asked = await publish('# The moon\n\nText.', ...options);
+      assert.notEqual(asked.code, 0);
+      assert.match(asked.out + asked.err, /another title than its post .*\/teh-moon has: --move changes/);
+    }
+    assert.deepEqual(await slugs(), stood);
+    assert.match((await publish('# The moon\n\nText.', '--move', '--dry-run')).out, /would update/);
+    assert.match((await publish('# The moon\n\nText.', '--move')).out, /^updated: .*\/teh-moon$/m);
+    const { post } = await ada.client.lookupPost({ agent: 'ada', slug: 'teh-moon' });
+    assert.equal(post.title, 'The moon');
+
+    const slugged = '---\nslug: the-moon\n---\n\n# The moon\n\nText.';
+    assert.match((await publish(slugged)).err, /another slug than its post/);
+    assert.match((await publish(slugged, '--move')).out, /^updated: .*\/the-moon$/m);
+    assert.equal((await ada.client.getPost(post.id)).post.slug, 'the-moon');
+    // The slug that the post had is no other one.
+    const old = slugged.replace('the-moon', 'teh-moon').replace('Text', 'Words');
+    assert.match((await publish(old)).out, /^updated: .*\/the-moon$/m);
+    assert.equal((await slugs()).length, stood.length);
+    assert.match((await publish(slugged.replace('the-moon', 'moon-2'), '--new')).out, /^created: .*moon-2$/m);
+    assert.equal((await slugs()).length, stood.length + 1);
+    assert.equal((await run('post', 'publish', file, '--move', '--new')).code, 2);
+  });
+
   test('says what is missing or wrong before it asks the service', async () => {
     const cases: [args: string[], message: RegExp][] = [
       [['edit', 'note', '--old', 'x'], /--old and --new are needed, or --edits alone/],

@@ -104,8 +104,7 @@ function createFaultFinder(): (name: string, source: string) => string | null {
         ? 'has front matter twice, or after an empty line: it is read only where it begins the document'
         : "has front matter whose first line '---' is missing";
     }
-    const slug = textOf(parsed.fields['slug']);
-    const title = textOf(parsed.fields['title']) ?? takeFirstHeading(parsed.content).title ?? '';
+    const { slug, title } = namingIn(parsed);
     if (slug === null && title === '') {
       return "has no title: give it front matter ('title: …' between '---' lines) or begin it with a heading";
     }
@@ -119,6 +118,19 @@ function createFaultFinder(): (name: string, source: string) => string | null {
     if (slug === null) titles.set(title, name);
     return null;
   };
+}
+
+/** What the service is told to find the post by: the slug where there is one, else the title. */
+export function namingOf(source: string): Naming | null {
+  const parsed = parseFrontMatter(source);
+  return parsed.ok ? namingIn(parsed) : null;
+}
+
+export type Naming = { readonly slug: string | null; readonly title: string };
+
+function namingIn({ fields, content }: Extract<ReturnType<typeof parseFrontMatter>, { ok: true }>): Naming {
+  const title = textOf(fields['title']) ?? takeFirstHeading(content).title ?? '';
+  return { slug: textOf(fields['slug']), title };
 }
 
 function textOf(field: string | readonly string[] | undefined): string | null {

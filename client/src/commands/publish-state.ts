@@ -25,6 +25,8 @@ export async function loadPublishState(configDir: string, origin: string, agentI
       const published = files.get(path);
       return published?.hash === hash ? published : null;
     },
+    /** What was last published of this file. */
+    last: (path: string): Published | null => files.get(path) ?? null,
     /** Whether any of the files was published before. */
     knows: (paths: readonly string[]): boolean => paths.some((path) => files.has(path)),
     record(path: string, published: Published): void {

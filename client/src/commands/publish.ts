@@ -4,7 +4,7 @@ import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
 import { createPublishReport } from './publish-report.ts';
-import { createPublisher, type Outcome } from './publisher.ts';
+import { createPublisher, type FormerPost, type Outcome } from './publisher.ts';
 import { loadPublishState, publishHash, type PublishState } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
 
@@ -33,6 +33,8 @@ export const publish = serviceCommand('required', {
     },
     'dry-run': { meaning: 'Say what would happen; nothing is stored.' },
     force: { meaning: 'Send unchanged files too, to overwrite posts that were changed elsewhere.' },
+    move: { meaning: 'Where the title or slug of a published file has changed: change its post.' },
+    new: { meaning: 'The same: make another post.' },
     'no-wait': { meaning: 'Stop when the limit is used up, instead of waiting.' },
   },
   // Waits are shown, so they happen here and not in the client.
@@ -40,6 +42,8 @@ export const publish = serviceCommand('required', {
   check(call) {
     if (call.has('publish') && call.has('draft'))
       throw new UsageError('--publish and --draft exclude each other', 'post publish');
+    if (call.has('move') && call.has('new'))
+      throw new UsageError('--move and --new exclude each other', 'post publish');
   },
   async run(call, { client, url, configDir }) {
     const documents = await findDocuments(call.operands);
@@ -66,10 +70,17 @@ type Work = {
 async function publishAll(call: Call, client: MastheadClient, work: Work): Promise<number> {
   const { documents, wish, state } = work;
   const report = createPublishReport(call, documents.length, work);
-  const rememberedOutcome = call.has('force') ? async () => null : await readRemembered(client, work);
+  const posts = await readPosts(client, work);
+  const rememberedOutcome = call.has('force') ? async () => null : readRemembered(posts, work);
   const interrupt = onInterrupt();
   const { signal } = interrupt;
-  const publisher = createPublisher(client, { call, wish, signal, onWait: report.waiting });
+  const publisher = createPublisher(client, {
+    call,
+    wish,
+    signal,
+    onWait: report.waiting,
+    before: (path) => posts.get(state.last(path)?.id ?? '') ?? null,
+  });
   const save = (): Promise<void> => state.save().catch(report.stateLost);
   const saving = setInterval(() => void save(), saveEvery);
   try {
@@ -90,14 +101,21 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   return report.end(publisher.stop());
 }
 
-/** Returns the outcome of an unchanged file whose post is still there in the same status; null for any other. */
-async function readRemembered(
-  client: MastheadClient,
-  { documents, wish, state }: Work,
-): Promise<(document: Document) => Promise<Outcome | null>> {
-  if (!state.knows(documents.flatMap(({ path }) => path ?? []))) return async () => null;
-  const posts = new Map<string, Outcome['post']>();
+type Posts = ReadonlyMap<string, FormerPost & NonNullable<Outcome['post']>>;
+
+/** The agent's posts by id, where any of the documents was published before. */
+async function readPosts(client: MastheadClient, { documents, state }: Work): Promise<Posts> {
+  const posts = new Map<string, FormerPost & NonNullable<Outcome['post']>>();
+  if (!state.knows(documents.flatMap(({ path }) => path ?? []))) return posts;
   for await (const post of client.iteratePosts({ limit: 1000 })) posts.set(post.id, post);
+  return posts;
+}
+
+/** Returns the outcome of an unchanged file whose post is still there in the same status; null for any other. */
+function readRemembered(
+  posts: Posts,
+  { wish, state }: Work,
+): (document: Document) => Promise<Outcome | null> {
   return async ({ path, fault, read }) => {
     if (path === null || fault !== null || !state.knows([path])) return null;
     // The publisher reports a file that has vanished meanwhile.

@@ -9,7 +9,7 @@ import {
 } from '../index.ts';
 import type { Call } from '../terminal/command.ts';
 import { failureFacts, failureText } from './connection.ts';
-import type { Document } from './documents.ts';
+import { namingOf, type Document } from './documents.ts';
 import { warningsOf } from './publish-report.ts';
 import { publishHash, type Published } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
@@ -38,11 +38,19 @@ export type Stop =
   | { readonly why: 'limit'; /** Seconds. */ readonly retryAfter: number }
   | ({ readonly why: 'failure' } & Failure);
 
+/** A post as it is now. */
+export type FormerPost = Pick<PublishedPost, 'id' | 'slug' | 'title' | 'url'>;
+
+/** A post whose file has another title now, or another slug where it gives one. */
+type Renamed = { readonly post: FormerPost; readonly slug: string | null };
+
 export type PublisherOptions = {
   readonly call: Call;
   readonly wish: Wish;
   /** Once aborted nothing more is begun; a call in progress is finished. */
   readonly signal: AbortSignal;
+  /** The post that a file was when it was last published, if that is still there. */
+  readonly before: (path: string) => FormerPost | null;
   /** Called at the start of each wait, in seconds; with null when it is over. */
   readonly onWait: (wait: { readonly seconds: number; readonly reason: string } | null) => void;
 };
@@ -64,7 +72,7 @@ const fatal: readonly (ErrorCode | 'unknown')[] = [
 
 /** Publishes documents, one at a time. */
 export function createPublisher(client: MastheadClient, options: PublisherOptions) {
-  const { call, wish, signal, onWait } = options;
+  const { call, wish, signal, onWait, before } = options;
   let stop: Stop | null = null;
   let waits = 0;
 
@@ -85,16 +93,32 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     return true;
   };
 
-  const send = async (document: string): Promise<Outcome> => {
+  const send = async (document: string, path: string | null): Promise<Outcome> => {
     const { source, status } = toSend(document, wish);
+    const renamed = path === null ? null : await renamedFrom(source, before(path));
+    if (renamed !== null && !call.has('move')) throw new StartError(whatToDo(renamed));
+    // A query parameter wins over front matter: the post keeps its slug until it is moved.
+    const fields = renamed === null ? { status } : { status, slug: renamed.post.slug };
     if (call.has('dry-run')) {
-      const answer = await client.publishMarkdown(source, { status }, { dryRun: true });
+      const answer = await client.publishMarkdown(source, fields, { dryRun: true });
       return { kind: kindOf(answer), post: answer.post, warnings: warningsOf(answer) };
     }
-    const answer = await client.publishMarkdown(source, { status });
+    if (renamed?.slug) await client.updatePost(renamed.post.id, { slug: renamed.slug });
+    const answer = await client.publishMarkdown(source, renamed?.slug ? { status } : fields);
     const { post } = answer;
     const recorded = { hash: publishHash({ source, status }), id: post.id, status: post.status };
-    return { kind: kindOf(answer), post, warnings: warningsOf(answer), recorded };
+    const kind = renamed === null ? kindOf(answer) : 'updated';
+    return { kind, post, warnings: warningsOf(answer), recorded };
+  };
+
+  /** The post that a file was before, where sending it as it is would make another; null where it would not. */
+  const renamedFrom = async (source: string, post: FormerPost | null): Promise<Renamed | null> => {
+    const naming = namingOf(source);
+    if (post === null || naming === null || call.has('new')) return null;
+    if (naming.slug === null ? naming.title === post.title : naming.slug === post.slug) return null;
+    // A former slug or title still finds the post, as the service alone knows.
+    const { created } = await client.publishMarkdown(source, {}, { dryRun: true });
+    return created ? { post, slug: naming.slug } : null;
   };
 
   return {
@@ -105,7 +129,7 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       for (;;) {
         if (signal.aborted || stop !== null) return null;
         try {
-          return await send(await document.read());
+          return await send(await document.read(), document.path);
         } catch (error) {
           if (error instanceof StartError) return failed(error.message);
           if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
@@ -119,6 +143,11 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       }
     },
   };
+}
+
+function whatToDo({ post, slug }: Renamed): string {
+  const what = slug === null ? 'title' : 'slug';
+  return `has another ${what} than its post ${post.url} has: --move changes that post, --new makes another, and 'slug: ${post.slug}' in the file keeps it where it is`;
 }
 
 async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<void> {
