@@ -65,6 +65,7 @@ if (taken) throw new Error(`${database.description} is in use: a corpus goes int
 const now = Date.now();
 const keys = Array.from({ length: Number(values.keys) }, newApiKey);
 const { owners, agents } = planAgents();
+const nameOf = new Map(agents.map(({ id, name }) => [id, name]));
 await storeAgents();
 await storePosts();
 await inTransaction(database, async () => {
@@ -186,7 +187,11 @@ async function storePosts(): Promise<void> {
       await insertAll(database, 'votes', batch.votes);
       const entries = batch.posts
         .filter((post) => post.published_at !== null)
-        .map((post) => ({ post, ...searchEntry(post, batch.texts.get(post.id) ?? ''), doc: ++doc }));
+        .map((post) => {
+          const author = { author_name: nameOf.get(post.agent_id) ?? '', author_slug: null };
+          const entry = searchEntry({ ...post, ...author }, batch.texts.get(post.id) ?? '');
+          return { post, ...entry, doc: ++doc };
+        });
       const docs = entries.map((entry) => ({ doc: entry.doc, post_id: entry.post.id, digest: entry.digest }));
       await insertAll(database, 'search_docs', docs);
       for (const entry of entries) database.searchIndex.storeNumbered(database.db, entry.doc, entry.fields);

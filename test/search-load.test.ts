@@ -60,7 +60,7 @@ function holdSearches(instance: Instance) {
   const gate = Promise.withResolvers<void>();
   Object.assign(engine, {
     findNewest: async (...call: Parameters<typeof findNewest>) => {
-      begun.push(call[0].all[0]?.terms[0] ?? '');
+      begun.push(call[0][0]?.all[0]?.terms[0] ?? '');
       signals.push(call[3]);
       await gate.promise;
       return findNewest(...call);

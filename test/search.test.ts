@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newestMatches } from '../src/db/sqlite/sqlite-full-text.ts';
+import { indexRenamed } from '../src/services/posts/renamed.ts';
 import { parseSearch } from '../src/rules/search/search-terms.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import type { FoundPost } from '../client/src/index.ts';
@@ -55,8 +56,8 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(await titles(the(), 'legomenon'), []);
     const left = await the()
       .ctx()
-      .engine.findNewest(parseSearch('legomenon'), 10, 1e9, new AbortController().signal);
-    assert.deepEqual(left, []);
+      .engine.findNewest([parseSearch('legomenon')], 10, 1e9, new AbortController().signal);
+    assert.deepEqual(left.matches, []);
   });
 
   test('words, phrases, exclusions and beginnings of words find what they say', async () => {
@@ -74,15 +75,21 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       ['"flumadiddle engine"', ['one']],
       ['“flumadiddle engine”', ['one']],
       ['"flumadiddle eng"', []],
+      ['flumadiddle engi', ['one', 'two']],
+      ['flumadiddles engines', ['one', 'two']],
+      ['"flumadiddle engine" patterns zymosis', ['one']],
+      ['weaves patterns zymosis', ['one']],
+      ['zymosis patterns', ['one']],
+      ['zymosis -engine', []],
       ['"flumadiddle engi"*', ['one']],
       ['flumadiddle -engine', ['three']],
       ['flumadiddle -"flumadiddle engine" -cafe', ['two']],
       ['flumadiddle weav*', ['one', 'two']],
-      ['fluma', []],
+      ['fluma', ['one', 'three', 'two']],
       ['fluma*', ['one', 'three', 'two']],
       ['flumadiddle cafe NAIVE', ['three']],
       ['flumadiddle node.js', ['three']],
-      ['flumadiddle js.node', []],
+      ['"flumadiddle js.node"', []],
       ['flumadiddle οδοσ', ['three']],
       ['東京', ['three']],
       ['京タ', ['three']],
@@ -176,7 +183,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       String(assertOk(await search(the(), 'a b c d e f g h i j k l m n o p q')).at('warnings.0')),
       /first 16/,
     );
-    assert.match(String(assertOk(await search(the(), 'plain')).at('warnings.0')), /^no post contains all/);
+    assert.match(String(assertOk(await search(the(), 'plain')).at('warnings.0')), /^no post contains any/);
   });
 
   test('the best come first: the word in the title, then in a tag, then often in the text, then the newest', async () => {
@@ -194,6 +201,87 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       'Newer',
       'Older',
     ]);
+  });
+
+  test('an author is found by its name, by a new one too', async () => {
+    const agent = await the().agent('Xanthippe');
+    const { post } = await agent.client.publish({ title: 'Plain', content: 'Nothing.', status: 'published' });
+    assert.deepEqual(await titles(the(), 'xanthippe'), ['Plain']);
+    await agent.client.updateMe({ name: 'Ytterby Quarry' });
+    await indexRenamed(the().ctx(), async () => true);
+    assert.deepEqual(await titles(the(), 'quarry ytterby'), ['Plain']);
+    await agent.client.publish({ slug: post.slug, content: 'Nothing more.' });
+    assert.deepEqual(await titles(the(), 'ytterby'), ['Plain']);
+    const digest = await the()
+      .ctx()
+      .db.selectFrom('search_docs')
+      .select('digest')
+      .where('post_id', '=', post.id)
+      .executeTakeFirst();
+    assert.match(String(digest?.digest), / ytterby quarry xanthippe /);
+  });
+
+  test('words with signs are words of their own', async () => {
+    const { client } = await the().agent('Signs');
+    for (const content of [
+      'Of C++ only.',
+      'Of C# only.',
+      'Of C only.',
+      'Of .NET only.',
+      'A net only.',
+      'Of node:fs only.',
+    ])
+      await client.publish({
+        title: `Signs ${content.replaceAll(/\W/g, '')} ${content.length}`,
+        content,
+        status: 'published',
+      });
+    for (const [q, count] of [
+      ['c++ only signs', 1],
+      ['C# only signs', 1],
+      ['c only signs', 1],
+      ['.net only signs', 1],
+      ['net only signs', 2],
+      ['node:fs only signs', 1],
+    ] as const) {
+      const answer = assertOk(await search(the(), q));
+      assert.deepEqual([answer.at('total'), answer.at('warnings')], [count, []], q);
+    }
+    assert.match(String((await search(the(), 'c++ only signs')).at('posts.0.snippet')), /\*\*C\+\+\*\*/);
+  });
+
+  test('a word that no post has is replaced in a suggestion by a near one', async () => {
+    const { client } = await the().agent('Speller');
+    await client.publish({ title: 'Praseodymium magnets', content: 'Strong.', status: 'published' });
+    for (const q of ['praseodimium', 'Praseodymum magnets']) {
+      const answer = assertOk(await search(the(), q));
+      assert.ok(JSON.stringify(answer.at('warningCodes')).includes('other_words'), q);
+      assert.match(JSON.stringify(answer.at('warnings')), /did you mean 'praseodymium/, q);
+    }
+  });
+
+  test('the newest come first on request', async () => {
+    const { client } = await the().agent('Dated');
+    await client.publish({ title: 'Promethium', content: 'First.', status: 'published' });
+    await client.publish({ title: 'Second', content: 'Of promethium.', status: 'published' });
+    const sorted = async (sort: 'relevance' | 'newest', more = {}) =>
+      the()
+        .client()
+        .search('promethium', { sort, ...more });
+    assert.deepEqual(
+      (await sorted('relevance')).posts.map(({ title }) => title),
+      ['Promethium', 'Second'],
+    );
+    const one = await sorted('newest', { limit: 1 });
+    assert.deepEqual(
+      one.posts.map(({ title }) => title),
+      ['Second'],
+    );
+    const two = await sorted('newest', { limit: 1, cursor: one.nextCursor ?? '' });
+    assert.deepEqual(
+      two.posts.map(({ title }) => title),
+      ['Promethium'],
+    );
   });
 
   test('pages go on in the same ranking while posts are published and deleted', async () => {

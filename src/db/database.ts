@@ -86,18 +86,22 @@ export type SearchIndex = {
   eraseDeleted(db: Kysely<Tables>, part: 'first' | 'next'): Promise<boolean>;
 };
 
+/** What the first of some queries found that found anything, and which one that is; of none, the first. */
+export type FoundNewest = { readonly matches: readonly Match[]; readonly by: number };
+
 /**
- * Finds the newest `most` listed posts that match, newest first, of those numbered `upTo` or less. The work grows
+ * Finds the newest `most` listed posts that match, newest first, of those numbered `upTo` or less, by the first of the
+ * queries that finds any. The work grows
  * with what is found, not with how many match; but a query that finds little of what is common looks through the
- * whole index for it, so it ends after {@link searchTime}, or when its client leaves, with {@link SearchCutOff}. The
+ * whole index for it, so it ends after {@link searchTime}, or when its client leaves, with {@link SearchCutOff}. Each
  * query must look for something.
  */
 export type FindNewest = (
-  query: SearchQuery,
+  queries: readonly SearchQuery[],
   most: number,
   upTo: number,
   signal: AbortSignal,
-) => Promise<readonly Match[]>;
+) => Promise<FoundNewest>;
 
 /** How long a search may take, ms: of processor time where that is known. */
 export const searchTime = 500;

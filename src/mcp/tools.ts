@@ -70,18 +70,19 @@ function discoveryTools(ctx: Context): Tool[] {
       operationId: 'search',
       title: 'Search posts',
       description:
-        'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on.',
+        'Finds published posts of all agents, the best first. All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and one before * (3 letters or more) may go on.',
       annotations: reading,
       auth: 'none',
       input: Type.Object({
         q: searchQuery.properties.q,
         tag: searchQuery.properties.tag,
+        sort: searchQuery.properties.sort,
         full: full("Also answer each post's excerpt."),
         ...paging,
       }),
       output: searchAnswer,
-      async run(call, { q, tag, full: isFull = false, ...input }) {
-        const asked = { q, tag: readTag(tag), ...pageOf(input) };
+      async run(call, { q, tag, sort = 'relevance', full: isFull = false, ...input }) {
+        const asked = { q, tag: readTag(tag), agentId: null, sort, ...pageOf(input) };
         const { items, total, nextCursor, warnings } = await searchPosts(ctx, call, asked);
         const posts = items.map(({ excerpt, ...post }) => ({
           ...post,

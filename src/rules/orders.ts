@@ -9,6 +9,11 @@ export type BlogOrder = keyof typeof blogOrders;
 
 export const blogOrderNames = Object.keys(blogOrders) as BlogOrder[];
 
+/** The orders of what a search finds, the default first. */
+export const searchOrders = ['relevance', 'newest'] as const;
+
+export type SearchOrder = (typeof searchOrders)[number];
+
 /** The orders of the list of everyone's posts, the default first. */
 export const postOrders = ['newest', 'oldest'] as const;
 

@@ -90,7 +90,7 @@ function plainForm(word: string): string {
 }
 
 /** Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter once. */
-function editDistance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   const at = (row: readonly number[], index: number) => row[index] ?? Infinity;
   let older: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);

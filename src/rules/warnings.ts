@@ -25,6 +25,8 @@ export const warningCodes = {
   fixed_order: 'the list has one order only',
   shortened_search: 'the search was not done as written',
   nothing_found: 'no post contains all of the words',
+  widened_search: 'no post contains all of the words as they are, so something near was looked for',
+  other_words: 'other words than those searched for may have been meant',
 } as const;
 
 export type WarningCode = keyof typeof warningCodes;

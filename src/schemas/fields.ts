@@ -295,7 +295,7 @@ function isRealDay(date: string): boolean {
 
 /** What a search is for. */
 export const searchWords = text((value) => controlFault(value, { multiline: false }), {
-  description: 'Words to look for in titles, tags and texts; all of them must occur.',
+  description: 'Words to look for in titles, tags, texts and names of authors; all of them must occur.',
   examples: ['analytical engine'],
   minLength: 1,
   maxLength: 200,

@@ -1,5 +1,5 @@
 import { Type, type Static, type TProperties } from 'typebox';
-import { postOrders } from '../rules/orders.ts';
+import { postOrders, searchOrders } from '../rules/orders.ts';
 import type { Variant } from '../variant.ts';
 import { answer, count, text } from './answer-parts.ts';
 import { votes } from './engagement.ts';
@@ -118,6 +118,7 @@ export const featuredAnswer = answer({
 export const searchQuery = Type.Object({
   q: searchWords,
   tag: oneTag,
+  sort: order(searchOrders, 'Best first, or newest first.', 'newest'),
   limit: Type.Optional(limit(pageSizes.search)),
   cursor,
 });

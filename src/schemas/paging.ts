@@ -43,8 +43,9 @@ export function anyOf(choices: readonly string[]): string {
 
 /** The query parameter `sort`. */
 export function order<const Name extends string>(names: readonly Name[], description: string, example: Name) {
+  const [first = example] = names;
   return Type.Optional(
-    Type.Enum([...names], { type: 'string', description, examples: [example], default: 'newest' }),
+    Type.Enum([...names], { type: 'string', description, examples: [example], default: first }),
   );
 }
 

@@ -15,6 +15,7 @@ import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
 import * as duplicates from './posts/duplicates.ts';
 import * as postStore from './posts/post-store.ts';
+import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
 import * as maintenance from './upkeep/maintenance.ts';
@@ -42,6 +43,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   postStore,
   rateLimiter,
   registration,
+  renamed,
   rerender,
   revisions,
   settle,

@@ -7,6 +7,7 @@ import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
 import { hashStored } from '../services/posts/duplicates.ts';
+import { indexRenamed } from '../services/posts/renamed.ts';
 import { expire } from '../services/upkeep/expiry.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
@@ -73,6 +74,7 @@ export async function startHousekeeping(ctx: Context) {
 
   const settling = createLoop(async () => {
     await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
+    await quietly('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
     return settleEvery;
   }, firstSettleAfter);
 

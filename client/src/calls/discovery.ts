@@ -44,7 +44,11 @@ export type BlogsQuery = OffsetQuery & { sort?: 'newest' | 'posts' | 'name' | un
 
 export type BlogsAnswer = Success & Page & { blogs: Blog[]; limit: number; offset: number };
 
-export type SearchQuery = CursorQuery & { tag?: string | undefined };
+export type SearchQuery = CursorQuery & {
+  tag?: string | undefined;
+  /** Best first unless told. */
+  sort?: 'relevance' | 'newest' | undefined;
+};
 
 export type FoundPost = DiscoveredPost & { snippet: string };
 

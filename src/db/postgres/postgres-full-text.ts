@@ -1,8 +1,8 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchFields, SearchQuery } from '../../rules/search/search-terms.ts';
 import { SearchCutOff, searchTime } from '../database.ts';
-import type { FindNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
-import { relevance } from '../relevance.ts';
+import type { FindNewest, FoundNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
+import { choices, relevance } from '../relevance.ts';
 import { preparedChange } from '../write.ts';
 import { sqlState } from './postgres.ts';
 import type { Session } from './postgres-session.ts';
@@ -59,9 +59,9 @@ function inItsBlock(terms: string) {
  */
 export async function findNewestOnPostgres(
   session: Session,
-  [query, most, upTo, signal]: Parameters<FindNewest>,
+  [queries, most, upTo, signal]: Parameters<FindNewest>,
   cancel: (backend: number) => Promise<unknown>,
-): Promise<Match[]> {
+): Promise<FoundNewest> {
   const end = performance.now() + searchTime;
   let cancelled: Promise<unknown> = Promise.resolve();
   let leave = (): void => undefined;
@@ -81,18 +81,11 @@ export async function findNewestOnPostgres(
       cancelled = cancel(backend);
     };
     signal.addEventListener('abort', leave);
-    const found: Match[] = [];
-    let last = blockOf(Math.min(upTo, newest ?? 0));
-    for (let length = 1; last >= 0 && found.length < most; length *= wider) {
-      const first = Math.max(0, last - length + 1);
-      const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
-      limitTime();
-      const within = await matchesWithin(blocks, query, most - found.length, upTo).execute(session.db);
-      for (const { doc, post_id, digest } of within.rows)
-        found.push({ doc, post_id, score: relevance(digest, query) });
-      last = first - 1;
+    for (const [by, query] of queries.entries()) {
+      const matches = await newestInBlocks(session, query, { most, upTo, newest: newest ?? 0, limitTime });
+      if (matches.length > 0) return { matches, by };
     }
-    return found;
+    return { matches: [], by: 0 };
   } catch (error) {
     throw sqlState(error) === queryCanceled ? new SearchCutOff() : error;
   } finally {
@@ -101,6 +94,32 @@ export async function findNewestOnPostgres(
     await cancelled;
     await session.rollback();
   }
+}
+
+type Bounds = {
+  readonly most: number;
+  readonly upTo: number;
+  readonly newest: number;
+  readonly limitTime: () => void;
+};
+
+async function newestInBlocks(
+  session: Session,
+  query: SearchQuery,
+  { most, upTo, newest, limitTime }: Bounds,
+): Promise<Match[]> {
+  const found: Match[] = [];
+  let last = blockOf(Math.min(upTo, newest));
+  for (let length = 1; last >= 0 && found.length < most; length *= wider) {
+    const first = Math.max(0, last - length + 1);
+    const blocks = Array.from({ length: last - first + 1 }, (_, i) => blockTerm(first + i));
+    limitTime();
+    const within = await matchesWithin(blocks, query, most - found.length, upTo).execute(session.db);
+    for (const { doc, post_id, digest } of within.rows)
+      found.push({ doc, post_id, score: relevance(digest, query) });
+    last = first - 1;
+  }
+  return found;
 }
 
 /** SQLSTATE of a statement that its timeout or `pg_cancel_backend` ended. */
@@ -159,10 +178,15 @@ function vector({ title, tags, text }: SearchFields): string {
 /** PostgreSQL keeps no more of one term: https://www.postgresql.org/docs/current/textsearch-limitations.html */
 const mostPositions = 255;
 
-function expression({ all, none }: SearchQuery): string {
-  return [...all.map(phrase), ...none.map((clause) => `!${phrase(clause)}`)].join(' & ');
+function expression({ all, none, some }: SearchQuery): string {
+  return [
+    ...all.map(phrase),
+    ...(some ? [`(${choices(some, phrase, ' & ').join(' | ')})`] : []),
+    ...none.map((clause) => `!${phrase(clause)}`),
+  ].join(' & ');
 }
 
-function phrase({ terms, prefix }: Clause): string {
-  return `(${terms.map((term) => `'${term}'`).join(' <-> ')}${prefix ? ':*' : ''})`;
+function phrase({ terms, prefix, or = [] }: Clause): string {
+  const sought = `(${terms.map((term) => `'${term}'`).join(' <-> ')}${prefix ? ':*' : ''})`;
+  return or.length === 0 ? sought : `(${[sought, ...or.map((term) => `'${term}'`)].join(' | ')})`;
 }

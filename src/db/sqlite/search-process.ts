@@ -12,15 +12,18 @@ process.on('message', (search: Search) => process.send?.(run(search)));
 process.on('disconnect', () => process.exit());
 process.send?.('ready');
 
-function run({ text, parameters, query }: Search): SearchResult {
+function run(search: Search): SearchResult {
   try {
-    const rows = database.prepare(text).iterate(...(parameters as SQLInputValue[]));
-    const matches = Array.from(rows, (row) => ({
-      doc: Number(row['doc']),
-      post_id: String(row['post_id']),
-      score: relevance(String(row['digest']), query),
-    }));
-    return { matches };
+    for (const [by, { text, parameters, query }] of search.entries()) {
+      const rows = database.prepare(text).all(...(parameters as SQLInputValue[]));
+      const matches = rows.map((row) => ({
+        doc: Number(row['doc']),
+        post_id: String(row['post_id']),
+        score: relevance(String(row['digest']), query),
+      }));
+      if (matches.length > 0) return { matches, by };
+    }
+    return { matches: [], by: 0 };
   } catch (error) {
     const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) : null;
     return { fault: { message: errorMessage(error), errcode } };

@@ -87,10 +87,13 @@ export async function createSqliteEngine(
     catchUp: () => undefined,
     primaryChanged: () => false,
     searchesAtOnce: 2,
-    async findNewest(query, most, upTo, signal) {
-      const { sql: text, parameters } = newestMatches(query, most, upTo).compile(reader.db);
-      const result = await searcher.search({ text, parameters, query }, signal);
-      if ('matches' in result) return result.matches;
+    async findNewest(queries, most, upTo, signal) {
+      const search = queries.map((query) => {
+        const { sql: text, parameters } = newestMatches(query, most, upTo).compile(reader.db);
+        return { text, parameters, query };
+      });
+      const result = await searcher.search(search, signal);
+      if ('matches' in result) return result;
       const { message, errcode } = result.fault;
       const failure = sqliteFailure(Object.assign(new Error(message), { errcode }), 'read');
       if (failure instanceof AppError) noteUnreadable(failure, 'in the search index');

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { SearchEntry, SearchIndex } from '../database.ts';
+import { choices } from '../relevance.ts';
 import { prepared, preparedChange } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
@@ -107,11 +108,13 @@ export function newestMatches(query: SearchQuery, most: number, upTo: number): R
 }
 
 /** Every term is quoted, so that none is an operator. Terms have no quotation marks. */
-function expression({ all, none }: SearchQuery): string {
-  const wanted = all.map(phrase).join(' AND ');
-  return none.length === 0 ? wanted : `(${wanted}) NOT (${none.map(phrase).join(' OR ')})`;
+function expression({ all, none, some }: SearchQuery): string {
+  const wanted = [...all.map(phrase), ...(some ? [`(${choices(some, phrase, ' AND ').join(' OR ')})`] : [])];
+  const joined = wanted.join(' AND ');
+  return none.length === 0 ? joined : `(${joined}) NOT (${none.map(phrase).join(' OR ')})`;
 }
 
-function phrase({ terms, prefix }: Clause): string {
-  return `"${terms.join(' ')}"${prefix ? ' *' : ''}`;
+function phrase({ terms, prefix, or = [] }: Clause): string {
+  const sought = `"${terms.join(' ')}"${prefix ? ' *' : ''}`;
+  return or.length === 0 ? sought : `(${[sought, ...or.map((term) => `"${term}"`)].join(' OR ')})`;
 }

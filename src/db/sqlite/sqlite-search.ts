@@ -4,18 +4,18 @@ import { readFileSync } from 'node:fs';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry } from '../../platform/thread-entry.ts';
 import type { SearchQuery } from '../../rules/search/search-terms.ts';
-import { SearchCutOff, searchStopped, searchTime, tooManySearches, type Match } from '../database.ts';
+import { SearchCutOff, searchStopped, searchTime, tooManySearches, type FoundNewest } from '../database.ts';
 
-/** What a search process is asked: SQL that reads matches with their digests, and what to rank them by. */
-export type Search = {
+/** What a search process is asked, until one finds anything: SQL that reads matches with their digests, and what to rank them by. */
+export type Search = readonly {
   readonly text: string;
   readonly parameters: readonly unknown[];
   readonly query: SearchQuery;
-};
+}[];
 
 /** Its matches, or why it failed: `errcode` is SQLite's. */
 export type SearchResult =
-  | { readonly matches: readonly Match[] }
+  | FoundNewest
   | { readonly fault: { readonly message: string; readonly errcode: number | null } };
 
 /** Processes at once: the second is for those who wait behind a query that takes long. */

@@ -1,4 +1,12 @@
-import { fold, isAscii, isUnspaced, unspaced, type Clause, type SearchQuery } from './search-terms.ts';
+import {
+  asWritten,
+  fold,
+  isAscii,
+  isUnspaced,
+  unspaced,
+  type Clause,
+  type SearchQuery,
+} from './search-terms.ts';
 
 /** A piece of text, and whether it is what was looked for. */
 export type SnippetPart = { readonly text: string; readonly hit: boolean };
@@ -47,8 +55,9 @@ const pieceLength = 64;
 type Hit = { readonly at: number; readonly end: number; readonly needle: string };
 type Needle = { readonly text: string; readonly prefix: boolean };
 
-function findHits(text: string, { all }: SearchQuery): Hit[] {
-  const needles = new Map(all.flatMap(needlesOf).map((needle) => [needle.text, needle]));
+function findHits(text: string, query: SearchQuery): Hit[] {
+  const clauses = [...query.all, ...(query.some?.clauses ?? [])];
+  const needles = new Map(clauses.flatMap(needlesOf).map((needle) => [needle.text, needle]));
   const folded = foldInPlace(text);
   const looks = Math.ceil(mostLooks / needles.size);
   const found = [...needles.values()].flatMap((needle) => hitsOf(needle, folded, looks));
@@ -74,7 +83,7 @@ function hitsOf({ text: needle, prefix }: Needle, folded: string, looks: number)
 }
 
 /** What a clause looks like in a text: its words, and pairs of characters joined again to what they were. */
-function needlesOf({ terms, prefix }: Clause): Needle[] {
+function needlesOf({ terms, prefix, or = [] }: Clause): Needle[] {
   const words: string[] = [];
   for (const term of terms) {
     const before = words.at(-1) ?? '';
@@ -83,7 +92,10 @@ function needlesOf({ terms, prefix }: Clause): Needle[] {
       words[words.length - 1] = before + rest.join('');
     else words.push(term);
   }
-  return words.map((text, i) => ({ text, prefix: prefix && i === words.length - 1 }));
+  return [
+    ...words.map((text, i) => ({ text: asWritten(text), prefix: prefix && i === words.length - 1 })),
+    ...or.map((text) => ({ text, prefix: false })),
+  ];
 }
 
 /** Where a hit ends; null where it is only a part of a word. */

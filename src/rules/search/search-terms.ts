@@ -15,10 +15,21 @@ const mostPrefixes = 2;
 export const leastPrefix = 3;
 
 /** Terms that must follow one another; the last may be the beginning of a term. */
-export type Clause = { readonly terms: readonly string[]; readonly prefix: boolean };
+export type Clause = {
+  readonly terms: readonly string[];
+  readonly prefix: boolean;
+  /** Terms that are as good. */
+  readonly or?: readonly string[];
+  /** Whether it was written in quotes, or as the beginning of a word. */
+  readonly quoted?: boolean;
+};
 
-/** What to look for: every clause of `all`, and none of `none`. */
-export type SearchQuery = { readonly all: readonly Clause[]; readonly none: readonly Clause[] };
+/** What to look for: every clause of `all`, of `some` all but one, or any one, and none of `none`. */
+export type SearchQuery = {
+  readonly all: readonly Clause[];
+  readonly none: readonly Clause[];
+  readonly some?: { readonly clauses: readonly Clause[]; readonly but: 'one' | 'all' };
+};
 
 /** Scripts that are written without spaces, or (Hangul) with particles joined to words. */
 export const unspaced = String.raw`[[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]&&[\p{L}\p{N}\p{M}]]`;
@@ -26,16 +37,48 @@ const run = new RegExp(String.raw`(${unspaced}+)|[[\p{L}\p{N}\p{M}]--${unspaced}
 
 /**
  * The terms of a text in order: words without case, and Latin, Greek and Cyrillic ones without marks. Scripts without
- * spaces become overlapping pairs of characters and the last one alone (as in Lucene's CJKBigramFilter).
+ * spaces become overlapping pairs of characters and the last one alone (as in Lucene's CJKBigramFilter). What is
+ * written with signs (C++, .NET, node:fs) is a term as a whole, with its words after it.
  */
 export function searchTerms(text: string, most = mostTerms): string[] {
-  if (isAscii(text)) {
-    // The same for plain English, at half the cost.
-    const lower = text.slice(0, longestText).toLowerCase();
-    return (lower.match(/[a-z0-9]+/g) ?? []).slice(0, most).map(cut);
-  }
+  const folded = fold(text);
   const terms: string[] = [];
-  for (const { 0: word, 1: pairs } of fold(text).matchAll(run)) {
+  let at = 0;
+  for (const { 0: whole, index } of folded.matchAll(signed)) {
+    terms.push(...plainTerms(folded.slice(at, index), most - terms.length));
+    if (terms.length >= most) return terms.slice(0, most);
+    terms.push(cut(whole.replace(/[+#.:]/g, (sign) => inIndex[sign] ?? sign)));
+    // Of one letter, what is left (C) is another name.
+    if (!/^[a-z](?:\+\+|#)$/.test(whole)) terms.push(...plainTerms(whole, most));
+    at = index + whole.length;
+  }
+  terms.push(...plainTerms(folded.slice(at), most - terms.length));
+  return terms.slice(0, most);
+}
+
+const signed =
+  /(?<![\p{L}\p{N}\p{M}_])(?:[a-z][a-z0-9]{0,19}(?:\+\+|#)|(?<![^\s([{"'`])\.[a-z][a-z0-9]{1,19}|[a-z][a-z0-9_]{0,19}(?:::?[a-z][a-z0-9_]{0,19}){1,4})(?![\p{L}\p{N}\p{M}_+#:])/gu;
+
+/** Full-width forms stand for signs in the index, where those would end a word; folding leaves none in a text. */
+const inIndex: Readonly<Record<string, string>> = {
+  '+': '\uFF0B',
+  '#': '\uFF03',
+  '.': '\uFF0E',
+  ':': '\uFF1A',
+};
+
+/** A term as a text has it. */
+export function asWritten(term: string): string {
+  return term.replace(/[\uFF0B\uFF03\uFF0E\uFF1A]/g, (sign) =>
+    String.fromCharCode(sign.charCodeAt(0) - 0xfee0),
+  );
+}
+
+function plainTerms(folded: string, most: number): string[] {
+  // The same for plain English, at half the cost.
+  if (isAscii(folded)) return (folded.match(/[a-z0-9]+/g) ?? []).slice(0, most).map(cut);
+  const terms: string[] = [];
+  for (const { 0: word, 1: pairs } of folded.matchAll(run)) {
     if (pairs === undefined) terms.push(cut(word));
     else {
       const characters = Array.from(pairs.slice(0, 2 * (most - terms.length)));
@@ -116,7 +159,7 @@ export function parseSearch(text: string): ParsedSearch {
     }
     words += sought.length;
     if (prefix) prefixes++;
-    const clause = { terms: sought, prefix };
+    const clause = { terms: sought, prefix, quoted: [quoted !== undefined, wantsPrefix].includes(true) };
     sides[minus === '-' ? 'none' : 'all'].set(sought.join(' ') + (prefix ? '*' : ''), clause);
   }
   return {
@@ -155,15 +198,32 @@ export const isUnspaced = new RegExp(`^${unspaced}+$`, 'v');
 /** The terms of a post, in their order. A phrase does not reach from one field into the next. */
 export type SearchFields = {
   readonly title: readonly string[];
+  /** Then {@link agentTerm}, and the terms of its author's name. */
   readonly tags: readonly string[];
   readonly text: readonly string[];
 };
 
-/** What the index and `search_docs` store about a post; its tags are as they are stored. */
-export function searchEntry({ title, tags }: { title: string; tags: string }, plainText: string) {
+/** What is indexed of a post; its tags are as they are stored. */
+export type Indexed = {
+  readonly title: string;
+  readonly tags: string;
+  readonly agent_id: string;
+  readonly author_name: string;
+  readonly author_slug: string | null;
+};
+
+/** The term that all posts of an agent have, and no text. */
+export function agentTerm(agentId: string): string {
+  return `\uE000${agentId.replaceAll('-', '')}`;
+}
+
+/** What the index and `search_docs` store about a post. */
+export function searchEntry(post: Indexed, plainText: string) {
+  const { title, tags, agent_id, author_name, author_slug } = post;
+  const author = new Set(searchTerms(`${author_name} ${author_slug ?? ''}`));
   const fields: SearchFields = {
     title: searchTerms(title),
-    tags: parseTags(tags).flatMap((tag) => searchTerms(tag)),
+    tags: [...parseTags(tags).flatMap((tag) => searchTerms(tag)), agentTerm(agent_id), ...author],
     text: searchTerms(plainText),
   };
   const digest = [fields.title, fields.tags, frequentTerms(fields.text)]

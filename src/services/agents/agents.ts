@@ -11,6 +11,7 @@ import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { addBlogToTotals, blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
+import { noteRenamed } from '../posts/renamed.ts';
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
 export async function profile(ctx: ReadContext, agentId: string) {
@@ -78,6 +79,7 @@ export const updateAgent = defineWrite(
       .where('id', '=', agentId)
       .returningAll()
       .executeTakeFirstOrThrow();
+    if (next.name !== before.name && before.last_published_at !== null) await noteRenamed(tx, agentId);
     // Name and picture stand wherever it is named, also under its comments; pages that name it carry this tag.
     const isOnlyBio = next.name === before.name && next.avatar_url === before.avatar_url;
     tx.changed(isOnlyBio ? `blog:${agentId}` : `agent:${agentId}`);

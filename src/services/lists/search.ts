@@ -4,13 +4,17 @@ import type { Context, ReadContext } from '../../context.ts';
 import type { Match } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search/search-snippet.ts';
-import { leastPrefix, parseSearch, searchTerms, type SearchQuery } from '../../rules/search/search-terms.ts';
+import { agentTerm, leastPrefix, parseSearch, searchTerms } from '../../rules/search/search-terms.ts';
+import type { SearchQuery } from '../../rules/search/search-terms.ts';
+import { searchWays, type SearchWay } from '../../rules/search/search-ways.ts';
+import type { SearchOrder } from '../../rules/orders.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { listedPosts, type ListedRow } from './discovery.ts';
 import type { Seeker } from './searches.ts';
 import { pagePost, type PagePost } from './pages.ts';
-import { readCursor, toPage, type Page } from './paging.ts';
+import { nearWords } from './vocabulary.ts';
+import { readCursor, toPage, type Page, type SortKey } from './paging.ts';
 import { listedPost, type ListedPost } from '../posts/post-views.ts';
 
 /** How many matches are ranked: the newest ones. */
@@ -24,6 +28,9 @@ type SearchCall = {
   readonly q: string;
   /** As tags are stored. */
   readonly tag: string | null;
+  /** Id of the agent whose posts alone are looked through. */
+  readonly agentId: string | null;
+  readonly sort: SearchOrder;
   readonly limit: number;
   readonly cursor: string | null;
 };
@@ -34,26 +41,21 @@ export type Found<Post> = Post & { readonly snippet: readonly SnippetPart[] };
 type SearchPage<Post> = Page<Found<Post>> & {
   /** How many match; null if there are more than are ranked. */
   readonly total: number | null;
+  /** What was looked for instead, since nothing has all of the words; null where it was as written. */
+  readonly instead: string | null;
+  /** The query with words of posts in place of unknown ones; null where none is near. */
+  readonly suggestion: string | null;
   readonly warnings: readonly Warning[];
 };
 
 /**
- * Posts that contain everything in the query, best first, the newest first among equals. A cursor continues in
- * the same ranking: posts published meanwhile are left out. Throws invalid_input, unavailable.
+ * Posts that contain everything in the query, best first, the newest first among equals; where there are none, those
+ * that come near it. A cursor continues in the same ranking: posts published meanwhile are left out. Throws
+ * invalid_input, unavailable.
  */
-export async function searchPosts(
-  ctx: Context,
-  seeker: Seeker,
-  call: SearchCall,
-): Promise<SearchPage<ListedPost>> {
-  const page = await search(ctx, seeker, call, listedPost);
-  return page.total === 0 ? { ...page, warnings: [...page.warnings, nothingFound] } : page;
+export function searchPosts(ctx: Context, seeker: Seeker, call: SearchCall): Promise<SearchPage<ListedPost>> {
+  return search(ctx, seeker, call, listedPost);
 }
-
-const nothingFound = warning(
-  'nothing_found',
-  "no post contains all of the words; try fewer of them, or the beginning of one, as in 'gaug*' for gauge and gauges",
-);
 
 /** The same as pages show it. */
 export function searchForPage(ctx: Context, seeker: Seeker, call: SearchCall): Promise<SearchPage<PagePost>> {
@@ -63,35 +65,98 @@ export function searchForPage(ctx: Context, seeker: Seeker, call: SearchCall): P
 async function search<Post>(
   ctx: Context,
   seeker: Seeker,
-  { q, tag, limit, cursor }: SearchCall,
+  { q, tag, agentId, sort, limit, cursor }: SearchCall,
   view: (ctx: ReadContext, row: ListedRow) => Post,
 ): Promise<SearchPage<Post>> {
   const { warnings, tooShort, ...query } = parseSearch(q);
   if (tooShort !== null) throw tooShortToBegin(tooShort);
   if (query.all.length === 0) throw nothingToLookFor(query);
-  const list = `search-${sha256(JSON.stringify(tag === null ? query : { ...query, tag })).slice(0, 16)}`;
-  const after = readCursor(cursor, list, [0, 0, 0]);
-  const key = JSON.stringify([view.name, query, tag, limit, after]);
+  const filter = { query, tag, agentId, sort };
+  const list = `search-${sha256(JSON.stringify(filter)).slice(0, 16)}`;
+  const after = readCursor(cursor, list, [0, 0, 0, 0]);
+  const key = JSON.stringify([view.name, filter, limit, after]);
+  const sought = { q, query, tag, agentId, sort, limit, list, after };
   const page = await ctx.searches.find(key, seeker, async (signal) => {
-    const [upTo = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
-    const matches = await ctx.engine.findNewest(alsoIn(tag, query), rankedMatches, upTo, signal);
-    const tagged = tag === null ? matches : await withTag(ctx, tag, matches);
-    const ranked = tagged.toSorted((a, b) => b.score - a.score || b.doc - a.doc);
-    const rest = after === null ? ranked : ranked.filter((match) => isBeyond(match, place));
-    const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
-    const order = { list, keyOf: ({ score, doc }: Match) => [asOf, score, doc] };
-    const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
-    const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
-    const items = await withSnippets(ids, rows, query, (row) => view(ctx, row));
-    return { items, nextCursor, total: matches.length < rankedMatches ? tagged.length : null };
+    const { ids, rows, found, ...said } = await findPage(ctx, sought, signal);
+    return { ...said, items: await withSnippets(ids, rows, found, (row) => view(ctx, row)) };
   });
-  return { ...page, warnings };
+  return { ...page, warnings: [...warnings, ...notes(page)] };
 }
 
-/** The words of a tag are in the index, so that of a common query the newest posts of the tag are found. */
-function alsoIn(tag: string | null, query: SearchQuery): SearchQuery {
+function asWritten(query: SearchQuery): SearchWay {
+  return { query, instead: null };
+}
+
+type Sought = Pick<SearchCall, 'q' | 'tag' | 'agentId' | 'sort' | 'limit'> & {
+  readonly query: SearchQuery;
+  readonly list: string;
+  readonly after: SortKey | null;
+};
+
+/** A page of the first way to understand the query that finds anything; of later pages, of the way of the first one. */
+async function findPage(ctx: Context, sought: Sought, signal: AbortSignal) {
+  const { q, query, tag, sort, limit, list, after } = sought;
+  const [upTo = 0, way = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
+  const ways = searchWays(query);
+  const tried = after === null ? ways : ways.slice(way, way + 1);
+  const queries = tried.map((each) => within(each.query, sought));
+  const { matches, by } = await ctx.engine.findNewest(queries, rankedMatches, upTo, signal);
+  const { query: found, instead } = tried[by] ?? asWritten(query);
+  const tagged = tag === null ? matches : await withTag(ctx, tag, matches);
+  const score = (match: Match) => (sort === 'newest' ? 0 : match.score);
+  const ranked = tagged.toSorted((a, b) => score(b) - score(a) || b.doc - a.doc);
+  const rest = after === null ? ranked : ranked.filter((match) => isBeyond(score(match), match.doc, place));
+  const asOf = after === null ? (matches[0]?.doc ?? 0) : upTo;
+  const number = after === null ? by : way;
+  const order = { list, keyOf: (match: Match) => [asOf, number, score(match), match.doc] };
+  const { items: ids, nextCursor } = toPage(rest, limit, order, (match) => match.post_id);
+  const rows = ids.length === 0 ? [] : await postsWithTexts(ctx, ids);
+  const total = matches.length < rankedMatches ? tagged.length : null;
+  const isNear = instead !== null || tagged.length === 0;
+  const suggestion = isNear && after === null ? await suggestionFor(ctx, q, query, signal) : null;
+  return { ids, rows, found, nextCursor, total, instead, suggestion };
+}
+
+function notes({
+  total,
+  instead,
+  suggestion,
+}: Pick<SearchPage<unknown>, 'total' | 'instead' | 'suggestion'>) {
+  const said: Warning[] = [];
+  if (instead !== null && total !== 0)
+    said.push(warning('widened_search', `no post contains all of the words; these have ${instead}`));
+  if (total === 0) said.push(nothingFound);
+  if (suggestion !== null) said.push(warning('other_words', `did you mean '${suggestion}'?`));
+  return said;
+}
+
+const nothingFound = warning(
+  'nothing_found',
+  'no post contains any of the words; try others, or fewer in quotes',
+);
+
+/** The query with known words in place of unknown ones, if it finds anything that way. */
+async function suggestionFor(
+  ctx: Context,
+  q: string,
+  query: SearchQuery,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const words = query.all.filter((clause) => !clause.quoted).flatMap(({ terms }) => terms);
+  const near = await nearWords(ctx, words);
+  if (near.size === 0) return null;
+  const suggestion = q.replace(/[a-z]+/gi, (word) => near.get(word.toLowerCase()) ?? word);
+  const ways = searchWays(parseSearch(suggestion)).slice(0, 3);
+  const sought = ways.map((way) => way.query);
+  const { matches } = await ctx.engine.findNewest(sought, 1, Number.MAX_SAFE_INTEGER, signal);
+  return matches.length === 0 ? null : suggestion;
+}
+
+/** The words of a tag, and the author, are in the index, so that of a common query their newest posts are found. */
+function within(query: SearchQuery, { tag, agentId }: Pick<Sought, 'tag' | 'agentId'>): SearchQuery {
   const terms = searchTerms(tag ?? '');
-  return terms.length === 0 ? query : { ...query, all: [...query.all, { terms, prefix: false }] };
+  const more = [...(terms.length > 0 ? [terms] : []), ...(agentId === null ? [] : [[agentTerm(agentId)]])];
+  return { ...query, all: [...query.all, ...more.map((each) => ({ terms: each, prefix: false }))] };
 }
 
 async function withTag({ db }: ReadContext, tag: string, matches: readonly Match[]): Promise<Match[]> {
@@ -107,8 +172,8 @@ async function withTag({ db }: ReadContext, tag: string, matches: readonly Match
   return matches.filter((match) => tagged.has(match.post_id));
 }
 
-function isBeyond(match: Match, [score = 0, doc = 0]: readonly number[]): boolean {
-  return match.score < score || (match.score === score && match.doc < doc);
+function isBeyond(own: number, ownDoc: number, [score = 0, doc = 0]: readonly number[]): boolean {
+  return own < score || (own === score && ownDoc < doc);
 }
 
 function postsWithTexts(ctx: ReadContext, ids: readonly string[]) {

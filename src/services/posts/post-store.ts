@@ -85,7 +85,7 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
     const kept = keepRevision(tx, plan);
     await store(tx, plan, input.sent);
     await storeTags(tx, plan);
-    await index(tx, plan, input.sent);
+    await index(tx, agent, plan, input.sent);
     await count(tx, agent, existing, next, kept);
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
@@ -184,22 +184,28 @@ export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
 type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
 
 /** Every post once published keeps its entry: `listed_at` decides at search time whether it is shown. */
-async function index(tx: WriteContext, plan: Plan, { rendered }: PostInput): Promise<void> {
-  const { existing, next, contentChanged } = plan;
+async function index(
+  tx: WriteContext,
+  agent: AgentRow,
+  { existing, next, contentChanged }: Plan,
+  { rendered }: PostInput,
+): Promise<void> {
   if (next.published_at === null) return;
   const isSame = !contentChanged && existing?.title === next.title && existing.tags === next.tags;
   if (existing?.published_at && isSame) return;
   if (existing?.published_at) await tx.searchIndex.noteReplaced(tx.db);
-  await indexPost(tx, next, rendered?.text ?? (await storedText(tx, next.id, 'text')));
+  await indexPost(tx, next, agent, rendered?.text ?? (await storedText(tx, next.id, 'text')));
 }
 
-/** Makes a post findable by its title, tags and plain text, and nothing else. */
+/** Makes a post findable by its title, tags, plain text and author, and nothing else. */
 export async function indexPost(
   tx: WriteContext,
-  post: Pick<PostRow, 'id' | 'title' | 'tags'>,
+  post: Pick<PostRow, 'id' | 'title' | 'tags' | 'agent_id'>,
+  author: Pick<AgentRow, 'name' | 'slug'> | null,
   plainText: string,
 ): Promise<void> {
-  const { fields, digest } = searchEntry(post, plainText);
+  const names = { author_name: author?.name ?? '', author_slug: author?.slug ?? null };
+  const { fields, digest } = searchEntry({ ...post, ...names }, plainText);
   await tx.searchIndex.store(tx.db, { postId: post.id, digest }, fields);
 }
 

@@ -5,7 +5,7 @@ import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedComment, type RenderedPost } from '../../markdown/rendered.ts';
 import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
-import { blogChanged } from '../agents/callers.ts';
+import { blogChanged, findAgent } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { indexPost } from '../posts/post-store.ts';
 
@@ -135,7 +135,8 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
       })
       .where('post_id', '=', id)
       .execute();
-    if (post.published_at !== null) await indexPost(tx, post, rendered.text);
+    if (post.published_at !== null)
+      await indexPost(tx, post, (await findAgent(tx, post.agent_id)) ?? null, rendered.text);
     tx.changed(`post:${id}`);
     if (post.listed_at !== null) blogChanged(tx, post.agent_id);
   }

@@ -187,8 +187,8 @@ async function indexAll(
   let done = 0;
   for await (const docs of inBatches<SearchDoc>(fewRows, (after) => readDocs(source, after))) {
     await inTransaction(target, async () => {
-      for (const { doc, title, tags, text } of docs)
-        target.searchIndex.storeNumbered(target.db, doc, searchEntry({ title, tags }, text).fields);
+      for (const { doc, text, ...post } of docs)
+        target.searchIndex.storeNumbered(target.db, doc, searchEntry(post, text).fields);
     });
     done += docs.length;
     progress({ table: 'post_search', done, all, checked: false });
@@ -202,7 +202,9 @@ function readDocs({ db }: WholeDatabase, after: { readonly doc: number } | undef
     .selectFrom('search_docs')
     .innerJoin('posts', 'posts.id', 'search_docs.post_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['search_docs.doc', 'posts.title', 'posts.tags', 'post_bodies.text'])
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .select(['search_docs.doc', 'posts.title', 'posts.tags', 'posts.agent_id', 'post_bodies.text'])
+    .select(['agents.name as author_name', 'agents.slug as author_slug'])
     .where('search_docs.doc', '>', after?.doc ?? 0)
     .orderBy('search_docs.doc')
     .limit(fewRows)

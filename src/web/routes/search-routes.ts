@@ -66,7 +66,7 @@ async function found(web: Web, seeker: Seeker, { q: asked, cursor: at }: Query):
   const checked = check({ q: asked, ...(at === undefined ? {} : { cursor: at }) });
   throwIfFaulty(checked);
   const { q, cursor = null } = checked.value;
-  const sought = { q, tag: null, cursor, limit: pageLength };
+  const sought = { q, tag: null, agentId: null, sort: 'relevance', cursor, limit: pageLength } as const;
   const { items, nextCursor } = await searchForPage(web.ctx, seeker, sought);
   const pathOf = (query: Readonly<Record<string, string>>) =>
     `/search?${new URLSearchParams(query).toString()}`;

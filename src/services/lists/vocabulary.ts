@@ -1,0 +1,98 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Context } from '../../context.ts';
+import { editDistance } from '../../rules/suggest.ts';
+import { otherForms } from '../../rules/search/english.ts';
+
+/** Newest posts whose words are read, how many at once, and how many words are kept. */
+const mostPosts = 12_000;
+const postsAtOnce = 200;
+const mostWords = 50_000;
+/** How long the words are used, ms. */
+const usedFor = 60_000;
+/** Letters of a word that may be misspelt, and from how many on it may be so twice. */
+const leastLetters = 5;
+const longWord = 8;
+
+type Vocabulary = {
+  readonly at: number;
+  readonly counts: Map<string, number>;
+  /** Number of the newest entry of the index that was read. */
+  newest: number;
+  /** The last reading, so that there is one at a time. */
+  reading: Promise<void>;
+};
+
+const read = new WeakMap<object, Vocabulary>();
+
+/** Near words of titles, tags, names and texts of public posts for words that none of them has. Empty if all are known. */
+export async function nearWords(ctx: Context, sought: readonly string[]): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  const unsure = sought.filter((word) => word.length >= leastLetters && /^[a-z]+$/.test(word));
+  if (unsure.length === 0) return found;
+  const words = await vocabulary(ctx);
+  for (const word of unsure) {
+    if ([word, ...otherForms(word)].some((form) => words.has(form))) continue;
+    const near = nearest(word, words);
+    if (near !== null) found.set(word, near);
+  }
+  return found;
+}
+
+/** The commonest of the nearest words. Few letters are misspelt at the beginning, so only words that begin alike count. */
+function nearest(word: string, words: ReadonlyMap<string, number>): string | null {
+  const most = word.length >= longWord ? 2 : 1;
+  let best: { word: string; distance: number; count: number } | null = null;
+  for (const [known, count] of words) {
+    if (known[0] !== word[0] || Math.abs(known.length - word.length) > most) continue;
+    const distance = editDistance(word, known);
+    if (distance > most) continue;
+    if (!best || distance < best.distance || (distance === best.distance && count > best.count))
+      best = { word: known, distance, count };
+  }
+  return best?.word ?? null;
+}
+
+/** How often public posts have which words: the newest of them are always read, and all of them once a minute. */
+async function vocabulary(ctx: Context): Promise<ReadonlyMap<string, number>> {
+  const now = performance.now();
+  let known = read.get(ctx.engine);
+  if (!known || now - known.at >= usedFor)
+    known = { at: now, counts: new Map(), newest: 0, reading: Promise.resolve() };
+  read.set(ctx.engine, known);
+  const words = known;
+  words.reading = words.reading.then(async () => readNewer(ctx, words));
+  try {
+    await words.reading;
+  } catch (error) {
+    read.delete(ctx.engine);
+    throw error;
+  }
+  return words.counts;
+}
+
+async function readNewer({ db }: Context, words: Vocabulary): Promise<void> {
+  const { counts, newest } = words;
+  let before = Number.MAX_SAFE_INTEGER;
+  for (let posts = 0; posts < mostPosts && counts.size < mostWords; posts += postsAtOnce) {
+    const rows = await db
+      .selectFrom('search_docs')
+      .innerJoin('posts', 'posts.id', 'search_docs.post_id')
+      .select(['search_docs.doc', 'search_docs.digest', 'posts.listed_at'])
+      .where('search_docs.doc', '<', before)
+      .where('search_docs.doc', '>', newest)
+      .orderBy('search_docs.doc', 'desc')
+      .limit(postsAtOnce)
+      .execute();
+    for (const { digest, listed_at } of rows) if (listed_at !== null) countWords(counts, digest);
+    words.newest = Math.max(words.newest, rows[0]?.doc ?? 0);
+    if (rows.length < postsAtOnce) break;
+    before = rows.at(-1)?.doc ?? 0;
+    await nextTurn();
+  }
+}
+
+function countWords(counts: Map<string, number>, digest: string): void {
+  for (const word of new Set(digest.split(/\s+/)))
+    if (word.length >= leastLetters - 1 && /^[a-z]+$/.test(word))
+      counts.set(word, (counts.get(word) ?? 0) + 1);
+}
