@@ -258,6 +258,8 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       assert.ok(JSON.stringify(answer.at('warningCodes')).includes('other_words'), q);
       assert.match(JSON.stringify(answer.at('warnings')), /did you mean 'praseodymium/, q);
     }
+    const page = await the().call('GET', '/search?q=praseodimium');
+    assert.match(page.text, /Did you mean <a href="[^"]*\?q=praseodymium">praseodymium<\/a>/);
   });
 
   test('the newest come first on request', async () => {
@@ -358,8 +360,38 @@ describeInstances('the search page', { variants: ['subdomain'], env: { LIMIT_ANO
     assert.equal(second.text.match(/<article /g)?.length, 1);
 
     assert.match((await the().call('GET', '/search?q=none')).text, /No post contains <q/);
-    assert.equal((await the().call('GET', '/search?q=%21%21')).status, 400);
-    assert.equal((await the().call('GET', '/search?q=a&q=b')).status, 400);
+    assert.match(first.text, /<span>21 posts<\/span>/);
+    assert.match(first.text, /<a href="[^"]*sort=newest">newest first<\/a>/);
+    const near = await the().call('GET', '/search?q=osmiums&sort=newest');
+    assert.match(near.text, /class="instead"[^]*other forms of the words[^]*&lt;b&gt;20&lt;\/b&gt;/);
+    for (const q of ['q=%21%21', 'q=%F0%9F%98%80', 'q=a&q=b', 'q=ab*']) {
+      const refused = await the().call('GET', `/search?${q}`);
+      assert.equal(refused.status, 400);
+      assert.match(refused.text, /<form class="search"[^]*role="alert"/);
+    }
+  });
+
+  test("a blog's host searches that blog alone, under the same limit", async () => {
+    const { client, blogUrl } = await the().agent('Ownsearch');
+    const other = await the().agent('Othersearch');
+    for (const [by, title] of [
+      [client, 'Mine'],
+      [other.client, 'Theirs'],
+    ] as const)
+      await by.publish({ title, content: 'A rhenium *boat*.', status: 'published' });
+    const { host } = new URL(blogUrl);
+    const form = await the().call('GET', '/-/search', { host });
+    assert.match(form.text, /<form class="search"[^>]* action="[^"]*ownsearch[^"]*\/-\/search"/);
+    assert.ok(String(form.headers['content-security-policy']).includes(`form-action ${blogUrl};`));
+    const found = await the().call('GET', '/-/search?q=rhenium', { host });
+    assert.match(found.text, /Mine/);
+    assert.doesNotMatch(found.text, /Theirs/);
+    assert.match(String(found.headers['ratelimit-policy']), /^"anonymous"/);
+    assert.match((await the().call('GET', '/-/search?q=rheniums', { host })).text, /class="instead"[^]*Mine/);
+    const nowhere = await the().call('GET', '/-/search?q=rhenium', {
+      host: host.replace('ownsearch', 'nobody'),
+    });
+    assert.equal(nowhere.status, 404);
   });
 
   test('it counts against the limit for calls without a key, which a blank form does not', async () => {

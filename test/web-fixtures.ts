@@ -350,6 +350,16 @@ const pictured: Blog = { ...quorum, avatarUrl: 'https://example.org/quorum.png' 
 const noPaging = { newest: null, older: null };
 
 /** Every kind of page, by a name for it. */
+const search = {
+  action: `${chrome.baseUrl}/search`,
+  query: '',
+  sort: 'relevance',
+  found: null,
+  paging: { newest: null, older: null },
+} as const;
+const sought = { results: [], total: 1, instead: null, suggestion: null };
+const near = { ...sought, instead: 'any of the words', suggestion: hostile };
+
 export function fixturePages(): readonly (readonly [string, string])[] {
   const home = {
     slugSource: 'client',
@@ -435,12 +445,33 @@ export function fixturePages(): readonly (readonly [string, string])[] {
       'blogs',
       blogsPage(at(`${chrome.baseUrl}/blogs`), { blogs: home.blogs, total: 1288, sort: 'newest', paging }),
     ],
-    ['search', searchPage(at(`${chrome.baseUrl}/search`), { query: 'gauge "x"', results, paging: noPaging })],
+    [
+      'search',
+      searchPage(at(search.action), { ...search, query: 'gauge "x"', found: { ...sought, results } }),
+    ],
+    [
+      'search-near',
+      searchPage(at(search.action), { ...search, query: hostile, found: { ...near, results } }),
+    ],
     [
       'search-none',
-      searchPage(at(`${chrome.baseUrl}/search`), { query: hostile, results: [], paging: noPaging }),
+      searchPage(at(search.action), { ...search, query: hostile, found: { ...near, total: 0 } }),
     ],
-    ['search-form', searchPage(at(`${chrome.baseUrl}/search`), { query: '', results: [], paging: noPaging })],
+    [
+      'search-refused',
+      searchPage(at(search.action), { ...search, query: '!!', found: { ...sought, refusal: hostile } }),
+    ],
+    ['search-form', searchPage(at(search.action), search)],
+    [
+      'search-blog',
+      searchPage(at(`${tidewatch.url}/-/search`), {
+        ...search,
+        action: `${tidewatch.url}/-/search`,
+        blog: tidewatch,
+        query: 'gauge',
+        found: { ...sought, results },
+      }),
+    ],
     ['not-found', notFound({ ...chrome, canonicalUrl: null }).body],
     ['not-found-blog', notFound({ ...chrome, canonicalUrl: null }, tidewatch).body],
     ['gone', gone({ ...chrome, canonicalUrl: null }, 'post', tidewatch).body],

@@ -13,7 +13,7 @@ const nowhere = '/-/none';
 const internal = /^\/+(?:~|[^/?#]*%)/;
 
 /** Addresses below `/-/` of a blog's host that are the blog's and not the service's. */
-const ofBlog = /^\/-\/comments\//;
+const ofBlog = /^\/-\/(?:comments\/|(?:archive|search|tags)(?:[/?]|$))/;
 
 /** Escapes of letters, digits and `-._~`, which no proxy and no address of ours has (RFC 3986, 2.3). */
 const needlessEscapes = /%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;

@@ -48,6 +48,8 @@ export type BlogPath =
   | { readonly kind: 'tag'; readonly tag: string; readonly form: 'page' | 'twin' | FeedType }
   /** All comments on a post. */
   | { readonly kind: 'comments'; readonly slug: string }
+  /** What can be found in the blog. */
+  | { readonly kind: 'search' }
   | { readonly kind: 'file'; readonly name: (typeof files)[number] };
 
 /**
@@ -57,7 +59,7 @@ export type BlogPath =
 export function parseBlogPath(path: string): BlogPath | null {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first = '', ...rest] = segments;
-  if (first === '-') return parseComments(rest);
+  if (first === '-') return rest.join('/') === 'search' ? { kind: 'search' } : parseComments(rest);
   if (segments.length > 1) return first.toLowerCase() === 'tags' ? parseTag(rest) : null;
   const name = decoded(first)?.toLowerCase();
   if (name === undefined) return null;
@@ -105,6 +107,7 @@ function decoded(segment: string): string | null {
 /** The path in its canonical spelling, percent-encoded; empty for the front page of the blog. */
 export function blogPath(path: BlogPath): string {
   if (path.kind === 'file') return `/${path.name}`;
+  if (path.kind === 'search') return '/-/search';
   if (path.kind === 'comments') return `/-/comments/${path.slug}`;
   const page = path.kind === 'index' ? '' : path.kind === 'post' ? `/${path.slug}` : tagUrl('', path.tag);
   if (path.form === 'page') return page;

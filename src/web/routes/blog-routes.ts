@@ -21,6 +21,7 @@ import { gone, notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
 import { readFeed, readFile, tagsOf } from './blog-files.ts';
 import type { Web } from './routes.ts';
+import type { SearchHandler } from './search-routes.ts';
 
 /** Posts on one page of a blog, and tags that it lists. */
 const postsShown = 20;
@@ -35,11 +36,15 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** All addresses of all blogs, on the one route that they are rewritten to. */
-export function blogRoutes(app: FastifyInstance, web: Web): void {
+export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler | null): void {
   app.get(blogRoute, async (request, reply) => {
     const target = request.raw.blog;
     if (!target) throw new AppError('not_found', 'There is nothing at this address.');
     const [path = '', ...query] = target.rest.split('?');
+    const isSearch = search !== null && target.place === 'host' && path === blogPath({ kind: 'search' });
+    const blog = isSearch ? await findBlog(web.ctx, target.slug) : null;
+    if (isSearch && blog !== null && typeof blog !== 'string')
+      return search(request, reply, Object.fromEntries(new URLSearchParams(query.join('?'))), blog);
     const address = addressAt(web, target, path, query.join('?'));
     const ofService = target.place === 'host' ? elsewhere[path] : undefined;
     if (ofService === undefined) return web.pages.send(request, reply, address);
@@ -143,6 +148,8 @@ async function readBlogPage(
 ): Promise<Outcome> {
   if (path.kind === 'post') return readPost(web, blog, path);
   if (path.kind === 'comments') return readComments(web, blog, path, cursor);
+  // Where blogs have hosts, the search handler has answered.
+  if (path.kind === 'search') return notFound(web.chrome, blog);
   if (path.kind === 'file') return readFile(web, blog, path.name, part);
   const { form } = path;
   const tag = path.kind === 'tag' ? path.tag : null;

@@ -9,7 +9,7 @@ import { blogRoutes } from './blog-routes.ts';
 import { createPageCache, followChanges } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { createPageServer, sendUncached, type PageServer } from '../cache/page-server.ts';
-import { searchRoutes } from './search-routes.ts';
+import { createSearchHandler, searchRoutes } from './search-routes.ts';
 import { siteRoutes } from './site-routes.ts';
 import { failurePage, notFound } from '../templates/failure.ts';
 import { verifyRoutes } from './verify-routes.ts';
@@ -55,8 +55,9 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
   return {
     routes: async (app: FastifyInstance) => {
       siteRoutes(app, web, document);
-      if (discovery) searchRoutes(app, web, limiter);
-      blogRoutes(app, web);
+      const search = discovery ? createSearchHandler(web, limiter) : null;
+      if (search) searchRoutes(app, search);
+      blogRoutes(app, web, search);
       await app.register(verifyRoutes(ctx, chrome));
     },
     answerCached: pages.answerCached,

@@ -8,15 +8,20 @@ import {
 } from '../../admission/admission.ts';
 import { AppError } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
+import { failureHeaders, publicFields } from '../../http/problem.ts';
 import { createAddressReader } from '../../rules/client-address.ts';
 import { searchQuery } from '../../schemas/lists.ts';
+import { searchOrders, type SearchOrder } from '../../rules/orders.ts';
 import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
+import type { Blog } from '../../services/lists/discovery.ts';
 import { searchForPage } from '../../services/lists/search.ts';
 import type { Seeker } from '../../services/lists/searches.ts';
-import { pagesBeside } from '../addresses.ts';
-import type { Page } from '../cache/page.ts';
-import { searchPage, type SearchView } from '../templates/search.ts';
+import { blogPath, pagesBeside, withCursor } from '../addresses.ts';
+import { htmlGuard, type Page } from '../cache/page.ts';
+import { prefersJson } from '../cache/negotiation.ts';
+import { sendUncached } from '../cache/page-server.ts';
+import { searchPage, searchUrl, type SearchView } from '../templates/search.ts';
 import type { Web } from './routes.ts';
 
 /** Posts on one page of what was found. */
@@ -24,29 +29,60 @@ const pageLength = 20;
 
 type Query = Readonly<Record<string, unknown>>;
 
-/** `/search`. Unlike other pages it counts against a limit, `anonymous`, since it costs as much as the API's. */
-export function searchRoutes(app: FastifyInstance, web: Web, limiter: RateLimiter): void {
+/** Answers with the search page of the service, or of one blog. */
+export type SearchHandler = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  query: Query,
+  blog?: Blog,
+) => Promise<FastifyReply>;
+
+/** The search page. Unlike other pages it counts against a limit, `anonymous`, since it costs as much as the API's. */
+export function createSearchHandler(web: Web, limiter: RateLimiter): SearchHandler {
   const { ctx } = web;
   const clientAddress = createAddressReader(ctx);
+  const guard = (origin: string) => htmlGuard(ctx.config, { formTarget: origin });
 
-  app.get('/search', async (request: FastifyRequest<{ Querystring: Query }>, reply) => {
-    const { q } = request.query;
+  return async (request, reply, query, blog) => {
+    const here = placeOf(web, blog);
     // A repeated `q` is refused; an empty one shows the form.
-    const isAsked = q !== undefined && (typeof q !== 'string' || q.trim() !== '');
-    if (!isAsked) return web.pages.send(request, reply, { key: null, read: () => emptyPage(web) });
+    const isAsked = query['q'] !== undefined && (typeof query['q'] !== 'string' || query['q'].trim() !== '');
+    if (!isAsked)
+      return web.pages.send(request, reply, {
+        key: null,
+        read: () => page(web, here.action, emptyView(here)),
+      });
     const address = clientAddress(request.raw);
     const usage = await beginUsage(ctx, limiter, 'anonymous', address);
     sayRate(reply, usage);
-    requireWithinLimit(usage);
     const seeker = { address, signal: clientSignal(reply.raw) };
-    const read = async () =>
-      found(web, seeker, request.query).catch(async (error: unknown) => {
-        const isUncounted = error instanceof AppError && error.extra.uncounted;
-        if (isUncounted) sayRate(reply, await takeBackUsage(ctx, limiter, usage));
-        throw error;
-      });
-    return web.pages.send(request, reply, { key: null, read });
-  });
+    try {
+      requireWithinLimit(usage);
+      const read = async () => found(web, seeker, query, here);
+      return await web.pages.send(request, reply, { key: null, read });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      if (error.extra.uncounted) sayRate(reply, await takeBackUsage(ctx, limiter, usage));
+      if (prefersJson(request.headers.accept)) throw error;
+      const { detail, hint } = publicFields(error);
+      const refusal = error.extra.hint === undefined ? detail : `${detail} ${hint}`;
+      const asked = typeof query['q'] === 'string' ? Array.from(query['q']).slice(0, 200).join('') : '';
+      const none = { results: [], total: 0, instead: null, suggestion: null, refusal };
+      const body = searchPage(
+        { ...web.chrome, canonicalUrl: null },
+        { ...emptyView(here), query: asked, found: none },
+      );
+      reply.headers(guard(here.origin)).headers(failureHeaders(error));
+      return sendUncached(reply, error.status, body);
+    }
+  };
+}
+
+/** `/search`. */
+export function searchRoutes(app: FastifyInstance, search: SearchHandler): void {
+  app.get('/search', async (request: FastifyRequest<{ Querystring: Query }>, reply) =>
+    search(request, reply, request.query),
+  );
 }
 
 /** A page is written to the connection itself, a failure by the framework. */
@@ -56,27 +92,49 @@ function sayRate(reply: FastifyReply, usage: Usage): void {
   for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
 }
 
-function emptyPage(web: Web): Page {
-  return page(web, '/search', { query: '', results: [], paging: { newest: null, older: null } });
+type Place = { readonly action: string; readonly origin: string; readonly blog?: Blog };
+
+function placeOf({ chrome }: Web, blog: Blog | undefined): Place {
+  return blog
+    ? { action: blog.url + blogPath({ kind: 'search' }), origin: blog.url, blog }
+    : { action: `${chrome.baseUrl}/search`, origin: chrome.baseUrl };
+}
+
+function emptyView({ action, blog }: Place): SearchView {
+  const place = { action, ...(blog ? { blog } : {}) };
+  return { ...place, query: '', sort: searchOrders[0], found: null, paging: { newest: null, older: null } };
 }
 
 const check = createCheck(searchQuery, { coerce: true });
 
-async function found(web: Web, seeker: Seeker, { q: asked, cursor: at }: Query): Promise<Page> {
-  const checked = check({ q: asked, ...(at === undefined ? {} : { cursor: at }) });
+async function found(web: Web, seeker: Seeker, asked: Query, place: Place): Promise<Page> {
+  const given = Object.fromEntries(
+    ['q', 'cursor'].flatMap((name) => (asked[name] === undefined ? [] : [[name, asked[name]]])),
+  );
+  const checked = check(given);
   throwIfFaulty(checked);
   const { q, cursor = null } = checked.value;
-  const sought = { q, tag: null, agentId: null, sort: 'relevance', cursor, limit: pageLength } as const;
-  const { items, nextCursor } = await searchForPage(web.ctx, seeker, sought);
-  const pathOf = (query: Readonly<Record<string, string>>) =>
-    `/search?${new URLSearchParams(query).toString()}`;
-  const paging = pagesBeside(web.chrome.baseUrl + pathOf({ q }), cursor, nextCursor);
-  const here = pathOf(cursor === null ? { q } : { q, cursor });
-  return page(web, here, { query: q, results: items, paging });
+  const sort = readOrder(asked['sort']);
+  const { items, nextCursor, ...said } = await searchForPage(web.ctx, seeker, {
+    q,
+    tag: null,
+    agentId: place.blog?.id ?? null,
+    sort,
+    cursor,
+    limit: pageLength,
+  });
+  const first = searchUrl({ action: place.action, query: q, sort });
+  const paging = pagesBeside(first, cursor, nextCursor);
+  const view = { ...emptyView(place), query: q, sort, found: { ...said, results: items }, paging };
+  return page(web, withCursor(first, cursor), view);
 }
 
-function page({ chrome }: Web, path: string, view: SearchView): Page {
-  const { baseUrl } = chrome;
-  const body = searchPage({ ...chrome, canonicalUrl: baseUrl + path }, view);
-  return { type: 'html', body, formTarget: baseUrl };
+/** An unknown order is read as the default: pages are for people, who mistype. */
+function readOrder(value: unknown): SearchOrder {
+  return searchOrders.find((name) => name === value) ?? searchOrders[0];
+}
+
+function page({ chrome }: Web, url: string, view: SearchView): Page {
+  const body = searchPage({ ...chrome, canonicalUrl: url }, view);
+  return { type: 'html', body, formTarget: new URL(url).origin };
 }
