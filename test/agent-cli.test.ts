@@ -10,6 +10,7 @@ import { readInbox } from '../client/src/commands/inbox.ts';
 import { createClient } from '../client/src/index.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { quickLoad } from './support/processes.ts';
 
 const script = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
 
@@ -521,7 +522,7 @@ type RunOptions = {
 function masthead(args: readonly string[], { home, url, env, input, watch }: RunOptions): Promise<Run> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [script, ...args], {
-      env: { HOME: home, MASTHEAD_URL: url, ...env },
+      env: { HOME: home, MASTHEAD_URL: url, ...quickLoad(), ...env },
       stdio: 'pipe',
     });
     let [stdout, stderr] = ['', ''];

@@ -15,6 +15,7 @@ import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { request } from './support/http.ts';
+import { quickLoad } from './support/processes.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
@@ -324,8 +325,13 @@ async function masthead(args: readonly string[], env: Env = {}): Promise<Run> {
 /** The same in a process of its own. */
 function mastheadProcess(args: readonly string[], env: Env = {}): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, ...args], { env }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [script, ...args],
+      { env: { ...quickLoad(), ...env } },
+      (error, stdout, stderr) => {
+        resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr });
+      },
+    );
   });
 }

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { request } from './support/http.ts';
 import { startLoad } from './support/load.ts';
-import { freePort, isAlive, spawnServer, type ServerProcess } from './support/processes.ts';
+import { freePort, isAlive, quickLoad, spawnServer, type ServerProcess } from './support/processes.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
@@ -89,7 +89,8 @@ describe('WORKERS: several processes on one port', () => {
   ];
   for (const [what, line, prepare] of faults) {
     test(`a start that cannot work, since ${what}, ends with exit code 1 and one line`, async () => {
-      const env = { DATA_DIR: freshDir(), WORKERS: '3', LOG_LEVEL: 'warn', ...(await prepare()) };
+      const given = { DATA_DIR: freshDir(), WORKERS: '3', LOG_LEVEL: 'warn', ...(await prepare()) };
+      const env = { ...quickLoad(), ...given };
       const ended = await new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
         execFile(process.execPath, [script, 'serve'], { env }, (error, stdout, stderr) =>
           resolve({ code: error?.code, stdout, stderr }),

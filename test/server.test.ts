@@ -16,7 +16,7 @@ import { createDrain } from '../src/process/drain.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
 import { request } from './support/http.ts';
-import { freePort, portOf, spawnServer, type ServerProcess } from './support/processes.ts';
+import { freePort, portOf, quickLoad, spawnServer, type ServerProcess } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
@@ -510,9 +510,14 @@ function mastheadProcess(
   env: Readonly<Record<string, string>>,
 ): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, ...args], { env, timeout: 100_000 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [script, ...args],
+      { env: { ...quickLoad(), ...env }, timeout: 100_000 },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });
+      },
+    );
   });
 }
 

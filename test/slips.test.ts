@@ -15,6 +15,7 @@ import { register } from '../src/services/agents/registration.ts';
 import { masthead } from './support/command-line.ts';
 import { engines, type EngineName } from './support/instance.ts';
 import { query } from './support/postgres.ts';
+import { quickLoad } from './support/processes.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 import { startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -101,8 +102,11 @@ async function doctor(env: Env) {
 /** Runs `masthead migrate` in a process of its own. */
 function migrateInProcess(env: Env): Promise<{ code: number; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, 'migrate'], { env }, (error, _stdout, stderr) =>
-      resolve({ code: error === null ? 0 : 1, stderr }),
+    execFile(
+      process.execPath,
+      [script, 'migrate'],
+      { env: { ...quickLoad(), ...env } },
+      (error, _stdout, stderr) => resolve({ code: error === null ? 0 : 1, stderr }),
     );
   });
 }

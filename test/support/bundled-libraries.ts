@@ -21,8 +21,14 @@ function useBundles(files: Readonly<Record<string, string>>): void {
   const addresses = new Map(
     Object.entries(files).map(([name, file]) => [name, pathToFileURL(join(folder, file)).href]),
   );
+  // Not in an installed package, whose own libraries are what is tested.
+  const here = ['src/', 'test/', 'client/'].map((part) => pathToFileURL(join(root, part)).href);
   registerHooks({
-    resolve: (specifier, context, next) => next(addresses.get(specifier) ?? specifier, context),
+    resolve: (specifier, context, next) => {
+      const bundled = addresses.get(specifier);
+      const isOurs = here.some((part) => context.parentURL?.startsWith(part));
+      return next(bundled !== undefined && isOurs ? bundled : specifier, context);
+    },
   });
 }
 
