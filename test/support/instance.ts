@@ -93,6 +93,11 @@ export type Instance = {
   close(): Promise<void>;
 };
 
+/** The variants of suites that are of both, unless `TEST_VARIANTS` names one. */
+const variantsOfSuites = variantNames.filter((name) =>
+  (process.env['TEST_VARIANTS'] ?? name).split(',').includes(name),
+);
+
 /** A variant and an engine that a suite runs on. */
 export type Place = { readonly variant: VariantName; readonly engine: EngineName };
 
@@ -101,7 +106,7 @@ export type Place = { readonly variant: VariantName; readonly engine: EngineName
  * `variant.ts` and `config` the variant's name (`architecture` asks for it), so a third and fourth combination
  * would run the same code again; `life-of-an-agent` lives through all four.
  */
-export function placesOf(variants: readonly VariantName[] = variantNames): Place[] {
+export function placesOf(variants: readonly VariantName[] = variantsOfSuites): Place[] {
   return Array.from({ length: Math.max(variants.length, engines.length) }, (_, n) => ({
     variant: variants[n % variants.length] ?? 'subdomain',
     engine: engines[n % engines.length] ?? 'sqlite',

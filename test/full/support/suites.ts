@@ -5,7 +5,10 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '../../..');
 
-/** Runs files of the quick tier, by patterns, on the PostgreSQL server at an address. Rejects with what failed. */
+/**
+ * Runs files of the quick tier, by patterns, on the PostgreSQL server at an address: suites that are of both variants
+ * on one, since the server is what is tried. Rejects with what failed.
+ */
 export async function passOnPostgres(server: string, patterns: readonly string[]): Promise<void> {
   const files = globSync(patterns, { cwd: root });
   assert.ok(files.length >= patterns.length, `some of ${patterns.join(', ')} are not there`);
@@ -13,10 +16,19 @@ export async function passOnPostgres(server: string, patterns: readonly string[]
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
   const child = spawn(
     process.execPath,
-    ['--test', '--test-timeout=120000', '--test-concurrency=2', ...files],
+    [
+      '--import=./test/support/bundled-libraries.ts',
+      ...['--test', '--test-timeout=120000', '--test-concurrency=2'],
+      ...files,
+    ],
     {
       cwd: root,
-      env: { ...inherited, TEST_ENGINES: 'postgres', TEST_POSTGRES: server },
+      env: {
+        ...inherited,
+        TEST_ENGINES: 'postgres',
+        TEST_VARIANTS: 'subdomain',
+        TEST_POSTGRES: server,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
