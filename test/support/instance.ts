@@ -134,6 +134,14 @@ export function describeInstances(
   }
 }
 
+/** Stops what an instance runs, of those that are not closed. */
+const running = new Set<() => Promise<void>>();
+// A failed test may leave its instance open, and the process of its file would never end.
+if (process.argv[1]?.endsWith('.test.ts') === true)
+  after(async () => {
+    await Promise.all(Array.from(running, (stop) => stop()));
+  });
+
 /** Starts a server in this process. */
 export async function startInstance(options: InstanceOptions = {}): Promise<Instance> {
   const { variant = 'subdomain', engine = 'sqlite' } = options;
@@ -168,6 +176,12 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
     if (error.message.includes('is already in use')) return start();
     throw error;
   });
+  const stop = async () => {
+    running.delete(stop);
+    await server.close();
+    await smtp.close();
+  };
+  running.add(stop);
   const { port } = server;
   env['PORT'] = String(port);
   const { baseUrl } = server.config.site;
@@ -254,8 +268,7 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
       const document: OpenApiDocument | null = described.status === 200 ? JSON.parse(described.text) : null;
       for (const { email } of smtp.messages) secrets.noteMail(email.text ?? '');
       const rows = await dumpTables(server.ctx);
-      await server.close();
-      await smtp.close();
+      await stop();
       const places = [['the log', log], ['the tables', rows], ...(await readFiles(dataDir))] as const;
       await rm(dataDir, { recursive: true });
       if (document !== null) assert.deepEqual(answers.faults(document), []);

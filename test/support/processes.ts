@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { type Server, createServer } from 'node:net';
 import { resolve } from 'node:path';
+import { after } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { request } from './http.ts';
@@ -49,6 +50,13 @@ export function quickLoad(): Readonly<Record<string, string>> {
     : {};
 }
 
+/** Kills those that still run. A failed test may leave one, and the process of its file would never end. */
+const running = new Set<() => void>();
+if (process.argv[1]?.endsWith('.test.ts') === true)
+  after(() => {
+    for (const kill of running) kill();
+  });
+
 /** Starts a server and waits until `/readyz` answers 200; when it does not, rejects with its output. */
 export async function spawnServer(options: ServerOptions = {}): Promise<ServerProcess> {
   const port = Number(options.env?.['PORT'] ?? (await freePort()));
@@ -84,6 +92,9 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
       process.kill(signal === 'SIGKILL' ? group : pid, signal);
     }
   };
+  const killAll = (): void => kill('SIGKILL');
+  running.add(killAll);
+  void exited.then(() => running.delete(killAll));
   const stop = async (): Promise<number | NodeJS.Signals | null> => {
     const patience = setTimeout(kill, 15_000, 'SIGKILL');
     kill('SIGTERM');
