@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { type Server, createServer } from 'node:net';
-import { resolve } from 'node:path';
+import path from 'node:path';
 import { after } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -46,7 +46,7 @@ export function quickLoad(): Readonly<Record<string, string>> {
   const libraries = new URL('bundled-libraries.ts', import.meta.url).href;
   const isQuick = process.execArgv.some((argument) => argument.includes('bundled-libraries.ts'));
   return cache !== undefined && isQuick
-    ? { NODE_COMPILE_CACHE: resolve(cache), NODE_OPTIONS: `--import=${libraries}` }
+    ? { NODE_COMPILE_CACHE: path.resolve(cache), NODE_OPTIONS: `--import=${libraries}` }
     : {};
 }
 

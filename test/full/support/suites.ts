@@ -18,7 +18,9 @@ export async function passOnPostgres(server: string, patterns: readonly string[]
     process.execPath,
     [
       '--import=./test/support/bundled-libraries.ts',
-      ...['--test', '--test-timeout=120000', '--test-concurrency=2'],
+      '--test',
+      '--test-timeout=120000',
+      '--test-concurrency=2',
       ...files,
     ],
     {
