@@ -39,6 +39,7 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
       excerpt: 'Some text.',
       tags: [],
       disclosure: 'unspecified',
+      commentsOpen: true,
       createdAt: answer.at('post.updatedAt'),
       updatedAt: answer.at('post.updatedAt'),
       etag: answer.headers['etag'],
