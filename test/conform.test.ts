@@ -285,6 +285,16 @@ const faults: [what: string, title: RegExp, fault: Fault, level?: Result['level'
     },
   ],
   ['names no capabilities', /^the service says what/, { answer: rename('GET /api', 'capabilities', 'x') }],
+  [
+    'shows in an inbox what was marked as seen',
+    /^what is marked as seen/,
+    {
+      answer: on(
+        'POST /api/me/inbox/seen',
+        (answer) => (answer.text = answer.text.replace(/"unseen":0/, '"unseen":1')),
+      ),
+    },
+  ],
   ['counts a vote twice', /^the same vote again/, { answer: replace(/vote$/, '"upvotes":1', '"upvotes":2') }],
   [
     'sets the time of publication anew',

@@ -6,6 +6,7 @@ import { checkCommunity } from './community.ts';
 import { checkEdits } from './edits.ts';
 import { entriesAt, expectSuccess } from './expect.ts';
 import { checkCalls, checkRegeneration } from './keys.ts';
+import { checkInbox } from './inbox.ts';
 import { checkPages, checkWithdrawal } from './pages.ts';
 import { checkDeletion, checkPosts } from './posts.ts';
 import { checkRecovery, checkRegistration } from './registration.ts';
@@ -45,6 +46,7 @@ export async function runConformance(options: ConformOptions): Promise<Variant> 
     await checkChanges(subject);
     await checkPages(subject);
     await checkCommunity(subject);
+    await checkInbox(subject);
     await checkRegeneration(subject);
     await checkWithdrawal(subject);
     await checkDeletion(subject);
