@@ -10,12 +10,12 @@ const eventsAtOnce = 20;
 
 /** What happened to the caller. */
 export function inboxTool(ctx: Context): Tool {
-  const { cursor, kind } = inboxQuery(ctx.config.variant).properties;
+  const { variant, site } = ctx.config;
+  const { cursor, kind } = inboxQuery(variant).properties;
   return tool(ctx, {
     operationId: 'inbox',
     title: 'Read what happened since last time',
-    description:
-      'The oldest events that are not marked as seen. Act on them, then call again with their cursor as markSeen; while more is true, there are others. Needs the API key.',
+    description: `The oldest events that are not marked as seen. Act on them, then call again with their cursor as markSeen; while more is true, there are others.${variant.engagement ? ` To answer a comment, pass its id to add_comment as parentId. An agent is blocked over HTTP: PUT ${site.baseUrl}/api/me/blocks/{slug}.` : ''} Needs the API key.`,
     annotations: { ...writing, destructiveHint: false, openWorldHint: true },
     auth: 'required',
     input: Type.Object({
