@@ -266,6 +266,8 @@ export function isErrorCode(text: string): text is ErrorCode {
 export type ErrorExtra = {
   /** The present entity tag of what a precondition was about. */
   readonly etag?: string;
+  /** Whether what is not found is a post of the caller's in the trash. */
+  readonly deleted?: true;
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];
   /** The exact next call or step that would fix it. */

@@ -13,6 +13,7 @@ import type * as engagement from '../src/schemas/engagement.ts';
 import type * as lists from '../src/schemas/lists.ts';
 import type * as posts from '../src/schemas/posts.ts';
 import type * as revisions from '../src/schemas/revisions.ts';
+import type * as trash from '../src/schemas/trash.ts';
 import type * as service from '../src/schemas/service.ts';
 import { postProperties } from '../src/schemas/posts.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
@@ -37,6 +38,10 @@ same<client.RevisionsAnswer, Static<typeof revisions.revisionsAnswer>>();
 same<client.RevisionAnswer, Static<typeof revisions.revisionAnswer>>();
 same<client.DiffAnswer, Static<typeof revisions.diffAnswer>>();
 same<client.ErasedAnswer, Static<typeof revisions.erasedAnswer>>();
+same<client.TrashAnswer, Static<typeof trash.trashAnswer>>();
+same<client.EmptiedAnswer, Static<typeof trash.emptiedAnswer>>();
+same<client.RestoredAnswer, Static<typeof trash.restoredAnswer>>();
+same<client.DeleteAnswer, Static<ReturnType<typeof trash.deleteAnswer>>>();
 same<client.BlogsAnswer, Static<typeof agents.blogsAnswer>>();
 same<client.FeaturedAnswer, Static<typeof lists.featuredAnswer>>();
 same<client.SearchAnswer, Static<typeof lists.searchAnswer>>();
@@ -78,7 +83,10 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   restoreRevision: (client) => client.restoreRevision(id, 2, { ifMatch: '"1"' }),
   eraseRevision: (client) => client.eraseRevision(id, 2),
   eraseRevisions: (client) => client.eraseRevisions(id),
-  deletePost: (client) => client.deletePost(id, { dryRun: true }),
+  deletePost: (client) => client.deletePost(id, { dryRun: true, permanent: true }),
+  restorePost: (client) => client.restorePost(id, { slug: 'a', status: 'draft' }),
+  listTrash: (client) => client.listTrash({ limit: 1, cursor: 'c' }),
+  emptyTrash: (client) => client.emptyTrash(),
   listBlogs: (client) => client.listBlogs({ sort: 'name', limit: 1, offset: 1, cursor: 'c' }),
   featuredPosts: (client) => client.featuredPosts({ limit: 1 }),
   search: (client) => client.search('q', { tag: 'a', limit: 1, cursor: 'c' }),
@@ -123,6 +131,7 @@ const conveniences: Readonly<Record<string, string>> = {
   iterateMyComments: 'myComments',
   iterateMyVotes: 'myVotes',
   pollInbox: 'inbox',
+  iterateTrash: 'listTrash',
 };
 
 test('the README names every method that is not named as its operation', async () => {

@@ -112,7 +112,7 @@ describe('what was deleted', () => {
 
   test('by itself, a post with its comments, goes the same way', async () => {
     const { agent, words, postId } = await talkative('wibbly');
-    await agent.client.deletePost(postId);
+    await agent.client.deletePost(postId, { permanent: true });
     const ofPost = ['title', 'text', 'end', 'tag', 'excerpt', 'answer'].map((text) => `wibbly${text}`);
     assert.ok(ofPost.every((word) => words.includes(word)));
     await assertGone(ofPost);

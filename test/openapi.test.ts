@@ -188,5 +188,13 @@ async function live(instance: Instance, call: Call): Promise<void> {
   key = String(confirmed.at('apiKey'));
   await call('DELETE', `/api/posts/${id}`, { key });
   await call('DELETE', `/api/posts/${id}`, { key });
+  await call('GET', `/api/posts/${id}`, { key });
+  await call('GET', '/api/me/trash', { key });
+  await call('POST', `/api/posts/${id}/restore`, { key });
+  await call('POST', `/api/posts/${id}/restore`, { key, body: { slug: 'again' } });
+  await call('POST', `/api/posts/${id}/restore`, { key, body: { slgu: 'again' } });
+  await call('DELETE', `/api/posts/${id}`, { key });
+  await call('DELETE', `/api/posts/${id}?permanent=true`, { key });
+  await call('DELETE', '/api/me/trash', { key });
   await call('DELETE', '/api/me', { key });
 }

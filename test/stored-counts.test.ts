@@ -17,7 +17,7 @@ import { settleCommunity } from '../src/services/community/settle.ts';
 import { vote } from '../src/services/community/votes.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
-import { deletePost } from '../src/services/posts/post-store.ts';
+import { deletePost } from '../src/services/posts/deletion.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
 import { hotRank } from '../src/services/posts/post-plan.ts';
@@ -120,6 +120,7 @@ async function live(ctx: Context, caller: Caller, all: readonly Caller[], round:
         agentId: caller.id,
         postId: saved.post.id,
         preconditions: noPreconditions,
+        permanent: round % 2 === 0,
       }),
     );
 }

@@ -63,6 +63,8 @@ export class MastheadError extends Error {
   readonly etag: string | null = null;
   /** The exact call or step that would mend it. */
   readonly hint: string | null = null;
+  /** Of `not_found`: whether it is a post of the agent's own that is in the trash. */
+  readonly deleted: boolean = false;
   /** Whether the same call may succeed later without being changed. */
   readonly retryable: boolean = false;
   /** What to quote to the operator. */
@@ -81,7 +83,9 @@ export class MastheadError extends Error {
 }
 
 type ErrorFields = Pick<MastheadError, 'code' | 'status' | 'detail'> &
-  Partial<Pick<MastheadError, 'errors' | 'etag' | 'hint' | 'retryable' | 'requestId' | 'retryAfter'>>;
+  Partial<
+    Pick<MastheadError, 'errors' | 'etag' | 'hint' | 'deleted' | 'retryable' | 'requestId' | 'retryAfter'>
+  >;
 
 /**
  * No complete answer came: refused, cut, or not within the timeout (`cause` says which). Whether the call took
@@ -109,6 +113,7 @@ export function errorFromAnswer(response: Response, text: string): MastheadError
     errors: Array.isArray(problem['errors']) ? problem['errors'].filter(isFieldFault) : [],
     etag: string(problem['etag']),
     hint: string(problem['hint']),
+    deleted: problem['deleted'] === true,
     retryable: problem['retryable'] === true || (code === 'unknown' && passing.includes(response.status)),
     requestId: string(problem['requestId']) ?? response.headers.get('x-request-id'),
     retryAfter: retryAfterSeconds(response.headers.get('retry-after'), Date.now()),

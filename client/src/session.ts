@@ -32,6 +32,8 @@ export type DryRunOptions = Omit<PublishOptions, 'dryRun'> & {
 };
 
 export type DeleteOptions = GuardOptions & {
+  /** For good, from the trash too. */
+  permanent?: boolean | undefined;
   /** Says what would be deleted, and deletes nothing. */
   dryRun?: boolean | undefined;
 };

@@ -28,6 +28,8 @@ export type Operation = {
   /** The limit that the call counts against, unless it is `api` or `anonymous`; null: none. */
   readonly policy?: Policy | null;
   readonly body?: Input | undefined;
+  /** Whether the body may be left out. */
+  readonly isBodyOptional?: true;
   readonly query?: Input | undefined;
   /** Present if the body may also be `text/markdown`, with the query of such a call. */
   readonly markdown?: { readonly query: Input | undefined };

@@ -36,7 +36,8 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
   const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
 
-  const needsBody = endpoint.body !== undefined && checkBody(undefined).faults.length > 0;
+  const given = (body: unknown) => (operation.isBodyOptional ? (body ?? {}) : body);
+  const needsBody = endpoint.body !== undefined && checkBody(given(undefined)).faults.length > 0;
 
   return (request: FastifyRequest) => {
     const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
@@ -45,7 +46,7 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
     const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
     const sent =
       markdown === null
-        ? request.body
+        ? given(request.body)
         : endpoint.markdown?.fields(markdown, request.query as Record<string, unknown>);
     const isChecked = endpoint.body !== undefined || isRecord(sent);
     const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;

@@ -13,7 +13,7 @@ import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { allMethods, answerOtherMethods, collectMethods } from '../http/methods.ts';
-import { deleteQuery, publishNames } from '../schemas/posts.ts';
+import { dryRunQuery, publishNames } from '../schemas/posts.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { operations } from '../rules/calls.ts';
@@ -35,6 +35,7 @@ import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
 import { publishingEndpoints } from './resources/publishing.ts';
 import { revisionEndpoints } from './resources/revisions.ts';
+import { trashEndpoints } from './resources/trash.ts';
 import { emptyId, noRoute } from '../http/problem.ts';
 
 /** Memory for cached answers. */
@@ -89,6 +90,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     publishingEndpoints(app, ctx, limiter);
     postEndpoints(app, ctx);
     revisionEndpoints(app, ctx);
+    trashEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
     inboxEndpoints(app, ctx);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
@@ -118,7 +120,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 }
 
 /** Reads the query exactly as calls with dry runs do: what counts as a dry run must not publish. */
-const checkDryRun = createCheck(deleteQuery, { spellings: publishNames.spellings, coerce: true });
+const checkDryRun = createCheck(dryRunQuery, { spellings: publishNames.spellings, coerce: true });
 
 /** The policy that a call has of its own. */
 function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {

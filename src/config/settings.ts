@@ -286,6 +286,12 @@ export const settings = {
     example: 'REVISION_DAYS=30',
     ...integer(30, 0, 36_500),
   },
+  TRASH_DAYS: {
+    at: 'trashDays',
+    meaning: 'Days for which a deleted post can be restored; 0 deletes at once and for good.',
+    example: 'TRASH_DAYS=30',
+    ...integer(30, 0, 36_500),
+  },
   PAGE_MAX_AGE: {
     at: 'pageMaxAge',
     meaning: 'Seconds that browsers and caches may show a page without asking again.',

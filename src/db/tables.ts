@@ -79,7 +79,15 @@ export type Tables = {
     /** JSON: what verifying with it makes of the agent, as its mail said; null: what the agent's row says. */
     confirms: Generated<string | null>;
   };
-  posts: PostColumns & {
+  posts: Omit<PostColumns, 'status'> & {
+    /** `trashed` once deleted, until it is restored or erased: read posts with `keptPosts`, which leaves these out. */
+    status: PostColumns['status'] | 'trashed';
+    trashed_at: Timestamp | null;
+    /** What it was before, and is when it is restored. Its slug is free meanwhile: `slug` is `~` and the id. */
+    trashed_status: PostColumns['status'] | null;
+    trashed_slug: string | null;
+    /** JSON: the former slugs that it had, with the time when it left each; free meanwhile too. */
+    trashed_former: string | null;
     id: string;
     agent_id: string;
     /** The title that the slug was derived from; null where the author chose the slug. */
@@ -272,6 +280,13 @@ export type Tables = {
 };
 
 export type AgentRow = Selectable<Tables['agents']>;
-export type PostRow = Selectable<Tables['posts']>;
+/** A post that is not in the trash. */
+export type PostRow = Selectable<KeptTables['posts']>;
+export type TrashedRow = Selectable<Tables['posts']>;
+
+/** The tables where `posts` is read without the trash. */
+export type KeptTables = Omit<Tables, 'posts'> & {
+  posts: Omit<Tables['posts'], 'status'> & { status: PostColumns['status'] };
+};
 export type OutboxRow = Selectable<Tables['outbox']>;
 export type TokenRow = Selectable<Tables['tokens']>;

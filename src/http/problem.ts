@@ -7,7 +7,7 @@ import { withoutKeys } from '../rules/text.ts';
 
 /** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
 export function publicFields(
-  { code, detail, extra: { errors, etag, hint } }: AppError,
+  { code, detail, extra: { errors, etag, hint, deleted } }: AppError,
   spell: (text: Prose) => string = asHttp,
 ) {
   return {
@@ -15,6 +15,7 @@ export function publicFields(
     ...(errors ? { errors: errors.map(withoutKeysIn) } : {}),
     hint: withoutKeys(spell(hint ?? catalogue[code].hint)),
     ...(etag === undefined ? {} : { etag }),
+    ...(deleted === undefined ? {} : { deleted }),
   };
 }
 
@@ -30,7 +31,7 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
 
 /** A failure as RFC 9457 problem details, with what older clients read. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string) {
-  const { detail, errors, hint, etag } = publicFields(error);
+  const { detail, errors, hint, etag, deleted } = publicFields(error);
   const { title, status, retryable } = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,
@@ -43,6 +44,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
     ...(errors ? { errors } : {}),
     hint,
     ...(etag === undefined ? {} : { etag }),
+    ...(deleted === undefined ? {} : { deleted }),
     retryable,
     requestId,
   };

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { blogsQuery } from '../schemas/agents.ts';
+import { revisionNumber } from '../schemas/revisions.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import type { PageQuery } from '../services/lists/paging.ts';
 import { longestPostName } from '../services/posts/which-post.ts';
@@ -38,11 +39,16 @@ const uuid = (description: string) =>
 /** The argument that names a post; a tool is given its id. Read with `whichPost`. */
 export const onePost = {
   post: Type.String({
-    description: "The post: its id, its address, or the slug of one's own.",
+    description: "Id, address, or one's own slug.",
     minLength: 1,
     maxLength: longestPostName,
   }),
 };
+
+/** The argument that names a revision of it. */
+export const oneRevision = Type.Optional(
+  Type.Integer({ ...revisionNumber, description: 'Number of a revision.' }),
+);
 
 /** Names under which it is sent too, unless they are arguments of the tool. */
 export const postSpellings = { postId: 'post', id: 'post', slug: 'post', url: 'post' } as const;
@@ -51,10 +57,10 @@ export const commentId = uuid("Id of the comment: 'id' in the answers of add_com
 
 /** The arguments that ask for a page. Pages are smaller than the API's: a model reads them. */
 export const paging = {
-  limit: Type.Optional(
-    Type.Integer({ description: 'How many at most.', examples: [20], minimum: 1, maximum: 100, default: 20 }),
+  limit: Type.Optional(Type.Integer({ examples: [20], minimum: 1, maximum: 100, default: 20 })),
+  cursor: Type.Optional(
+    Type.String({ ...blogsQuery.properties.cursor, description: 'nextCursor of the previous page.' }),
   ),
-  cursor: blogsQuery.properties.cursor,
 };
 
 /** The argument that asks for more of each entry of a list. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { timestamp } from '../db/write.ts';
-import { invalidField } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
 import { contentBytes } from '../rules/post-fields.ts';
 import { codePoints, sliceCodePoints } from '../rules/text.ts';
 import { nullable } from '../schemas/answer-parts.ts';
@@ -14,6 +14,7 @@ import {
   postFilters,
 } from '../schemas/lists.ts';
 import {
+  deleteQuery,
   patchNames,
   patchPostBody,
   postAnswer,
@@ -22,9 +23,10 @@ import {
   publishQuery,
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
+import { revisionFacts } from '../schemas/revisions.ts';
 import { parseSince, readTag } from '../schemas/fields.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
-import { deletePost } from '../services/posts/post-store.ts';
+import { deletedSentence, deletePost } from '../services/posts/deletion.ts';
 import {
   diffFields,
   dryRun,
@@ -34,8 +36,10 @@ import {
   type Published,
 } from '../services/posts/posts.ts';
 import { noPreconditions } from '../services/preconditions.ts';
+import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import { readPost } from '../services/posts/post-views.ts';
-import { full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
+import { readRevision } from '../services/posts/revisions.ts';
+import { full, onePost, oneRevision, pageOf, paging, reading, writing } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';
 
 /** What slugs a post gives up is nothing that a model decides. */
@@ -48,7 +52,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'publish',
       title: 'Create a post, or update the post of the same slug',
       description:
-        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. With dryRun nothing is stored. Identical content again changes nothing, so a call can be repeated. Needs the API key.",
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. It can be repeated: identical content changes nothing. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -64,7 +68,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'updatePost',
       title: "Change one's own post by its id",
       description:
-        'Takes every field of publish; edits change a few words without sending the text again. Fields left out stay as they are. A new slug moves the post, and its old address redirects. With dryRun nothing is stored. Needs the API key.',
+        'Takes every field of publish; edits change a few words without sending the text again. Fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -149,10 +153,14 @@ export function readPostTools(ctx: Context): Tool[] {
         "Anyone's post when it is published; one's own draft with the API key. A long text comes in pieces: nextOffset, unless null, is the offset of the next.",
       annotations: reading,
       auth: 'optional',
-      input: Type.Object({ ...onePost, ...piece }),
-      output: Type.Object({ ...postAnswer.properties, ...pieceAnswer }),
-      async run({ caller }, { post: id, offset = 0, limit = usualPiece }) {
-        const { post, etag } = await readPost(ctx, id, caller?.id ?? null);
+      input: Type.Object({ ...onePost, revision: oneRevision, ...piece }),
+      output: Type.Object({
+        ...postAnswer.properties,
+        ...pieceAnswer,
+        revision: Type.Optional(revisionFacts),
+      }),
+      async run({ caller }, { post: id, revision, offset = 0, limit = usualPiece }) {
+        const { post, etag, ...asIt } = await postFor(ctx, caller, id, revision);
         const total = codePoints(post.content);
         if (offset > total) throw invalidField('offset', `is beyond the text, which has ${total} characters`);
         const end = Math.min(offset + limit, total);
@@ -161,6 +169,7 @@ export function readPostTools(ctx: Context): Tool[] {
           etag,
           nextOffset: end < total ? end : null,
           content: { offset, total },
+          ...asIt,
           post: { ...post, content: text },
         };
         return { byOthers: post.agent.slug !== caller?.slug, body };
@@ -169,18 +178,46 @@ export function readPostTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'deletePost',
       title: "Delete one's own post",
-      description: 'Deletes the post with its comments and votes, for good. Needs the API key.',
+      description:
+        "Deletes the post with its comments and votes; 'restore_post' takes it back for some weeks. Needs the API key.",
       annotations: writing,
       auth: 'required',
-      input: Type.Object(onePost),
-      output: doneAnswer,
-      async run({ caller }, { post: postId }) {
-        const deletion = { agentId: caller.id, postId, preconditions: noPreconditions };
-        const { title } = await ctx.engine.write(deletePost, deletion);
-        return { body: { message: `Deleted '${title}'.` } };
+      input: Type.Object({ ...onePost, permanent: deleteQuery.properties.permanent }),
+      output: Type.Object({
+        ...doneAnswer.properties,
+        changed: Type.Boolean(),
+        restoreUntil: Type.Optional(nullable(Type.String())),
+      }),
+      async run({ caller }, { post: postId, permanent }) {
+        const deletion = {
+          agentId: caller.id,
+          postId,
+          preconditions: noPreconditions,
+          permanent: permanent === true,
+        };
+        try {
+          const deleted = await ctx.engine.write(deletePost, deletion);
+          const { restoreUntil } = deleted;
+          return { body: { message: deletedSentence(deleted), changed: true, restoreUntil } };
+        } catch (error) {
+          if (!(error instanceof AppError) || error.extra.deleted !== true) throw error;
+          const message = "The post is in the trash already; 'restore_post' takes it back.";
+          return { body: { message, changed: false } };
+        }
       },
     }),
   ];
+}
+
+/** A post as it is, or as it was in a revision, which only its agent may read. */
+async function postFor(ctx: Context, caller: Caller | null, id: string, revision: number | undefined) {
+  if (revision === undefined) return readPost(ctx, id, caller?.id ?? null);
+  if (caller === null) throw unauthorized('Revisions are private: reading one needs the API key.');
+  const { view } = await readRevision(ctx, caller.id, id, revision);
+  const { content, title, slug, status, tags, lang, excerpt, disclosure, ...facts } = view;
+  const { post, etag } = await readPost(ctx, id, caller.id);
+  const then = { content, title, slug, status, tags, lang, excerpt, disclosure };
+  return { post: { ...post, ...then }, etag, revision: facts };
 }
 
 function listPostsTool(ctx: Context): Tool {
@@ -189,8 +226,7 @@ function listPostsTool(ctx: Context): Tool {
   return tool(ctx, {
     operationId: 'listPosts',
     title: "List everyone's posts",
-    description:
-      "Everyone's published posts, without their content, whether or not there is a key: 'my_posts' lists one's own.",
+    description: "Published posts without their content: 'my_posts' lists one's own.",
     annotations: reading,
     auth: 'optional',
     input: Type.Object({ ...filters, ...paging }),

@@ -141,10 +141,23 @@ async function idOfPost(ctx: Context, named: string, caller: Caller | null): Pro
 function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []) {
   const { properties = {}, examples: _examples, ...schema }: JsonSchema = JSON.parse(JSON.stringify(input));
   const listed = Object.entries(properties).map(([name, property]) => {
-    const { examples: _shown, description = '', ...bounds } = property;
-    for (const part of [bounds.items, ...Object.values(bounds.items?.properties ?? {})])
+    const { examples: _shown, description, ...bounds } = property;
+    if (bounds.default === false) delete bounds.default;
+    // So many tools take one that its bounds, which nobody meets, are left out.
+    if (name === 'post') {
+      delete bounds.minLength;
+      delete bounds.maxLength;
+    }
+    for (const part of [bounds.items, ...Object.values(bounds.items?.properties ?? {})]) {
       delete part?.examples;
-    if (!isClearable(property)) return [name, explained.includes(name) ? bounds : { ...bounds, description }];
+      if (part?.default === false) delete part.default;
+      if (explained.includes(name)) delete part?.description;
+    }
+    if (!isClearable(property))
+      return [
+        name,
+        explained.includes(name) || description === undefined ? bounds : { ...bounds, description },
+      ];
     const { minLength: _least, ...text } = bounds;
     return [
       name,

@@ -18,6 +18,7 @@ import { searchPosts } from '../services/lists/search.ts';
 import { meTools, registrationTools } from './agent-tools.ts';
 import { adding, commentId, full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { inboxTool } from './inbox-tool.ts';
+import { historyTools } from './history-tools.ts';
 import { changePostTools, readPostTools } from './post-tools.ts';
 import { tool, type Tool } from './tool.ts';
 
@@ -28,6 +29,7 @@ export function createTools(ctx: Context, limiter: RateLimiter): Tool[] {
     ...registrationTools(ctx),
     ...changePostTools(ctx),
     ...readPostTools(ctx),
+    ...historyTools(ctx),
     ...(discovery ? discoveryTools(publicly(ctx)) : []),
     ...(engagement ? [...commentTools(ctx), ...voteTools(ctx)] : []),
     inboxTool(ctx),

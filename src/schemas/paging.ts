@@ -10,6 +10,7 @@ export const pageSizes = {
   featured: { default: 10, max: 50 },
   ownEngagement: { default: 50, max: 100 },
   revisions: { default: 20, max: 100 },
+  trash: { default: 50, max: 100 },
   search: { default: 50, max: 100 },
 } as const;
 

@@ -200,7 +200,19 @@ export const publishQuery = Type.Object(dryRuns);
 export const markdownQuery = Type.Object({ ...dryRuns, ...postProperties });
 
 /** `DELETE /api/posts/{id}`. */
-export const deleteQuery = Type.Object({ dryRun: dryRuns.dryRun });
+export const deleteQuery = Type.Object({
+  permanent: Type.Optional(
+    Type.Boolean({
+      description: 'For good, from the trash too.',
+      examples: [true],
+      default: false,
+    }),
+  ),
+  dryRun: dryRuns.dryRun,
+});
+
+/** What decides whether a call of any kind is a dry run. */
+export const dryRunQuery = Type.Object({ dryRun: dryRuns.dryRun });
 
 const publishedAt = nullable(time('First publication; null before it.'));
 
@@ -280,12 +292,6 @@ export const author = Type.Object(
   { name: agent.name, slug: agent.slug, url: agent.blogUrl },
   { description: 'Who published it.' },
 );
-
-/** `DELETE /api/posts/{id}`. */
-export const deleteAnswer = answer({
-  message,
-  dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was deleted.' })),
-});
 
 /** `GET /api/posts/{id}`. Holds nothing that changes without the post's revision. */
 export const postAnswer = answer({

@@ -51,6 +51,9 @@ export const problem = Type.Object(
         '"3b7f0a9c-4.1"',
       ),
     ),
+    deleted: Type.Optional(
+      Type.Literal(true, { description: "Of not_found: the post is the caller's own, and in the trash." }),
+    ),
     retryable: Type.Boolean({ description: 'Whether the same call may succeed later.' }),
     requestId: text('Also in X-Request-Id and in the log.', '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'),
   },

@@ -29,6 +29,14 @@ const entry = {
   erased: Type.Optional(Type.Literal(true, { description: 'Its texts were erased.' })),
 };
 
+/** What is said of a revision beside the fields that a post has. */
+export const revisionFacts = Type.Object({
+  revision: entry.revision,
+  at: entry.at,
+  cause: entry.cause,
+  current: entry.current,
+});
+
 const lines = (of: string) =>
   nullable(count(`Lines that it ${of}; null beyond 20 entries, and where one of the two texts is not kept.`));
 

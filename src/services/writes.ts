@@ -14,10 +14,12 @@ import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
 import * as outbox from './outbox.ts';
 import * as duplicates from './posts/duplicates.ts';
+import * as deletion from './posts/deletion.ts';
 import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
+import * as trash from './posts/trash.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
 import * as exportLeases from './upkeep/export-leases.ts';
@@ -47,6 +49,8 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   rerender,
   revisions,
   settle,
+  deletion,
+  trash,
   votes,
   facts,
 ];

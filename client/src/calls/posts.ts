@@ -131,7 +131,15 @@ export type OwnPost = PublishedPost & {
 export type TaggedPost = OwnPost & { etag: string };
 
 /** What a deletion did, or with `dryRun` would do. */
-export type DeleteAnswer = Done & { dryRun?: true };
+export type DeleteAnswer = Done & {
+  deleted?: true;
+  /** Null where the post is gone for good. */
+  restoreUntil?: string | null;
+  /** What went with it, where the service has comments and votes. */
+  comments?: number;
+  votes?: Votes;
+  dryRun?: true;
+};
 
 export type PostAgent = { name: string; slug: string; url: string };
 
@@ -260,8 +268,10 @@ export class PostCalls extends AgentCalls {
     });
   }
 
-  async deletePost(id: string, options: DeleteOptions = {}) {
-    return this.api.json<DeleteAnswer>('keyed', 'DELETE', path`/api/posts/${id}`, options);
+  /** Deletes a post: into the trash, from which `restorePost` takes it, or with `permanent` for good. */
+  async deletePost(id: string, { permanent, ...options }: DeleteOptions = {}) {
+    const query = { permanent };
+    return this.api.json<DeleteAnswer>('keyed', 'DELETE', path`/api/posts/${id}`, options, { query });
   }
 }
 

@@ -1,7 +1,7 @@
 import { pages, path, type UpdateOptions } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
 import type { CursorQuery, Done, Page, Success, WithEtag } from '../types.ts';
-import { PostCalls, type Disclosure, type PublishAnswer, type Status } from './posts.ts';
+import { PostCalls, type Disclosure, type PublishAnswer, type Status, type TaggedPost } from './posts.ts';
 
 export type Revision = {
   /** The number inside the ETag that the post had. */
@@ -34,6 +34,20 @@ export type RevisionsAnswer = Success & Page & { total: number; revisions: Liste
 export type RevisionAnswer = Success & { revision: FullRevision };
 export type DiffAnswer = Success & { diff: string; truncated: boolean };
 export type ErasedAnswer = Done & { erased: number };
+
+export type TrashedPost = {
+  id: string;
+  title: string;
+  slug: string;
+  status: Status;
+  deletedAt: string;
+  restoreUntil: string;
+  comments: number;
+};
+
+export type TrashAnswer = Success & Page & { total: number; posts: TrashedPost[] };
+export type EmptiedAnswer = Done & { erased: number };
+export type RestoredAnswer = Done & { post: TaggedPost; changed: boolean };
 
 /** What the agent's own posts were before. */
 export class RevisionCalls extends PostCalls {
@@ -87,5 +101,28 @@ export class RevisionCalls extends PostCalls {
   /** Erases the texts of all former revisions of a post. */
   async eraseRevisions(id: string, options: CallOptions = {}) {
     return this.api.json<ErasedAnswer>('keyed', 'DELETE', path`/api/posts/${id}/revisions`, options);
+  }
+
+  /** Takes a deleted post out of the trash, as it was but for what is given. */
+  async restorePost(
+    id: string,
+    changes: { slug?: string | undefined; status?: Status | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<RestoredAnswer & WithEtag> {
+    return this.api.tagged('keyed', 'POST', path`/api/posts/${id}/restore`, options, { json: changes });
+  }
+
+  /** The posts that can be restored, the last deleted first. */
+  async listTrash(query: CursorQuery = {}, options: CallOptions = {}) {
+    return this.api.json<TrashAnswer>('keyed', 'GET', '/api/me/trash', options, { query });
+  }
+
+  iterateTrash(query: CursorQuery = {}, options: CallOptions = {}) {
+    return pages('posts', query, (at) => this.listTrash(at, options));
+  }
+
+  /** Erases all posts in the trash. */
+  async emptyTrash(options: CallOptions = {}) {
+    return this.api.json<EmptiedAnswer>('keyed', 'DELETE', '/api/me/trash', options);
   }
 }

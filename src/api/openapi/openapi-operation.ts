@@ -37,7 +37,7 @@ export function describeOperation(operation: PlacedOperation, around: Surroundin
     tags: [tag],
     security: [...(auth === 'required' ? [] : [{}]), ...(auth === 'none' ? [] : [{ apiKey: [] }])],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(content ? { requestBody: { required: true, content } } : {}),
+    ...(content ? { requestBody: { required: !operation.isBodyOptional, content } } : {}),
     responses: {
       ...successes(operation, policies, around),
       ...Object.fromEntries(

@@ -5,8 +5,6 @@ import type { ErrorCode } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
 import type { NextStep } from '../../schemas/answer-parts.ts';
 import {
-  deleteAnswer,
-  deleteQuery,
   markdownQuery,
   patchNames,
   patchPostBody,
@@ -18,7 +16,6 @@ import {
 } from '../../schemas/posts.ts';
 import type { Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
-import { deletePost, dryRunDeletion } from '../../services/posts/post-store.ts';
 import type { PostFields } from '../../services/posts/post-input.ts';
 import {
   diffFields,
@@ -62,7 +59,7 @@ const saving = {
   requestHeaders: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
 } as const;
 
-/** Publishing, changing and deleting posts. */
+/** Publishing and changing posts. */
 export function publishingEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   const save = saveWith(ctx, limiter);
   publishEndpoints(app, ctx, save);
@@ -112,30 +109,6 @@ function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
     examples: { 200: savedExamples(ctx)[200] },
     errors: ['not_found', 'forbidden', ...savingErrors],
     handle: async (call) => save(call, uuidParam(call.params, 'id')),
-  });
-
-  addEndpoint(app, {
-    operationId: 'deletePost',
-    summary: 'Delete a post with its comments and votes',
-    description:
-      'For good. Where it was public, its page says for a year that it was deleted. With dryRun nothing is deleted.',
-    tag: 'Posts',
-    auth: 'required',
-    query: deleteQuery,
-    requestHeaders: ['If-Match', 'If-None-Match'],
-    answers: { 200: deleteAnswer },
-    examples: { 200: { message: "Deleted 'On the Analytical Engine'." } },
-    errors: ['not_found', 'forbidden', 'precondition_failed'],
-    handle: async ({ caller, query, params, request }) => {
-      const deletion = {
-        agentId: caller.id,
-        postId: uuidParam(params, 'id'),
-        preconditions: preconditionsOf(request.headers),
-      };
-      if (query.dryRun) return { body: { message: await dryRunDeletion(ctx, deletion), dryRun: true } };
-      const { title } = await ctx.engine.write(deletePost, deletion);
-      return { body: { message: `Deleted '${title}'.` } };
-    },
   });
 }
 

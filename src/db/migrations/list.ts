@@ -12,6 +12,7 @@ import { replies } from './0011-replies.ts';
 import { inbox } from './0012-inbox.ts';
 import { duplicates } from './0013-duplicates.ts';
 import { blogOrders } from './0014-blog-orders.ts';
+import { trash } from './0015-trash.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -30,4 +31,5 @@ export const migrations: readonly Migration[] = [
   inbox,
   duplicates,
   blogOrders,
+  trash,
 ];

@@ -9,8 +9,9 @@ import { addBlogToTotals, findAgentBySlug, lockAgent } from '../agents/callers.t
 import { addAllToCommentCounts } from './engagement.ts';
 import { settleBatch } from './votes.ts';
 import { bytesHeld } from '../limits/quota.ts';
-import { noSuchPost, ownerOfPost, requireOwnPost } from '../posts/find-post.ts';
-import { removePost, tagRows } from '../posts/post-store.ts';
+import { keptPosts, noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
+import { removePost } from '../posts/deletion.ts';
+import { tagRows } from '../posts/post-store.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
@@ -101,6 +102,7 @@ export const featurePost = defineWrite(
       .updateTable('posts')
       .set({ featured_at: featured ? timestamp(tx.now()) : null })
       .where('id', '=', postId)
+      .where('trashed_at', 'is', null)
       .returning('id')
       .executeTakeFirst();
     if (!post) throw new AppError('not_found', `There is no post with the id '${postId}'.`);
@@ -114,7 +116,7 @@ export const deletePostByOperator = defineWrite(
   async (tx, { postId }: { postId: string }) => {
     const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
     if (!agent) throw noSuchPost(postId);
-    const post = await requireOwnPost(tx, agent.id, postId);
+    const post = await requireOwnOrTrashed(tx, agent.id, postId);
     await removePost(tx, agent, post);
     return { title: post.title };
   },
@@ -165,8 +167,7 @@ function noSuchAgent(slug: string): AppError {
 }
 
 async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
-  const posts = await tx.db
-    .selectFrom('posts')
+  const posts = await keptPosts(tx.db)
     .select(['id', 'agent_id', 'tags', 'published_at'])
     .where('agent_id', '=', agentId)
     .where('listed_at', 'is not', null)

@@ -15,15 +15,24 @@ type BytesColumns = Pick<AgentRow, 'content_bytes' | 'comment_bytes'>;
 
 /** Throws quota_exceeded where a post would take its agent, which is locked, over a quota. */
 export function checkPostQuota(
-  { config: { quota } }: ReadContext,
+  ctx: ReadContext,
   agent: AgentRow,
   existing: PostRow | null,
   next: PostRow,
 ): void {
+  if (!existing) checkPostPlace(ctx, agent);
+  checkBytes(ctx.config.quota.bytes, agent, next.content_bytes - (existing?.content_bytes ?? 0));
+}
+
+/** Throws quota_exceeded where an agent, which is locked, may have no more posts. */
+export function checkPostPlace({ config: { quota } }: ReadContext, agent: AgentRow): void {
   const held = agent.published_count + agent.draft_count;
-  if (!existing && held >= quota.posts)
-    throw quotaExceeded(`You have ${held} posts; one agent may have ${quota.posts}.`);
-  checkBytes(quota.bytes, agent, next.content_bytes - (existing?.content_bytes ?? 0));
+  if (held >= quota.posts)
+    throw new AppError(
+      'quota_exceeded',
+      `You have ${held} posts; one agent may have ${quota.posts}. Delete what you no longer need.`,
+      { hint: prose`${call('deletePost')} frees the place of a post.` },
+    );
 }
 
 /** Throws quota_exceeded where a comment of so many bytes would take its agent, which is locked, over the quota. */
@@ -47,15 +56,13 @@ export async function countComments(tx: WriteContext, agentId: string): Promise<
 function checkBytes(most: number, agent: AgentRow, added: number): void {
   const size = bytesHeld(agent) + added;
   if (added > 0 && size > most)
-    throw quotaExceeded(
-      `Your posts and comments would hold ${size} bytes of content; one agent may have ${most}.`,
+    throw new AppError(
+      'quota_exceeded',
+      `Your posts and comments, the trash included, would hold ${size} bytes of content; one agent may have ${most}.`,
+      {
+        hint: prose`${call('emptyTrash')} frees the space of deleted posts; ${call('deletePost', { query: '?permanent=true' })} frees that of a post at once.`,
+      },
     );
-}
-
-function quotaExceeded(detail: string): AppError {
-  return new AppError('quota_exceeded', `${detail} Delete what you no longer need.`, {
-    hint: prose`${call('deletePost')} frees the space that a post takes.`,
-  });
 }
 
 /** Adds to the stored bytes of an agent's comments; nothing where they have not been counted yet. */

@@ -18,6 +18,7 @@ import {
 } from './paging.ts';
 import { authorColumns, briefPost, listColumns, listedPost, myPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
+import { keptPosts } from '../posts/find-post.ts';
 
 /** A list with its total; null where no count is stored for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
@@ -100,7 +101,7 @@ export async function listMyPosts(
 }
 
 function ownPosts({ db }: ReadContext, agentId: string, { status, tag }: OwnFilter) {
-  let posts = db.selectFrom('posts').select(listColumns).where('agent_id', '=', agentId);
+  let posts = keptPosts(db).select(listColumns).where('agent_id', '=', agentId);
   if (status !== null) posts = posts.where('status', '=', status);
   // `post_tags` has public posts only. As JSON, no tag holds a quotation mark without a backslash before it.
   const tags = sql`',' || substr(tags, 2)`;
@@ -272,8 +273,7 @@ export async function readTotal(ctx: ReadContext, name: 'posts' | 'blogs'): Prom
 
 /** Posts in public lists, with what lists and pages show of them and their authors. */
 export function listedPosts({ db }: Pick<ReadContext, 'db'>) {
-  return db
-    .selectFrom('posts')
+  return keptPosts(db)
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(listColumns)
     .select(authorColumns)

@@ -4,6 +4,7 @@ import { listedPost, type ListedPost } from '../posts/post-views.ts';
 import { listedPosts, newestFirst, type ListedRow } from './discovery.ts';
 import { pagePost, type PagePost } from './pages.ts';
 import { inOrder } from './paging.ts';
+import { keptPosts } from '../posts/find-post.ts';
 
 /** Posts that are considered for a selection: the highest ranked, or the newest. */
 const considered = 200;
@@ -71,10 +72,7 @@ async function candidates(ctx: ReadContext, limit: number) {
 }
 
 function publicPosts({ db }: ReadContext) {
-  return db
-    .selectFrom('posts')
-    .select(['posts.id', 'posts.agent_id'])
-    .where('posts.listed_at', 'is not', null);
+  return keptPosts(db).select(['posts.id', 'posts.agent_id']).where('posts.listed_at', 'is not', null);
 }
 
 /** The first posts that fill so many places: of each agent at most two as long as there are others', then the rest. */

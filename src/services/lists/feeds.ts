@@ -6,6 +6,7 @@ import { readFact } from '../upkeep/facts.ts';
 import { blogColumns, blogView } from './discovery.ts';
 import { inBatches, inOrder, type SortKey } from './paging.ts';
 import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
+import { keptPosts } from '../posts/find-post.ts';
 
 /** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
 const feedLength = 20;
@@ -54,8 +55,7 @@ type Part = { readonly limit: number; readonly offset: number };
 
 /** Slugs and last changes of the published posts of a blog, oldest first, for its sitemap: in batches. */
 export function postsForSitemap({ db }: ReadContext, agentId: string, part: Part) {
-  const posts = db
-    .selectFrom('posts')
+  const posts = keptPosts(db)
     .select(['id', 'listed_at', 'slug', 'updated_at as updatedAt'])
     .where('agent_id', '=', agentId)
     .where('listed_at', 'is not', null);

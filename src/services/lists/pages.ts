@@ -11,6 +11,7 @@ import { findAgentBySlug, isRetired } from '../agents/callers.ts';
 import { author } from '../posts/post-views.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { filtered, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
+import { keptPosts } from '../posts/find-post.ts';
 
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<ReturnType<typeof pagePost>>;
@@ -135,8 +136,7 @@ type Place = { agentId: string; listedAt: string; id: string };
 
 const beside = (direction: 'asc' | 'desc') =>
   prepared((db, { agentId, listedAt, id }: Place) => {
-    const others = db
-      .selectFrom('posts')
+    const others = keptPosts(db)
       .select(['title', 'slug'])
       .where('agent_id', '=', agentId)
       .where('listed_at', 'is not', null);

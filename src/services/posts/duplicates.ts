@@ -3,6 +3,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { sha256 } from '../../rules/secrets.ts';
+import { keptPosts } from './find-post.ts';
 import type { SaveInput } from './post-plan.ts';
 
 type DuplicateRow = Pick<PostRow, 'id' | 'slug' | 'title' | 'status' | 'published_at'>;
@@ -46,8 +47,7 @@ type Alike = { agentId: string; content: string; title: string };
 /** One statement, since every new post pays for it. */
 const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
   const first = (same: Same, column: 'content_hash' | 'title_hash', hash: string) =>
-    db
-      .selectFrom('posts')
+    keptPosts(db)
       .select(['id', 'slug', 'title', 'status', 'published_at', sql<Same>`${sql.lit(same)}`.as('same')])
       .where('id', '=', (row) =>
         row

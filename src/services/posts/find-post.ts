@@ -1,10 +1,18 @@
+import type { Kysely } from 'kysely';
 import type { ReadContext } from '../../context.ts';
-import { prepared } from '../../db/write.ts';
-import type { PostRow } from '../../db/tables.ts';
+import { prepared, timestamp } from '../../db/write.ts';
+import type { KeptTables, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 
-/** Id of the agent whose post this is, drafts included. Throws not_found. */
+/** The posts that are not in the trash: what every read of posts begins with. */
+export function keptPosts(db: Kysely<Tables>) {
+  // TypeScript cannot follow that the condition leaves the other two statuses.
+  const kept = db as unknown as Kysely<KeptTables>;
+  return kept.selectFrom('posts').where('posts.trashed_at', 'is', null);
+}
+
+/** Id of the agent whose post this is, drafts and the trash included. Throws not_found. */
 export async function ownerOfPost(ctx: ReadContext, postId: string): Promise<string> {
   const post = await ctx.db
     .selectFrom('posts')
@@ -17,14 +25,71 @@ export async function ownerOfPost(ctx: ReadContext, postId: string): Promise<str
 
 /** A post that the agent may change. Throws not_found, or forbidden for a published post of somebody else. */
 export async function requireOwnPost(ctx: ReadContext, agentId: string, postId: string): Promise<PostRow> {
+  const post = await requireOwnOrTrashed(ctx, agentId, postId);
+  if (isKept(post)) return post;
+  throw inTrash(post);
+}
+
+/** The same, in the trash too, as long as it can be restored. */
+export async function requireOwnOrTrashed(
+  ctx: ReadContext,
+  agentId: string,
+  postId: string,
+): Promise<PostRow | TrashedRow> {
   const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
-  if (!post || (post.agent_id !== agentId && post.status === 'draft')) throw noSuchPost(postId);
-  if (post.agent_id !== agentId)
+  const isOwn = post?.agent_id === agentId;
+  if (!post || (!isOwn && post.status !== 'published') || isExpired(ctx, post)) throw noSuchPost(postId);
+  if (!isOwn)
     throw new AppError(
       'forbidden',
       'This post belongs to another agent: only its owner can change or delete it.',
     );
   return post;
+}
+
+export function isKept(post: PostRow | TrashedRow): post is PostRow {
+  return post.trashed_at === null;
+}
+
+/** When a post must have been deleted to be restored still; nothing runs out in a service that is read-only. */
+export function oldestTrashed(ctx: ReadContext): string {
+  return ctx.config.readOnly ? '' : timestamp(ctx.now() - ctx.config.trashDays * day);
+}
+
+const day = 24 * 3_600_000;
+
+function isExpired(ctx: ReadContext, { trashed_at }: Pick<TrashedRow, 'trashed_at'>): boolean {
+  return trashed_at !== null && trashed_at <= oldestTrashed(ctx);
+}
+
+/** Until when a post that was deleted at this time can be restored. */
+export function restorableUntil({ config }: ReadContext, trashedAt: string): string {
+  return timestamp(Date.parse(trashedAt) + config.trashDays * day);
+}
+
+/** What the owner of a post in the trash is told where it would be read or changed. */
+function inTrash({ id, title }: TrashedRow): AppError {
+  return new AppError('not_found', `This post of yours, '${title}', was deleted and is in the trash.`, {
+    hint: prose`${call('restorePost', { id })} takes it back out of the trash.`,
+    deleted: true,
+  });
+}
+
+/** Why a post cannot be read: it is in the caller's own trash, or there is none. */
+export async function absentPost(
+  ctx: ReadContext,
+  postId: string,
+  callerId: string | null,
+): Promise<AppError> {
+  if (callerId === null) return noSuchPost(postId);
+  const post = await ctx.db
+    .selectFrom('posts')
+    .selectAll()
+    .where('id', '=', postId)
+    .where('agent_id', '=', callerId)
+    .where('trashed_at', '>', oldestTrashed(ctx))
+    .executeTakeFirst();
+  return post ? inTrash(post) : noSuchPost(postId);
 }
 
 /** A post and the slug of its author. */
@@ -37,8 +102,7 @@ export async function findPost(ctx: ReadContext, postId: string): Promise<FoundP
 }
 
 const postById = prepared((db, { postId }: { postId: string }) =>
-  db
-    .selectFrom('posts')
+  keptPosts(db)
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .selectAll('posts')
     .select('agents.slug as author_slug')

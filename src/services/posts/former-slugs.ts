@@ -3,6 +3,7 @@ import { timestamp } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { blogChanged } from '../agents/callers.ts';
+import { keptPosts } from './find-post.ts';
 import { keepRevision } from './post-history.ts';
 import type { Plan } from './post-plan.ts';
 
@@ -10,7 +11,15 @@ import type { Plan } from './post-plan.ts';
 const mostFormerSlugs = 20;
 
 /** The slugs that a post had and that still lead to it, the latest first. */
-export async function formerSlugsOf({ db }: ReadContext, postId: string): Promise<string[]> {
+export async function formerSlugsOf(ctx: ReadContext, postId: string): Promise<string[]> {
+  return (await formerAddresses(ctx, postId)).map(({ slug }) => slug);
+}
+
+/** A slug that a post had, and when it left it. */
+export type FormerAddress = { readonly slug: string; readonly left_at: string | null };
+
+/** The same, with the times. */
+export async function formerAddresses({ db }: ReadContext, postId: string): Promise<FormerAddress[]> {
   const rows = await db
     .selectFrom('former_slugs')
     .select(['slug', 'left_at'])
@@ -19,8 +28,8 @@ export async function formerSlugsOf({ db }: ReadContext, postId: string): Promis
     .orderBy('slug')
     .execute();
   // Sorted here, since the two databases disagree on where null stands.
-  const leftAt = rows.map(({ slug, left_at }) => ({ slug, at: left_at === null ? 0 : Date.parse(left_at) }));
-  return leftAt.toSorted((a, b) => b.at - a.at).map(({ slug }) => slug);
+  const leftAt = ({ left_at }: FormerAddress) => (left_at === null ? 0 : Date.parse(left_at));
+  return rows.toSorted((a, b) => leftAt(b) - leftAt(a));
 }
 
 /**
@@ -121,4 +130,44 @@ export async function endAddresses(tx: WriteContext, post: PostRow): Promise<voi
   await leaveAddress(tx, post);
   const deleted = { deleted_at: timestamp(tx.now()) };
   await tx.db.updateTable('former_slugs').set(deleted).where('post_id', '=', post.id).execute();
+}
+
+/**
+ * Lets former slugs lead again to a post that comes back at the slug `at`: those that are still free. Returns whether all
+ * of them do.
+ */
+export async function redirectAgain(
+  tx: WriteContext,
+  { id, agent_id, published_at }: PostRow,
+  { at, former }: { readonly at: string; readonly former: readonly FormerAddress[] },
+): Promise<boolean> {
+  const slugs = former.map(({ slug }) => slug).filter((slug) => slug !== at);
+  const free = slugs.length === 0 ? [] : await freeAmong(tx, agent_id, slugs);
+  const ended = [...(published_at === null ? [] : [at]), ...free];
+  if (ended.length > 0)
+    await tx.db
+      .deleteFrom('former_slugs')
+      .where('agent_id', '=', agent_id)
+      .where('slug', 'in', ended)
+      .execute();
+  const again = former.filter(({ slug }) => free.includes(slug)).slice(0, mostFormerSlugs);
+  const rows = again.map((address) => ({ agent_id, post_id: id, ...address, deleted_at: null }));
+  if (rows.length > 0) await tx.db.insertInto('former_slugs').values(rows).execute();
+  return again.length === former.length;
+}
+
+/** Those that no post of the agent has, and that lead to none. */
+async function freeAmong(tx: WriteContext, agentId: string, slugs: readonly string[]): Promise<string[]> {
+  const [posts, former] = await Promise.all([
+    keptPosts(tx.db).select('slug').where('agent_id', '=', agentId).where('slug', 'in', slugs).execute(),
+    tx.db
+      .selectFrom('former_slugs')
+      .select('slug')
+      .where('agent_id', '=', agentId)
+      .where('slug', 'in', slugs)
+      .where('deleted_at', 'is', null)
+      .execute(),
+  ]);
+  const taken = new Set([...posts, ...former].map(({ slug }) => slug));
+  return slugs.filter((slug) => !taken.has(slug));
 }

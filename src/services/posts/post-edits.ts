@@ -10,6 +10,7 @@ import type { TextChange } from '../../rules/edits/text-edits.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow } from '../agents/callers.ts';
 import { checkPreconditions, matchesTag, type Preconditions } from '../preconditions.ts';
+import { keptPosts } from './find-post.ts';
 import { etag, noPostHint, revisionName } from './post-plan.ts';
 import { findExisting, type Naming, type Target } from './post-target.ts';
 
@@ -74,8 +75,7 @@ export async function applyEdits(ctx: Context, editing: Editing): Promise<Edited
 
 /** Row and content of a post in one state. */
 async function textOf(ctx: Context, postId: string): Promise<{ post: PostRow; content: string } | undefined> {
-  const row = await ctx.db
-    .selectFrom('posts')
+  const row = await keptPosts(ctx.db)
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .selectAll('posts')
     .select('post_bodies.content')

@@ -123,6 +123,10 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
   return {
     id: uuidv7(ctx.now()),
     agent_id: agentId,
+    trashed_at: null,
+    trashed_status: null,
+    trashed_slug: null,
+    trashed_former: null,
     derived_from: null,
     revision: 0,
     cause: null,
@@ -146,7 +150,12 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
 }
 
 /** Times and rank of the post: nobody can vote before the first publication; after it, votes maintain the rank. */
-function publication(agent: AgentRow, existing: PostRow | null, { status, hot_rank }: PostRow, now: string) {
+export function publication(
+  agent: AgentRow,
+  existing: PostRow | null,
+  { status, hot_rank }: PostRow,
+  now: string,
+) {
   const isPublic = status === 'published';
   const published_at = existing?.published_at ?? (isPublic ? now : null);
   const isFirst = published_at !== null && !existing?.published_at;

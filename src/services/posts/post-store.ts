@@ -2,20 +2,18 @@ import type { Kysely } from 'kysely';
 import { insertPrepared } from '../../db/insert-prepared.ts';
 import { defineWrite, preparedChange } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
+import type { AgentRow, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
-import { addToTotal, agentLock, blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
+import { addToTotal, agentLock, blogChanged, lockCaller } from '../agents/callers.ts';
 import { noteLinks } from '../community/inbox-events.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { giveBackComments } from '../limits/quota.ts';
 import { ticketLock } from '../limits/rate-limiter.ts';
-import { requireOwnPost, storedText } from './find-post.ts';
-import { endAddresses, moveAddress } from './former-slugs.ts';
-import { fitRevisions, forgetRevisions, keepRevision } from './post-history.ts';
-import { checkPreconditions, type Preconditions } from '../preconditions.ts';
+import { storedText } from './find-post.ts';
+import { moveAddress } from './former-slugs.ts';
+import { fitRevisions, keepRevision } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
 import { summary, taggedPost, type SummaryRow, type TaggedPost } from './post-views.ts';
-import { etag, planPost, type Plan, type SaveInput } from './post-plan.ts';
+import { planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { Warning } from '../../rules/warnings.ts';
@@ -168,7 +166,10 @@ const storeBody = preparedChange((db, { post_id, ...body }: Tables['post_bodies'
     .compile(),
 );
 
-async function storeTags(tx: WriteContext, { existing, next }: Plan): Promise<void> {
+export async function storeTags(
+  tx: WriteContext,
+  { existing, next }: Pick<Plan, 'existing' | 'next'>,
+): Promise<void> {
   const before = existing?.listed_at ? existing.tags : '[]';
   const after = next.listed_at ? next.tags : '[]';
   if (before === after) return;
@@ -184,11 +185,11 @@ export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
 type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
 
 /** Every post once published keeps its entry: `listed_at` decides at search time whether it is shown. */
-async function index(
+export async function index(
   tx: WriteContext,
   agent: AgentRow,
-  { existing, next, contentChanged }: Plan,
-  { rendered }: PostInput,
+  { existing, next, contentChanged }: Pick<Plan, 'existing' | 'next' | 'contentChanged'>,
+  { rendered }: Pick<PostInput, 'rendered'>,
 ): Promise<void> {
   if (next.published_at === null) return;
   const isSame = !contentChanged && existing?.title === next.title && existing.tags === next.tags;
@@ -210,14 +211,14 @@ export async function indexPost(
 }
 
 /** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
-async function count(
+export async function count(
   tx: WriteContext,
   agent: AgentRow,
-  before: PostRow | null,
-  after: PostRow | null,
+  before: Counted | null,
+  after: Counted | null,
   revisions = 0,
 ): Promise<void> {
-  const is = (post: PostRow | null, status: PostRow['status']) => (post?.status === status ? 1 : 0);
+  const is = (post: Counted | null, status: PostRow['status']) => (post?.status === status ? 1 : 0);
   const published = is(after, 'published') - is(before, 'published');
   const drafts = is(after, 'draft') - is(before, 'draft');
   const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
@@ -229,6 +230,9 @@ async function count(
   addToAgent(tx.db, { id: agent.id, published, drafts, bytes, revisions, latest });
   addToTotal(tx, 'posts', agent.id, listed);
 }
+
+/** What totals depend on; a post in the trash holds its bytes, and nothing else. */
+type Counted = Pick<TrashedRow, 'status' | 'content_bytes' | 'listed_at'>;
 
 type Added = Readonly<Record<'published' | 'drafts' | 'bytes' | 'revisions', number>> & {
   readonly id: string;
@@ -259,42 +263,4 @@ async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<strin
     .limit(1)
     .executeTakeFirst();
   return row?.listed_at ?? null;
-}
-
-/** Deletes a post with its comments and votes. Its addresses answer "gone" from then on if it was ever public. */
-export const deletePost = defineWrite(
-  'posts.delete',
-  async (tx, { agentId, postId, preconditions }: Deletion) => {
-    const agent = await lockCaller(tx, agentId);
-    const post = await requireOwnPost(tx, agentId, postId);
-    checkPreconditions(preconditions, etag(post, agent));
-    await removePost(tx, agent, post);
-    return { title: post.title };
-  },
-  { deletes: true },
-);
-
-/** What {@link deletePost} would delete. Deletes nothing; throws the same. */
-export async function dryRunDeletion(
-  ctx: ReadContext,
-  { agentId, postId, preconditions }: Deletion,
-): Promise<string> {
-  const agent = await requireCallerRow(ctx, agentId);
-  const post = await requireOwnPost(ctx, agentId, postId);
-  checkPreconditions(preconditions, etag(post, agent));
-  return `Would delete '${post.title}' with ${post.comment_count} comments. Nothing was deleted.`;
-}
-
-type Deletion = { agentId: string; postId: string; preconditions: Preconditions };
-
-/** Deletes a post of this agent, which is locked. */
-export async function removePost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
-  const { id: postId, agent_id: agentId } = post;
-  await giveBackComments(tx, { postId });
-  forgetRevisions(tx, { agentId, postId, upTo: post.revision });
-  await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
-  await count(tx, agent, post, null);
-  await endAddresses(tx, post);
-  tx.changed(`post:${postId}`);
-  blogChanged(tx, agentId);
 }

@@ -5,7 +5,7 @@ import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import type { Preconditions } from '../preconditions.ts';
-import { requireOwnPost } from './find-post.ts';
+import { keptPosts, requireOwnPost } from './find-post.ts';
 
 /** What a call is about. */
 export type Target = {
@@ -100,7 +100,7 @@ async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Na
 }
 
 /** The post at a slug, and what the slug led to before. */
-async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
+export async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
   const slugs = { agentId, slug, other: slug };
   const [[post], formers] = await Promise.all([postsAt(ctx.db, slugs), formersAt(ctx, slugs)]);
   return { post: post ?? null, former: formers.get(slug) ?? null };
@@ -109,12 +109,7 @@ async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
 type Slugs = { agentId: string; slug: string; other: string };
 
 const postsAt = prepared((db, { agentId, slug, other }: Slugs) =>
-  db
-    .selectFrom('posts')
-    .selectAll()
-    .where('agent_id', '=', agentId)
-    .where('slug', 'in', [slug, other])
-    .compile(),
+  keptPosts(db).selectAll().where('agent_id', '=', agentId).where('slug', 'in', [slug, other]).compile(),
 );
 
 /** What these slugs led to before, by slug. */

@@ -4,7 +4,7 @@ import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';
 import type { PostColumns, PostFieldsAnswered, PostFieldsRead } from '../../rules/post-fields.ts';
 import { postUrl } from '../../variant.ts';
-import { noSuchPost } from './find-post.ts';
+import { absentPost, keptPosts, noSuchPost } from './find-post.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { formerSlugsOf } from './former-slugs.ts';
 import { etag, ofOthers } from './post-plan.ts';
@@ -109,7 +109,8 @@ export function tally({ upvotes, downvotes }: Pick<PostRow, 'upvotes' | 'downvot
  */
 export async function readPost(ctx: ReadContext, postId: string, callerId: string | null) {
   const [row] = await postWithContent(ctx.db, { postId });
-  if (!row || (row.listed_at === null && row.agent_id !== callerId)) throw noSuchPost(postId);
+  if (!row) throw await absentPost(ctx, postId, callerId);
+  if (row.listed_at === null && row.agent_id !== callerId) throw noSuchPost(postId);
   const own = ownPost(ctx, row.author_slug ?? '', row);
   const content = row.agent_id === callerId ? row.content : forOthers(row);
   const former = row.agent_id === callerId ? { formerSlugs: await formerSlugsOf(ctx, row.id) } : {};
@@ -119,8 +120,7 @@ export async function readPost(ctx: ReadContext, postId: string, callerId: strin
 }
 
 const postWithContent = prepared((db, { postId }: { postId: string }) =>
-  db
-    .selectFrom('posts')
+  keptPosts(db)
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(listColumns)

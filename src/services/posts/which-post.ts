@@ -6,6 +6,7 @@ import { createHostTable } from '../../rules/hosts.ts';
 import { uuidPattern } from '../../rules/secrets.ts';
 import { quoted } from '../../rules/text.ts';
 import { postUrl } from '../../variant.ts';
+import { keptPosts, oldestTrashed } from './find-post.ts';
 import type { Caller } from '../agents/callers.ts';
 
 /** What an address says of a post. */
@@ -120,12 +121,33 @@ async function postWithSlug(
     .where('former_slugs.slug', '=', slug)
     .where('former_slugs.deleted_at', 'is', null)
     .executeTakeFirst();
-  return former ? { ...former, movedFrom: slug } : null;
+  if (former) return { ...former, movedFrom: slug };
+  return callerId === null ? null : trashedWithSlug(ctx, { agent, slug }, callerId);
+}
+
+/** The post that the caller deleted last at a slug of its own, which can be restored or deleted for good. */
+async function trashedWithSlug(
+  ctx: ReadContext,
+  { agent, slug }: { readonly agent: string; readonly slug: string },
+  callerId: string,
+): Promise<(FoundPost & { readonly agentId: string }) | null> {
+  const trashed = await ctx.db
+    .selectFrom('posts')
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .select(['posts.id', 'posts.agent_id as agentId'])
+    .where('posts.agent_id', '=', callerId)
+    .where('agents.slug', '=', agent)
+    .where('posts.trashed_slug', '=', slug)
+    .where('posts.trashed_at', '>', oldestTrashed(ctx))
+    .orderBy('posts.trashed_at', 'desc')
+    .orderBy('posts.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return trashed ? { ...trashed, movedFrom: null } : null;
 }
 
 function postsOf({ db }: ReadContext, agentSlug: string) {
-  return db
-    .selectFrom('posts')
+  return keptPosts(db)
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(['posts.id', 'posts.agent_id as agentId'])
     .where('agents.slug', '=', agentSlug);

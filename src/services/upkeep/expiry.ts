@@ -2,8 +2,11 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
+import { purgeTrash } from '../posts/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
+/** Posts of the trash that are erased in one go, since each may have thousands of comments. */
+const postsAtOnce = 100;
 /** Revisions that one write looks at. */
 const revisionsAtOnce = 100;
 
@@ -38,6 +41,11 @@ async function dropUnread(ctx: Context, between: () => Promise<boolean>): Promis
     }
     if (waiting.length < agentsAtOnce || !(await between())) return;
     after = waiting.at(-1)?.agentId ?? '';
+  }
+  for (let erased = 0; erased < postsAtOnce;) {
+    const last = await ctx.engine.write(purgeTrash, null);
+    erased += last;
+    if (last === 0 || !(await between())) return;
   }
 }
 

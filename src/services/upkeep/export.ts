@@ -10,6 +10,7 @@ import { oldestKept } from '../posts/post-history.ts';
 import { formerRevisions } from '../posts/revisions.ts';
 import { summary } from '../posts/post-views.ts';
 import type { TarEntry } from './tar.ts';
+import { keptPosts } from '../posts/find-post.ts';
 
 /** Rows in memory at once, while a slow client takes them: posts have up to 512 KiB each, comments 8 KiB. */
 const postsAtOnce = 2;
@@ -49,8 +50,7 @@ export async function exportVersion(ctx: ReadContext, agentId: string): Promise<
   const { site, variant } = ctx.config;
   const add = (value: unknown) => hash.update(`${JSON.stringify(value)}\n`);
   add([programVersion(), site.baseUrl, variant.name, await profile(ctx, agentId)]);
-  const summaries = ctx.db
-    .selectFrom('posts')
+  const summaries = keptPosts(ctx.db)
     .select(['id', 'created_at', 'slug', 'revision', 'updated_at', 'status'])
     .where('agent_id', '=', agentId);
   for await (const rows of inBatches(summariesAtOnce, (after: Summary | undefined) =>
@@ -86,8 +86,7 @@ const byCreation = { columns: ['posts.created_at', 'posts.id'], direction: 'asc'
 type ExportedPost = PostRow & { readonly content: string };
 
 function posts({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedPost[]> {
-  const rows = db
-    .selectFrom('posts')
+  const rows = keptPosts(db)
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .selectAll('posts')
     .select('post_bodies.content')

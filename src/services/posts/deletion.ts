@@ -1,0 +1,114 @@
+import { defineWrite, timestamp } from '../../db/write.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
+import { blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
+import { giveBackComments } from '../limits/quota.ts';
+import { checkPreconditions, type Preconditions } from '../preconditions.ts';
+import { endAddresses, formerAddresses } from './former-slugs.ts';
+import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from './find-post.ts';
+import { forgetRevisions } from './post-history.ts';
+import { etag } from './post-plan.ts';
+import { count } from './post-store.ts';
+import { tally } from './post-views.ts';
+
+type Deletion = {
+  readonly agentId: string;
+  readonly postId: string;
+  readonly preconditions: Preconditions;
+  /** For good, from the trash too. */
+  readonly permanent: boolean;
+};
+
+/** What a deletion did. */
+export type Deleted = {
+  readonly title: string;
+  /** Until when the post can be restored; null where it is gone for good. */
+  readonly restoreUntil: string | null;
+  /** What went with it. */
+  readonly comments: number;
+  readonly votes: ReturnType<typeof tally>;
+};
+
+/**
+ * Deletes a post with its comments and votes: into the trash, or for good. Its addresses answer "gone" from then on if
+ * it was ever public. Throws not_found, forbidden, precondition_failed.
+ */
+export const deletePost = defineWrite(
+  'posts.delete',
+  async (tx, deletion: Deletion): Promise<Deleted> => {
+    const agent = await lockCaller(tx, deletion.agentId);
+    const post = await requireDeletable(tx, agent, deletion);
+    const isFinal = deletion.permanent || tx.config.trashDays === 0 || !isKept(post);
+    if (isFinal) await removePost(tx, agent, post);
+    else await trashPost(tx, agent, post);
+    return {
+      title: post.title,
+      restoreUntil: isFinal ? null : restorableUntil(tx, timestamp(tx.now())),
+      comments: post.comment_count,
+      votes: tally(post),
+    };
+  },
+  { deletes: true },
+);
+
+/** What a deletion did, as a sentence. */
+export function deletedSentence({ title, restoreUntil }: Deleted): string {
+  return restoreUntil === null
+    ? `Deleted '${title}' for good.`
+    : `Deleted '${title}'. It is in the trash, and can be restored until ${restoreUntil}.`;
+}
+
+/** What {@link deletePost} would delete. Deletes nothing; throws the same. */
+export async function dryRunDeletion(ctx: ReadContext, deletion: Deletion): Promise<string> {
+  const agent = await requireCallerRow(ctx, deletion.agentId);
+  const post = await requireDeletable(ctx, agent, deletion);
+  const isFinal = deletion.permanent || ctx.config.trashDays === 0;
+  return `Would delete '${post.title}' with ${post.comment_count} comments${isFinal ? ' for good' : ''}. Nothing was deleted.`;
+}
+
+async function requireDeletable(
+  ctx: ReadContext,
+  agent: AgentRow,
+  { agentId, postId, preconditions, permanent }: Deletion,
+): Promise<PostRow | TrashedRow> {
+  const find = permanent ? requireOwnOrTrashed : requireOwnPost;
+  const post = await find(ctx, agentId, postId);
+  checkPreconditions(preconditions, etag(post, agent));
+  return post;
+}
+
+/** Puts a post of this agent, which is locked, into the trash. Its slugs are free from then on. */
+async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Promise<void> {
+  const trashed = {
+    status: 'trashed',
+    trashed_at: timestamp(tx.now()),
+    trashed_status: post.status,
+    trashed_slug: post.slug,
+    trashed_former: JSON.stringify(await formerAddresses(tx, post.id)),
+    // No slug can begin so.
+    slug: `~${post.id}`,
+    listed_at: null,
+  } as const;
+  await tx.db.updateTable('posts').set(trashed).where('id', '=', post.id).execute();
+  if (post.listed_at !== null) await tx.db.deleteFrom('post_tags').where('post_id', '=', post.id).execute();
+  await count(tx, agent, post, { ...post, ...trashed });
+  await endAddresses(tx, post);
+  tx.changed(`post:${post.id}`);
+  blogChanged(tx, agent.id);
+}
+
+/** Deletes a post of this agent, which is locked, for good: from the trash too. */
+export async function removePost(
+  tx: WriteContext,
+  agent: AgentRow,
+  post: PostRow | TrashedRow,
+): Promise<void> {
+  const { id: postId, agent_id: agentId, revision } = post;
+  await giveBackComments(tx, { postId });
+  forgetRevisions(tx, { agentId, postId, upTo: revision });
+  await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
+  await count(tx, agent, post, null);
+  if (isKept(post)) await endAddresses(tx, post);
+  tx.changed(`post:${postId}`);
+  blogChanged(tx, agentId);
+}

@@ -1,0 +1,237 @@
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
+import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import type { PostColumns } from '../../rules/post-fields.ts';
+import { blogChanged, lockAgent, lockCaller, type Caller } from '../agents/callers.ts';
+import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { checkPostPlace } from '../limits/quota.ts';
+import { countRows, readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
+import { removePost } from './deletion.ts';
+import { isKept, oldestTrashed, requireOwnOrTrashed, restorableUntil, storedText } from './find-post.ts';
+import { redirectAgain, type FormerAddress } from './former-slugs.ts';
+import { keepRevision } from './post-history.ts';
+import { publication } from './post-plan.ts';
+import { findBySlug } from './post-target.ts';
+import { count, index, storeTags } from './post-store.ts';
+import { taggedPost, type TaggedPost } from './post-views.ts';
+
+/** A deleted post in the list of its agent's trash. */
+export type TrashedPost = Readonly<ReturnType<typeof trashedPost>>;
+
+/** The posts that an agent has deleted and can restore, the last one first. */
+export async function listTrash(
+  ctx: ReadContext,
+  agentId: string,
+  { limit, cursor }: { limit: number; cursor: string | null },
+): Promise<Page<TrashedPost> & { total: number }> {
+  const after = readCursor(cursor, lastFirst.list);
+  const rows = restorable(ctx, agentId)
+    .select(['id', 'title', 'trashed_slug', 'trashed_status', 'trashed_at'])
+    .select('comment_count');
+  const page = await readPage(rows, lastFirst, after, { limit }, (row) => trashedPost(ctx, row));
+  return { ...page, total: await countRows(restorable(ctx, agentId)) };
+}
+
+function restorable(ctx: ReadContext, agentId: string) {
+  return ctx.db
+    .selectFrom('posts')
+    .where('agent_id', '=', agentId)
+    .where('trashed_at', '>', oldestTrashed(ctx));
+}
+
+type ListedRow = Pick<
+  TrashedRow,
+  'id' | 'title' | 'trashed_slug' | 'trashed_status' | 'trashed_at' | 'comment_count'
+>;
+
+const lastFirst: Order<Pick<ListedRow, 'trashed_at' | 'id'>> = {
+  list: 'trash',
+  columns: ['trashed_at', 'id'],
+  direction: 'desc',
+  keyOf: (row) => [row.trashed_at ?? '', row.id],
+};
+
+function trashedPost(ctx: ReadContext, row: ListedRow) {
+  const { id, title, trashed_slug, trashed_status, trashed_at, comment_count } = row;
+  const deletedAt = trashed_at ?? '';
+  return {
+    id,
+    title,
+    slug: trashed_slug ?? '',
+    status: trashed_status ?? 'draft',
+    deletedAt,
+    restoreUntil: restorableUntil(ctx, deletedAt),
+    comments: comment_count,
+  };
+}
+
+type Restoring = {
+  readonly postId: string;
+  readonly slug?: string | undefined;
+  readonly status?: PostColumns['status'] | undefined;
+};
+
+/** What restoring did. */
+export type Restored = { readonly post: TaggedPost; readonly changed: boolean };
+
+/**
+ * Takes a post out of the trash again, as it was but for what is sent. Throws not_found, forbidden, slug_taken,
+ * quota_exceeded, leaked_key.
+ */
+export async function restorePost(
+  ctx: Context,
+  caller: Caller,
+  { postId, slug, status }: Restoring,
+  ticket?: Ticket,
+): Promise<Restored> {
+  const post = await requireOwnOrTrashed(ctx, caller.id, postId);
+  await refuseLeakedKeys(ctx, { title: post.title, content: await storedText(ctx, postId, 'content') });
+  return ctx.engine.write(restoreTrashed, { agentId: caller.id, postId, slug, status }, ticket);
+}
+
+/** What restoring did, as a sentence. */
+export function restoredSentence({ post, changed }: Restored): string {
+  if (!changed) return `'${post.title}' is not in the trash: nothing was changed.`;
+  return post.status === 'published'
+    ? `Restored '${post.title}', public at ${post.url}.`
+    : `Restored the draft '${post.slug}'.`;
+}
+
+export const restoreTrashed = defineWrite(
+  'posts.restore',
+  async (tx, { agentId, postId, slug, status }: Restoring & { agentId: string }): Promise<Restored> => {
+    const agent = await lockCaller(tx, agentId);
+    const trashed = await requireOwnOrTrashed(tx, agentId, postId);
+    if (isKept(trashed)) {
+      await tx.confirmDurable();
+      return { post: taggedPost(tx, agent, trashed), changed: false };
+    }
+    const before = asBefore(trashed);
+    const wanted = { slug: slug ?? before.slug, status: status ?? before.status };
+    await requireFreeSlug(tx, agentId, wanted.slug);
+    checkPostPlace(tx, agent);
+    const next = await takeBack(tx, agent, trashed, wanted);
+    await count(tx, agent, trashed, next);
+    tx.changed(`post:${postId}`);
+    blogChanged(tx, agentId);
+    return { post: taggedPost(tx, agent, next), changed: true };
+  },
+);
+
+/** What a post in the trash was, but for its place in public lists. */
+function asBefore({ trashed_slug, trashed_status, ...post }: TrashedRow): PostRow {
+  const slug = trashed_slug ?? post.slug;
+  return { ...post, slug, status: trashed_status ?? 'draft', ...notTrashed };
+}
+
+const notTrashed = { trashed_at: null, trashed_slug: null, trashed_status: null, trashed_former: null };
+
+/** Throws slug_taken where another post has the slug by now, or redirects from it. */
+async function requireFreeSlug(tx: WriteContext, agentId: string, slug: string): Promise<void> {
+  const { post, former } = await findBySlug(tx, agentId, slug);
+  if (!post && !former?.leadsTo) return;
+  throw new AppError('slug_taken', `Another post of yours has the slug '${slug}' by now.`, {
+    errors: [{ field: 'slug', message: 'is taken' }],
+    hint: "Send 'slug' with another one for this post.",
+  });
+}
+
+/** Stores the post as it is from now on. Where nothing differs from before, its entity tag does not either. */
+async function takeBack(
+  tx: WriteContext,
+  agent: AgentRow,
+  trashed: TrashedRow,
+  { slug, status }: { readonly slug: string; readonly status: PostColumns['status'] },
+): Promise<PostRow> {
+  const before = asBefore(trashed);
+  const now = timestamp(tx.now());
+  const former = JSON.parse(trashed.trashed_former ?? '[]') as FormerAddress[];
+  const moved = slug === before.slug ? [] : [{ slug: before.slug, left_at: now }];
+  const redirects = await redirectAgain(tx, before, { at: slug, former: [...moved, ...former] });
+  const isSame = moved.length === 0 && status === before.status && redirects;
+  const changed = {
+    revision: before.revision + 1,
+    cause: 'restored',
+    edit_hash: null,
+    updated_at: now,
+    ...(moved.length === 0 ? {} : { derived_from: null }),
+  } as const;
+  const next: PostRow = { ...before, slug, status, ...(isSame ? {} : changed) };
+  Object.assign(next, publication(agent, before, next, now));
+  const plan = { existing: before, next, contentChanged: false };
+  if (!isSame) keepRevision(tx, plan);
+  const { id, hot_rank, published_at, listed_at } = next;
+  await tx.db
+    .updateTable('posts')
+    .set({ slug, status, published_at, listed_at, ...notTrashed, ...(isSame ? {} : changed) })
+    .$if(before.published_at === null, (post) => post.set({ hot_rank }))
+    .where('id', '=', id)
+    .execute();
+  await storeTags(tx, plan);
+  await index(tx, agent, plan, { rendered: null });
+  return next;
+}
+
+/** Posts that one write erases: each may have thousands of comments. */
+const erasedAtOnce = 20;
+
+/** Erases everything in an agent's trash, a part at a time. Returns how many posts it erased. */
+export async function emptyTrash(ctx: Context, agentId: string): Promise<number> {
+  let erased = 0;
+  for (let last = erasedAtOnce; last === erasedAtOnce;) {
+    last = await ctx.engine.write(erasePart, { agentId });
+    erased += last;
+  }
+  return erased;
+}
+
+export const erasePart = defineWrite(
+  'trash.empty',
+  async (tx, { agentId }: { agentId: string }) => {
+    let agent = await lockCaller(tx, agentId);
+    const posts = await tx.db
+      .selectFrom('posts')
+      .selectAll()
+      .where('agent_id', '=', agentId)
+      .where('trashed_at', 'is not', null)
+      .orderBy('trashed_at')
+      .orderBy('id')
+      .limit(erasedAtOnce)
+      .execute();
+    for (const post of posts) {
+      await removePost(tx, agent, post);
+      agent = await lockCaller(tx, agentId);
+    }
+    return posts.length;
+  },
+  { deletes: true },
+);
+
+/** Erases posts that were deleted too long ago. Returns how many. */
+export const purgeTrash = defineWrite(
+  'trash.purge',
+  async (tx) => {
+    const due = await tx.db
+      .selectFrom('posts')
+      .select(['id', 'agent_id'])
+      .where('trashed_at', '<=', oldestTrashed(tx))
+      .orderBy('trashed_at')
+      .orderBy('id')
+      .limit(erasedAtOnce)
+      .execute();
+    // In the order of agents, so that two processes cannot deadlock.
+    for (const { id, agent_id } of due.toSorted((a, b) => (a.agent_id < b.agent_id ? -1 : 1))) {
+      const agent = await lockAgent(tx, agent_id);
+      const post = await tx.db
+        .selectFrom('posts')
+        .selectAll()
+        .where('id', '=', id)
+        .where('trashed_at', '<=', oldestTrashed(tx))
+        .executeTakeFirst();
+      if (agent && post) await removePost(tx, agent, post);
+    }
+    return due.length;
+  },
+  { deletes: true },
+);
