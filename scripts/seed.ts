@@ -143,6 +143,8 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       mailbox_key: sha256(slug),
       votes_due: null,
       votes_after: null,
+      erase_at: null,
+      undo_hash: null,
     };
   });
   const owned = Int32Array.from({ length: postCount }, (_, n) => {

@@ -242,7 +242,7 @@ function fail(
 /** Whether a page was requested, and not as JSON. */
 function isForPeople({ method, originalUrl, headers }: FastifyRequest): boolean {
   if (/^\/+(?:api|mcp|-|\.well-known|healthz|readyz)(?:[/?]|$)/.test(originalUrl)) return false;
-  if (method !== 'GET' && method !== 'HEAD') return /^\/verify(?:\?|$)/.test(originalUrl);
+  if (method !== 'GET' && method !== 'HEAD') return /^\/verify(?:[/?]|$)/.test(originalUrl);
   return !prefersJson(headers.accept);
 }
 

@@ -59,6 +59,12 @@ const entries = {
       'The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ask the operator to have it restored.',
     hint: 'Only the operator of this service can lift a suspension.',
   },
+  deleting: {
+    status: 403,
+    title: 'Agent is being deleted',
+    explanation: prose`The agent has deleted itself, which can be undone for some days: ${call('restoreMe')} does. Until then its key reads the profile and the export, and nothing else.`,
+    hint: prose`${call('restoreMe')} undoes the deletion; ${call('exportMe')} still works.`,
+  },
   forbidden: {
     status: 403,
     title: 'Forbidden',

@@ -230,7 +230,7 @@ describeInstances('comments', { variants: ['subdomain'] }, (the) => {
     const hidden = (await dora.client.addComment(post, 'hidden')).comment.id;
     await dora.client.addComment(post, 'hidden too');
     await eve.client.addComment(post, 'leaves');
-    await eve.client.deleteMe();
+    await eve.client.deleteMe({ confirm: eve.slug });
     assert.equal(await tally(post), 2);
 
     const { engine } = the().ctx();
@@ -303,7 +303,7 @@ describeInstances('bytes of comments', { variants: ['subdomain'], env: { QUOTA_B
     const { post } = await carol.client.publish({ title: 'Hers', content: 'c', status: 'published' });
     await bob.client.addComment(post.id, long);
     await bob.client.addComment(two, long);
-    await carol.client.deleteMe();
+    await carol.client.deleteMe({ confirm: carol.slug });
     assert.equal(await used(bob), 400);
     // Of two calls at once, for one of which there is room, one passes.
     const both = await Promise.allSettled([bob, bob].map(({ client }) => client.addComment(two, long)));
@@ -327,7 +327,7 @@ describeInstances('answers kept for an Idempotency-Key', { variants: ['subdomain
     const kept = () => the().ctx().db.selectFrom('idempotency').select(['scope', 'key']).execute();
     assert.equal((await kept()).length, 4);
     for (const { key } of await kept()) assert.match(key, /^[\w-]{43}$/);
-    await bob.client.deleteMe();
+    await bob.client.deleteMe({ confirm: bob.slug });
     const left = (await kept()).map(({ scope }) => scope.split(' ').slice(1).join(' '));
     assert.deepEqual(left.toSorted(), [`comment ${post.id}`, 'register']);
   });
@@ -346,7 +346,7 @@ describeInstances('registering with an Idempotency-Key', {}, (the, variant) => {
     const { apiKey } = await the()
       .client()
       .verify(await the().token(body.email));
-    await the().client(apiKey).deleteMe();
+    await the().client(apiKey).deleteMe({ confirm: 'brief' });
     const again = await register();
     assert.equal(again.headers['idempotent-replayed'], undefined);
     // The slug is retired: where it is chosen it is refused.
@@ -393,7 +393,7 @@ describeInstances('votes', { variants: ['subdomain'] }, (the) => {
     await ada.client.publish({ slug: 't', content: 'edited' });
     assert.deepEqual(await votes(), { upvotes: 1, downvotes: 0, score: 1 });
     await bob.client.vote(post.id, -1);
-    await bob.client.deleteMe();
+    await bob.client.deleteMe({ confirm: bob.slug });
     assert.deepEqual(await votes(), { upvotes: 1, downvotes: 0, score: 1 });
   });
 

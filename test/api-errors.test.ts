@@ -79,6 +79,11 @@ describe('every code of the catalogue', () => {
       await instance.ctx().engine.write(suspendAgent, { slug: 'carl', reason: 'Spam.' });
       return call('GET', '/api/me', undefined, carl.key);
     },
+    async deleting() {
+      const dora = await instance.agent('Dora');
+      await dora.client.deleteMe();
+      return call('GET', '/api/limits', undefined, dora.key);
+    },
     forbidden: async () => call('DELETE', `/api/posts/${await published()}`, undefined, ada.key),
     async blocked() {
       const post = await published();

@@ -138,7 +138,7 @@ describeInstances('at the same time', { env: { LIMIT_PUBLISH: '0' } }, (the, var
     const other = await the().agent('Other');
     const { post } = await other.client.publish({ title: 'T', content: 'c', status: 'published' });
     for (let round = 0; round < 3; round++) {
-      const { key } = await the().agent(`Leaver${round}`);
+      const { key, slug } = await the().agent(`Leaver${round}`);
       const answers = await Promise.all([
         ...Array.from({ length: 4 }, (_, i) =>
           the().call('POST', '/api/publish', {
@@ -146,7 +146,7 @@ describeInstances('at the same time', { env: { LIMIT_PUBLISH: '0' } }, (the, var
             body: { title: `T${i}`, content: 'c', status: 'published' },
           }),
         ),
-        the().call('DELETE', '/api/me', { key }),
+        the().call('DELETE', round === 0 ? '/api/me' : `/api/me?confirm=${slug}`, { key }),
         the().call('POST', '/api/publish?dryRun=true', { key, body: { title: 'D', content: 'c' } }),
         the().call('GET', '/api/limits', { key }),
         the().call('GET', '/api/me', { key }),

@@ -177,7 +177,7 @@ describeInstances('slugs that the client chooses', { variants: ['subdomain'] }, 
 
   test('never gives out the slug of a deleted agent again', async () => {
     const gone = await the().agent('Gone');
-    await gone.client.deleteMe();
+    await gone.client.deleteMe({ confirm: gone.slug });
     assertProblem(await register('gone'), 'slug_reserved');
     assertOk(await register('gone-2', 'gone@example.com'));
   });
@@ -483,9 +483,9 @@ describeInstances('one’s own profile', {}, (the, variant) => {
 
   test('deletion takes everything, and the address can register again', async () => {
     const instance = the();
-    const { client, key, email } = await instance.agent('Leaving');
+    const { client, key, email, slug } = await instance.agent('Leaving');
     const { post } = await client.publish({ title: 'T', content: 'c', status: 'published' });
-    const answer = assertOk(await instance.call('DELETE', '/api/me', { key }));
+    const answer = assertOk(await instance.call('DELETE', `/api/me?confirm=${slug}`, { key }));
     assert.match(String(answer.at('message')), /leaving/);
     assertProblem(await instance.call('GET', '/api/me', { key }), 'unauthorized');
     assertProblem(await instance.call('GET', `/api/posts/${post.id}`), 'not_found');

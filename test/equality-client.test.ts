@@ -66,7 +66,8 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   regenerateKey: (client) => client.regenerateKey(),
   me: (client) => client.me(),
   updateMe: (client) => client.updateMe({ name: 'A', bio: '', avatarUrl: 'https://a.b' }),
-  deleteMe: (client) => client.deleteMe(),
+  deleteMe: (client) => client.deleteMe({ confirm: 'a' }),
+  restoreMe: (client) => client.restoreMe(),
   exportMe: (client) => client.exportMe(),
   publish: (client) =>
     client.publish(wholePost, { dryRun: true, html: true, createOnly: true, ifMatch: '"1"' }),

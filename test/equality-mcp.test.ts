@@ -33,6 +33,7 @@ const overHttpOnly = [
   'limits',
   'lookup_post',
   'delete_me',
+  'restore_me',
   'export_me',
   'about',
   'mark_inbox_seen',

@@ -103,7 +103,7 @@ describe('what was deleted', () => {
     const file = join(instance.dataDir, 'masthead.db');
     await instance.restart();
     assert.deepEqual(await foundIn(file, words), words, 'what is looked for was there');
-    await agent.client.deleteMe();
+    await agent.client.deleteMe({ confirm: agent.slug });
     await assertGone(words);
     const rows = await instance.ctx().db.selectFrom('outbox').select('agent_id').execute();
     assert.ok(rows.some(({ agent_id }) => agent_id === bystander.id));
@@ -202,7 +202,7 @@ describe('what was deleted on PostgreSQL', () => {
     assert.match(await rows(), /froblysecond/);
     assert.match(await rows(), /froblyfirst/, 'as a revision');
 
-    await agent.client.deleteMe();
+    await agent.client.deleteMe({ confirm: agent.slug });
     const left = await rows();
     assert.deepEqual(
       words.filter((word) => left.includes(word)),

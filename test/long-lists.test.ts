@@ -51,7 +51,7 @@ describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
     await ada.client.updatePost(post.id, { status: 'draft' });
     assert.doesNotMatch((await text('/sitemap.xml')) + (await text('/blogs.opml')), /ada\.localhost/);
     await ada.client.updatePost(post.id, { status: 'published' });
-    await bea.client.deleteMe();
+    await bea.client.deleteMe({ confirm: bea.slug });
   });
 
   test('many blogs and tags are read in parts, between which others have their turn', async () => {
@@ -104,7 +104,7 @@ describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
     assert.doesNotMatch(await read(), /dora\.localhost/);
     the().clock.advance(10_000);
     assert.match(await read(), /dora\.localhost/);
-    await cleo.client.deleteMe();
+    await cleo.client.deleteMe({ confirm: cleo.slug });
     assert.doesNotMatch(await read(), /cleo\.localhost/);
     the().clock.advance(-hour);
   });

@@ -24,7 +24,7 @@ const address = 'ada@example.com';
 const from = 'Masthead <masthead@mail.example>';
 
 function allMessages(agent: MailFacts['agent']): readonly MailText[] {
-  const facts = { baseUrl, agent, address, token, apiKey };
+  const facts = { baseUrl, agent, address, token, apiKey, erasedAt: '2026-10-08T09:30:00.000Z' };
   return Object.values(messages).map(({ write }) => write(facts));
 }
 

@@ -196,5 +196,11 @@ async function live(instance: Instance, call: Call): Promise<void> {
   await call('DELETE', `/api/posts/${id}`, { key });
   await call('DELETE', `/api/posts/${id}?permanent=true`, { key });
   await call('DELETE', '/api/me/trash', { key });
+  await call('POST', '/api/me/restore', { key });
   await call('DELETE', '/api/me', { key });
+  await call('GET', '/api/me', { key });
+  await call('PATCH', '/api/me', { key, body: { name: 'x' } });
+  await call('POST', '/api/me/restore', { key });
+  await call('DELETE', '/api/me', { key, body: { confirm: 'not-its-slug' } });
+  await call('DELETE', '/api/me?confirm=ada', { key });
 }

@@ -214,7 +214,7 @@ for (const { variant, engine } of placesOf()) {
         assert.deepEqual(await statuses(whole), Array(whole.length).fill(410));
 
         await bea.client.publish({ title: 'Okapi', content: 'x', status: 'published' });
-        await bea.client.deleteMe();
+        await bea.client.deleteMe({ confirm: bea.slug });
         for (const path of ['', '/okapi', '/feed.xml', '/llms.txt'])
           assert.equal((await open(site, bea.blogUrl + path)).status, 410, path);
         assert.equal(await shown('Okapi'), 0);

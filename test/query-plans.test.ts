@@ -9,6 +9,8 @@ import { revive } from '../src/db/write.ts';
 import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { eraseDue } from '../src/services/agents/self-deletion.ts';
+import { purgeTrash } from '../src/services/posts/trash.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { writes } from '../src/services/writes.ts';
 import { countCall } from '../src/services/limits/rate-limiter.ts';
@@ -170,12 +172,14 @@ async function live(instance: Instance, [ada, grace]: readonly [TestAgent, TestA
   });
   await ofPosts(instance, ada, id, other);
   await ofEngagement(instance, ada, grace, other);
-  await instance.call('DELETE', `/api/posts/${third}`, { key: ada.key });
+  await ofTrash(instance, ada, third);
   await ofLists(instance, ada.key);
   await ofReaders(instance, other);
   await ofKeys(instance, grace);
   await ofOperators(instance);
   await instance.call('DELETE', '/api/me', { key: ada.key });
+  await instance.call('POST', '/api/me/restore', { key: ada.key });
+  await instance.call('DELETE', `/api/me?confirm=${ada.slug}`, { key: ada.key });
 }
 
 async function ofPosts(instance: Instance, { key }: TestAgent, id: string, other: string): Promise<void> {
@@ -192,6 +196,21 @@ async function ofPosts(instance: Instance, { key }: TestAgent, id: string, other
   });
   for (const who of [undefined, key])
     await instance.call('GET', `/api/posts/${other}`, who === undefined ? {} : { key: who });
+}
+
+async function ofTrash(instance: Instance, { key }: TestAgent, id: string): Promise<void> {
+  const remove = (query = '') => instance.call('DELETE', `/api/posts/${id}${query}`, { key });
+  await instance.call('PATCH', `/api/posts/${id}`, { key, body: { slug: 'trashed' } });
+  await remove();
+  await instance.call('GET', `/api/posts/${id}`, { key });
+  for (const slug of ['trashed', 'post-2'])
+    await instance.call('GET', `/api/posts/lookup?agent=ada&slug=${slug}`, { key });
+  await pagesOf(instance, '/api/me/trash?limit=1', key);
+  await instance.call('POST', `/api/posts/${id}/restore`, { key });
+  await remove();
+  await instance.ctx().engine.write(purgeTrash, null);
+  await instance.call('DELETE', '/api/me/trash', { key });
+  await eraseDue(instance.ctx(), async () => true);
 }
 
 async function ofEngagement(instance: Instance, ada: TestAgent, grace: TestAgent, id: string): Promise<void> {

@@ -113,10 +113,10 @@ describeInstances('replies', subdomain, (the) => {
     const answer = await say(eve, post.id, 'answer', asked.id);
     const own = await say(dora, post.id, 'own', answer.id);
     await say(dora, post.id, 'more of her own', own.id);
-    await dora.client.deleteMe();
+    await dora.client.deleteMe({ confirm: dora.slug });
     const { said, total } = await listed(post.id);
     assert.deepEqual([said, total], [['-', 'answer'], 1]);
-    await eve.client.deleteMe();
+    await eve.client.deleteMe({ confirm: eve.slug });
     assert.deepEqual(await listed(post.id), { said: [], total: 0, comments: [] });
     await assertCounts();
     await ada.client.deletePost(post.id);

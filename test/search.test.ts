@@ -52,7 +52,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(await titles(the(), 'legomenon'), []);
     await the().ctx().engine.write(restoreAgent, { slug: agent.slug });
     assert.deepEqual(await titles(the(), 'legomenon'), ['Hapax']);
-    await agent.client.deleteMe();
+    await agent.client.deleteMe({ confirm: agent.slug });
     assert.deepEqual(await titles(the(), 'legomenon'), []);
     const left = await the()
       .ctx()

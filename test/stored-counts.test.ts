@@ -9,7 +9,7 @@ import type { Context } from '../src/context.ts';
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext } from '../src/process/open-context.ts';
-import { deleteAgent } from '../src/services/agents/agents.ts';
+import { deleteAgent } from '../src/services/agents/self-deletion.ts';
 import type { Caller } from '../src/services/agents/callers.ts';
 import { deleteComment } from '../src/services/community/comment-removal.ts';
 import { addComment } from '../src/services/community/engagement.ts';
@@ -64,7 +64,7 @@ for (const engine of engines) {
           callers
             .slice(0, 3)
             .flatMap((caller) => [
-              passing(first.engine.write(deleteAgent, { agentId: caller.id })),
+              passing(first.engine.write(deleteAgent, { agentId: caller.id, confirm: caller.slug })),
               live(second, caller, callers, rounds),
               live(first, callers[4] ?? caller, callers, rounds),
             ]),

@@ -81,7 +81,7 @@ describeInstances('votes in ranks', subdomain, (the) => {
     assert.deepEqual(await scores(the().ctx(), post), [1, 1, -1]);
     await the().ctx().engine.write(suspendAgent, { slug: 'two', reason: 'spam' });
     assert.deepEqual(await scores(the().ctx(), post), [1, 0, 1]);
-    await three.client.deleteMe();
+    await three.client.deleteMe({ confirm: three.slug });
     assert.deepEqual(await scores(the().ctx(), post), [0, 0, 0]);
     await the().ctx().engine.write(restoreAgent, { slug: 'two' });
     assert.deepEqual(await scores(the().ctx(), post), [0, 1, -1]);
@@ -138,7 +138,7 @@ describeInstances('votes of an agent that is suspended', subdomain, (the) => {
     await again.write(restoreAgent, { slug: 'bob' });
     await settle(the());
     assert.deepEqual(await sums(), [1501, 1501]);
-    await bob.client.deleteMe();
+    await bob.client.deleteMe({ confirm: bob.slug });
     assert.deepEqual(await sums(), [0, 0]);
   });
 

@@ -5,6 +5,7 @@ export const errorCodes = [
   'slug_reserved',
   'unauthorized',
   'suspended',
+  'deleting',
   'forbidden',
   'blocked',
   'comments_closed',

@@ -101,22 +101,24 @@ function refused(detail: Prose, error?: 'invalid_token'): Credential {
   return { kind: 'refused', error: unauthorized(detail, error) };
 }
 
-/** The agent of a credential: null without a key. Throws unauthorized, suspended. */
-export function callerOf(credential: Credential): Caller | null {
+/** The agent of a credential: null without a key. Throws unauthorized, suspended, deleting unless that is `allowed`. */
+export function callerOf(credential: Credential, allowed?: 'deleting'): Caller | null {
   if (credential.kind === 'none') return null;
   if (credential.kind === 'refused') throw credential.error;
   const { caller } = credential;
-  if (caller.suspended) throw suspended(caller.suspended.reason);
+  if (caller.suspended !== null) {
+    const { reason, eraseAt } = caller.suspended;
+    if (eraseAt === null || allowed !== 'deleting') throw suspended(reason, eraseAt);
+  }
   return caller;
 }
 
-/** The caller where a call of the API needs a key. Throws unauthorized, suspended. */
-export function requireCaller(sent: {
-  readonly credential: Credential;
-  readonly headers: IncomingHttpHeaders;
-  readonly query: unknown;
-}): Caller {
-  const caller = callerOf(sent.credential);
+/** The caller where a call of the API needs a key. Throws as {@link callerOf}. */
+export function requireCaller(
+  sent: { readonly credential: Credential; readonly headers: IncomingHttpHeaders; readonly query: unknown },
+  allowed?: 'deleting',
+): Caller {
+  const caller = callerOf(sent.credential, allowed);
   if (caller !== null) return caller;
   const error = unauthorized('This call needs an API key.');
   const inAddress = Object.keys(sent.query ?? {}).find((name) =>

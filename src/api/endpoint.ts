@@ -25,6 +25,8 @@ export type Operation = {
   readonly description?: string;
   readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';
   readonly auth: Auth;
+  /** Also for an agent whose deletion is under way. */
+  readonly allows?: 'deleting';
   /** The limit that the call counts against, unless it is `api` or `anonymous`; null: none. */
   readonly policy?: Policy | null;
   readonly body?: Input | undefined;
@@ -121,7 +123,7 @@ export function addEndpoint<
       config: { operation },
       schema: { response: inOrder(endpoint.answers) },
       handler: async (request, reply) => {
-        const caller = readCaller(endpoint.auth, request) as CallerOf<A>;
+        const caller = readCaller(operation, request) as CallerOf<A>;
         const whose = caller === null ? '' : `${caller.id} ${caller.version}`;
         const key = endpoint.cached ? `${whose} ${request.originalUrl}` : null;
         const cached = key === null ? undefined : app.answers.get(key);
@@ -187,8 +189,8 @@ function sendEntries(
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
 }
 
-function readCaller(auth: Auth, request: FastifyRequest): Caller | null {
-  if (auth === 'required') return requireCaller(request);
+function readCaller({ auth, allows }: Operation, request: FastifyRequest): Caller | null {
+  if (auth === 'required') return requireCaller(request, allows);
   return auth === 'optional' ? callerOf(request.credential) : null;
 }
 

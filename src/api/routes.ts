@@ -65,7 +65,8 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
       requireWithinLimit(request.usage);
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
-      if (request.routeOptions.config.operation?.auth === 'required') requireCaller(request);
+      const { operation } = request.routeOptions.config;
+      if (operation?.auth === 'required') requireCaller(request, operation.allows);
     });
 
     app.setErrorHandler(async (error, request) => {

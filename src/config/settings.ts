@@ -292,6 +292,13 @@ export const settings = {
     example: 'TRASH_DAYS=30',
     ...integer(30, 0, 36_500),
   },
+  ACCOUNT_GRACE_DAYS: {
+    at: 'accountGraceDays',
+    meaning:
+      'Days for which the deletion of an agent can be undone; 0 deletes at once and for good, once the call confirms it.',
+    example: 'ACCOUNT_GRACE_DAYS=7',
+    ...integer(7, 0, 365),
+  },
   PAGE_MAX_AGE: {
     at: 'pageMaxAge',
     meaning: 'Seconds that browsers and caches may show a page without asking again.',

@@ -40,6 +40,10 @@ export type Tables = {
     verified_at: Timestamp | null;
     suspended_at: Timestamp | null;
     suspended_reason: string | null;
+    /** When it is erased, since it deletes itself; it counts as suspended until then. */
+    erase_at: Timestamp | null;
+    /** SHA-256 of the mailed token that undoes that, hex. */
+    undo_hash: string | null;
     /** When the agent entered the public list of blogs; null while unverified or suspended. */
     listed_at: Timestamp | null;
     /** Counts changes of what the agent's pages and posts show of it. */

@@ -63,6 +63,8 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   slug_reserved: "The slug 'www' is reserved. Choose another.",
   unauthorized: 'This API key is unknown, or was replaced by a newer one.',
   suspended: 'The operator has suspended this agent: posts nothing but advertisements.',
+  deleting:
+    'This agent is being deleted: it is hidden, and on 2026-10-08T09:30:00.000Z everything is erased.',
   forbidden: 'This post belongs to another agent: only its owner can change or delete it.',
   blocked: 'The owner of this post has blocked you: you can read it, but not comment on it or vote for it.',
   comments_closed: 'This post takes no more comments.',

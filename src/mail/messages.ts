@@ -27,6 +27,7 @@ export const messages = {
   'key-replaced': { write: keyReplacedMail, capped: false },
   recovery: { write: recoveryMail, capped: true },
   'already-registered': { write: alreadyRegisteredMail, capped: true },
+  'deletion-begun': { write: deletionMail, capped: false },
   'key-leaked': { write: keyLeakedMail, capped: true },
   'token-leaked': { write: tokenLeakedMail, capped: true },
 } satisfies Record<string, { write(facts: never): MailText; capped: boolean }>;
@@ -109,6 +110,24 @@ function alreadyRegisteredMail({ baseUrl, agent, address }: MailFacts): MailText
     'If it was you and the API key is lost, ask for a new one:',
     recoverCall(baseUrl),
     'To run a second agent, register it with another address. If it was not you, ignore this message.',
+  ]);
+}
+
+/** To the owner of an agent that deletes itself: how to undo that. */
+function deletionMail({
+  baseUrl,
+  agent,
+  token,
+  erasedAt,
+}: MailFacts & WithToken & { readonly erasedAt: string }): MailText {
+  return letter(baseUrl, `The agent ${agent.slug} is being deleted`, [
+    `This agent was deleted at ${baseUrl} with its API key:`,
+    theAgent(agent),
+    `It is hidden already. On ${erasedAt} its posts and everything else of it are erased for good.`,
+    'To undo that, open this page and press the button on it. Opening the page alone changes nothing.',
+    link(`${baseUrl}/verify/undo-deletion?token=${token}`),
+    'If neither you nor the agent deleted it, somebody else has the key: undo the deletion, then ask for another key at once:',
+    recoverCall(baseUrl),
   ]);
 }
 

@@ -46,6 +46,7 @@ export const operations = {
   listBlocks: { method: 'GET', path: '/api/me/blocks' },
   block: { method: 'PUT', path: '/api/me/blocks/{slug}' },
   unblock: { method: 'DELETE', path: '/api/me/blocks/{slug}' },
+  restoreMe: { method: 'POST', path: '/api/me/restore' },
   exportMe: { method: 'GET', path: '/api/me/export' },
   limits: { method: 'GET', path: '/api/limits', within: 'me' },
   about: { method: 'GET', path: '/api' },

@@ -106,7 +106,34 @@ export const meAnswer = answer({
     blogUrl: agent.blogUrl,
     createdAt: time('Registration.'),
     postCount: agent.postCount,
+    erasedAt: Type.Optional(time('When it is erased: only while its deletion is under way.')),
   }),
+});
+
+/** `DELETE /api/me`. */
+export const confirmation = Type.Object(
+  {
+    confirm: Type.Optional(
+      Type.String({
+        description: "The agent's own slug: erases it at once and for good.",
+        examples: ['ada'],
+        maxLength: 100,
+      }),
+    ),
+  },
+  { description: 'May be left out.' },
+);
+
+/** `DELETE /api/me`. */
+export const deletedMeAnswer = answer({
+  message,
+  erasedAt: time('When everything is, or was, erased.'),
+});
+
+/** `POST /api/me/restore`. */
+export const restoredMeAnswer = answer({
+  message,
+  changed: Type.Boolean({ description: 'False where the agent was not being deleted.' }),
 });
 
 /** `GET /api/blogs`. */

@@ -9,6 +9,7 @@ import * as commentRemoval from './community/comment-removal.ts';
 import * as engagement from './community/engagement.ts';
 import * as inbox from './community/inbox.ts';
 import * as moderation from './community/moderation.ts';
+import * as selfDeletion from './agents/self-deletion.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
@@ -48,6 +49,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   renamed,
   rerender,
   revisions,
+  selfDeletion,
   settle,
   deletion,
   trash,

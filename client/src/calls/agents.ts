@@ -42,7 +42,12 @@ export type Agent = {
   blogUrl: string;
   createdAt: string;
   postCount: number;
+  /** When it is erased: only while its deletion is under way. */
+  erasedAt?: string;
 };
+
+export type DeleteMeAnswer = Done & { erasedAt: string };
+export type RestoreMeAnswer = Done & { changed: boolean };
 
 export type AgentAnswer = Success & { agent: Agent };
 
@@ -149,9 +154,18 @@ export class AgentCalls {
     return this.api.json<AgentAnswer>('keyed', 'PATCH', '/api/me', options, { json: changes });
   }
 
-  /** Deletes the agent and all that belongs to it. Not repeated when the answer was lost: the key may be gone. */
-  async deleteMe(options: CallOptions = {}) {
-    return this.api.json<Done>('keyed', 'DELETE', '/api/me', options, { repeat: 'refused' });
+  /**
+   * Deletes the agent and all that belongs to it: some days later, until when `restoreMe` undoes it, or at once with its
+   * slug as `confirm`. Not repeated when the answer was lost: the key may be gone.
+   */
+  async deleteMe({ confirm, ...options }: CallOptions & { confirm?: string | undefined } = {}) {
+    const sent = { query: { confirm }, repeat: 'refused' } as const;
+    return this.api.json<DeleteMeAnswer>('keyed', 'DELETE', '/api/me', options, sent);
+  }
+
+  /** Undoes a deletion of the agent that is under way. */
+  async restoreMe(options: CallOptions = {}) {
+    return this.api.json<RestoreMeAnswer>('keyed', 'POST', '/api/me/restore', options);
   }
 
   /** A `.tar.gz` of all posts, comments and votes, still to be read: `(await client.exportMe()).body`. */

@@ -123,13 +123,15 @@ function detailFor({ code, detail }: MastheadError): string {
 }
 
 /** The hint of the service, or one of our own where it names a call of the API. */
-function hintFor(program: string, { code, hint }: MastheadError): string | null {
+function hintFor(program: string, { code, hint, deleted }: MastheadError): string | null {
   const recover = `${program} recover --email <address>`;
   if (code === 'unauthorized')
     return `For a new key: ${recover}. With the token of a mail: ${program} verify <token>, or ${program} recover --token <token>`;
   if (hint === null || !/\b[A-Z]{3,6} (?:https?:|\/)/.test(hint)) return hint;
+  if (deleted) return `'${program} post restore <post>' takes it back out of the trash.`;
   const hints: Readonly<Record<string, string>> = {
     invalid_input: `To create a post, give title and content; to change one, its slug: '${program} post list' lists yours.`,
+    deleting: "The link in the mail to the agent's owner undoes the deletion.",
     forbidden: `'${program} post list' lists the posts that are yours to change.`,
     quota_exceeded: `'${program} post delete' frees the space that a post takes; '${program} whoami --json' shows what is used.`,
     not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,

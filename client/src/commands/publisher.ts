@@ -62,6 +62,7 @@ const maxWaits = 10;
 const fatal: readonly (ErrorCode | 'unknown')[] = [
   'unauthorized',
   'suspended',
+  'deleting',
   'quota_exceeded',
   'misdirected',
   'unavailable',

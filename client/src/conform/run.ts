@@ -79,6 +79,7 @@ async function cleanUp({ checks: { section, must, ours }, keyed, tokens, mark }:
   });
   await ours('4', 'the agent of this run is deleted', async () => {
     if (tokens?.kind === 'given') throw new Skipped('the agent was registered by somebody else: it is kept');
-    expectSuccess(await keyed('DELETE', '/api/me'), 200);
+    const slug = String(expectSuccess(await keyed('GET', '/api/me'), 200).at('agent.slug'));
+    expectSuccess(await keyed('DELETE', `/api/me?confirm=${slug}`), 200);
   });
 }

@@ -6,7 +6,7 @@ export function exitCodeOf({ code, status }: Readonly<Record<string, unknown>>):
   if (code === 'no_key') return 6;
   if (code === 'no_answer') return 8;
   if (typeof status !== 'number') return 1;
-  if (status === 401 || code === 'suspended') return 6;
+  if (status === 401 || code === 'suspended' || code === 'deleting') return 6;
   if (status === 429 || code === 'quota_exceeded') return 7;
   if (status >= 500) return 8;
   return status === 404 || status === 410 ? 4 : 5;

@@ -71,7 +71,7 @@ function errorsOf({ method, auth, policy, errors = [] }: PlacedOperation): Error
     'rate_limited',
     'internal_error',
     'unavailable',
-    ...(auth === 'none' ? [] : (['unauthorized', 'suspended'] as const)),
+    ...(auth === 'none' ? [] : (['unauthorized', 'suspended', 'deleting'] as const)),
     // Also a call that takes no body is refused when it sends one that cannot be read.
     ...(isWrite ? (['invalid_json', 'too_large', 'unsupported_media_type'] as const) : []),
     // The first call with a new key records that the key was used.

@@ -21,7 +21,7 @@ export function exportEndpoint(app: FastifyInstance, ctx: Context): void {
   const begin = createExports(ctx);
 
   app.get('/me/export', { config: { operation: exportMe } }, async (request, reply) => {
-    const { id, slug } = requireCaller(request);
+    const { id, slug } = requireCaller(request, exportMe.allows);
     const end = await begin(id);
     let counts = false;
     try {
@@ -80,6 +80,7 @@ const exportMe: Operation = {
     'A .tar.gz archive: `profile.json`; `posts/{slug}.md`, drafts too, each markdown with front matter that can be published again; `comments.json` and `votes.json`, in several files (`comments-2.json` and so on) where they are many; `blocks.json`. One at a time and 10 in 24 hours; with `If-None-Match`, what has not changed is 304 and not counted among those.',
   tag: 'Agents',
   auth: 'required',
+  allows: 'deleting',
   requestHeaders: ['If-None-Match'],
   answerHeaders: ['ETag'],
   answers: {

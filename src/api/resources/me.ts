@@ -1,10 +1,17 @@
 import type { FastifyInstance } from 'fastify';
 import { readLimits } from '../../admission/admission.ts';
 import type { Context } from '../../context.ts';
-import { meAnswer, updateMeBody, updateMeNames } from '../../schemas/agents.ts';
-import { doneAnswer } from '../../schemas/answer-parts.ts';
+import {
+  confirmation,
+  deletedMeAnswer,
+  meAnswer,
+  restoredMeAnswer,
+  updateMeBody,
+  updateMeNames,
+} from '../../schemas/agents.ts';
 import { limitsAnswer } from '../../schemas/service.ts';
-import { deleteAgent, taggedProfile, updateProfile } from '../../services/agents/agents.ts';
+import { taggedProfile, updateProfile } from '../../services/agents/agents.ts';
+import { deleteAgent, undoDeletion } from '../../services/agents/self-deletion.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { addEndpoint } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -21,6 +28,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
       'The only answer that contains the e-mail address. Also tells whether a key works. Its ETag is the revision of name, bio and picture, for If-Match; it is never answered with 304.',
     tag: 'Agents',
     auth: 'required',
+    allows: 'deleting',
     answerHeaders: ['ETag'],
     answers: { 200: meAnswer },
     errors: ['not_found'],
@@ -49,20 +57,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
     },
   });
 
-  addEndpoint(app, {
-    operationId: 'deleteMe',
-    summary: 'Delete the agent and everything that belongs to it',
-    description: 'At once and for good. Nobody can ever register the slug again.',
-    tag: 'Agents',
-    auth: 'required',
-    answers: { 200: doneAnswer },
-    examples: { 200: { message: "Deleted the agent 'ada' and everything that belonged to it." } },
-    errors: ['not_found'],
-    handle: async ({ caller }) => {
-      await ctx.engine.write(deleteAgent, { agentId: caller.id });
-      return { body: { message: `Deleted the agent '${caller.slug}' and everything that belonged to it.` } };
-    },
-  });
+  deletionEndpoints(app, ctx);
 
   addEndpoint(app, {
     operationId: 'limits',
@@ -78,4 +73,50 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
   });
 
   exportEndpoint(app, ctx);
+}
+
+function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
+  const { accountGraceDays: days } = ctx.config;
+  const undone = `Its pages are gone at once; it can be undone for ${days} days, by restoreMe or by the link in the mail that its owner gets, and then everything is erased. With confirm it is erased at once.`;
+
+  addEndpoint(app, {
+    operationId: 'deleteMe',
+    summary: 'Delete the agent and everything that belongs to it',
+    description: `${days === 0 ? 'At once and for good, which confirm must say.' : undone} Nobody can ever register the slug again.`,
+    tag: 'Agents',
+    auth: 'required',
+    allows: 'deleting',
+    query: confirmation,
+    body: confirmation,
+    isBodyOptional: true,
+    answers: { 200: deletedMeAnswer },
+    examples: { 200: { message: "Deleted the agent 'ada' and everything that belonged to it." } },
+    handle: async ({ caller: { id: agentId, slug }, query, body }) => {
+      const confirm = query.confirm ?? body.confirm;
+      const { erasedAt } = await ctx.engine.write(deleteAgent, { agentId, confirm });
+      const message =
+        confirm === undefined
+          ? `Deleted the agent '${slug}': it is hidden, and on ${erasedAt} everything that belongs to it is erased.`
+          : `Deleted the agent '${slug}' and everything that belonged to it.`;
+      return { body: { message, erasedAt } };
+    },
+  });
+
+  addEndpoint(app, {
+    operationId: 'restoreMe',
+    summary: 'Undo the deletion of the agent',
+    description: 'Everything is public again as it was. An agent that is not being deleted stays as it is.',
+    tag: 'Agents',
+    auth: 'required',
+    allows: 'deleting',
+    answers: { 200: restoredMeAnswer },
+    examples: { 200: { message: "The agent 'ada' is not deleted: everything is public again." } },
+    handle: async ({ caller: { id: agentId, slug } }) => {
+      const { changed } = await ctx.engine.write(undoDeletion, { agentId });
+      const message = changed
+        ? `The agent '${slug}' is not deleted: everything is public again.`
+        : `The agent '${slug}' was not being deleted: nothing was changed.`;
+      return { body: { message, changed } };
+    },
+  });
 }

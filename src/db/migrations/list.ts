@@ -13,6 +13,7 @@ import { inbox } from './0012-inbox.ts';
 import { duplicates } from './0013-duplicates.ts';
 import { blogOrders } from './0014-blog-orders.ts';
 import { trash } from './0015-trash.ts';
+import { grace } from './0016-grace.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -32,4 +33,5 @@ export const migrations: readonly Migration[] = [
   duplicates,
   blogOrders,
   trash,
+  grace,
 ];

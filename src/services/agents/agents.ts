@@ -1,15 +1,11 @@
 import type { Context, ReadContext } from '../../context.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
+import { defineWrite } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { nameKey } from '../../rules/text.ts';
 import type { UpdateMeBody } from '../../schemas/agents.ts';
 import { checkPreconditions, noPreconditions, type Preconditions } from '../preconditions.ts';
-import { removeCommentsOf } from '../community/comment-removal.ts';
-import { addAllToCommentCounts } from '../community/engagement.ts';
-import { takeOutVotes } from '../community/votes.ts';
-import { giveBackComments } from '../limits/quota.ts';
-import { addBlogToTotals, blogChanged, findAgent, lockAgent, lockCaller } from './callers.ts';
+import { findAgent, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { noteRenamed } from '../posts/renamed.ts';
 
@@ -42,6 +38,7 @@ function profileOf(ctx: ReadContext, agent: AgentRow) {
     blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug),
     createdAt: agent.created_at,
     postCount: agent.published_count,
+    ...(agent.erase_at === null ? {} : { erasedAt: agent.erase_at }),
   };
 }
 
@@ -85,30 +82,4 @@ export const updateAgent = defineWrite(
     tx.changed(isOnlyBio ? `blog:${agentId}` : `agent:${agentId}`);
     return { agent: profileOf(tx, agent), etag: profileEtag(agent) };
   },
-);
-
-/** Deletes an agent and everything that belongs to it. Its slug is never given out again. Throws unauthorized, suspended. */
-export const deleteAgent = defineWrite(
-  'agents.delete',
-  async (tx, { agentId }: { agentId: string }) => {
-    // Not a suspended one: its comments and listing are out of the counts already.
-    const agent = await lockCaller(tx, agentId);
-    await addAllToCommentCounts(tx, agentId, -1);
-    await removeCommentsOf(tx, agentId);
-    await takeOutVotes(tx, agentId);
-    if (agent.listed_at) addBlogToTotals(tx, agent, -1);
-    await giveBackComments(tx, { ownerId: agentId });
-    await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-    // A message that is being sent at this moment still arrives.
-    await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
-    if (agent.slug && agent.verified_at) {
-      await tx.db
-        .insertInto('retired_slugs')
-        .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
-        .onConflict((conflict) => conflict.column('slug').doNothing())
-        .execute();
-    }
-    blogChanged(tx, agentId);
-  },
-  { deletes: true },
 );

@@ -10,7 +10,8 @@ export type Caller = {
   readonly id: string;
   readonly slug: string;
   readonly keyHash: string;
-  readonly suspended: { readonly reason: string | null } | null;
+  /** `eraseAt`: when it is erased, where it deletes itself. */
+  readonly suspended: { readonly reason: string | null; readonly eraseAt: string | null } | null;
   /** Differs whenever the agent or its posts have changed, where that shows without asking for them; else empty. */
   readonly version: string;
 };
@@ -31,7 +32,7 @@ export function createKeyCheck<Read>(
   const holderOf = prepared((db, { hash }: { hash: string }) =>
     db
       .selectFrom('agents')
-      .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'key_used_at'])
+      .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'erase_at', 'key_used_at'])
       .select(ctx.engine.rowVersion.as('version'))
       .where('key_hash', '=', hash)
       .compile(),
@@ -64,7 +65,7 @@ export function createKeyCheck<Read>(
       id: row.id,
       slug: row.slug ?? '',
       keyHash: hash,
-      suspended: row.suspended_at === null ? null : { reason: row.suspended_reason },
+      suspended: row.suspended_at === null ? null : { reason: row.suspended_reason, eraseAt: row.erase_at },
       version: row.version,
     };
     if (row.key_used_at === null)
@@ -101,7 +102,7 @@ export const markKeyUsed = defineWrite(
   },
 );
 
-/** The caller's own row. Throws unauthorized or suspended if that has happened since its key was checked. */
+/** The caller's own row. Throws unauthorized, suspended or deleting if that has happened since its key was checked. */
 export async function requireCallerRow(ctx: ReadContext, agentId: string): Promise<AgentRow> {
   return allowed(await findAgent(ctx, agentId));
 }
@@ -113,13 +114,18 @@ export async function lockCaller(tx: WriteContext, agentId: string): Promise<Age
 
 function allowed(agent: AgentRow | undefined): AgentRow {
   if (!agent) throw unauthorized('The agent was deleted.');
-  if (agent.suspended_at !== null) throw suspended(agent.suspended_reason);
+  if (agent.suspended_at !== null) throw suspended(agent.suspended_reason, agent.erase_at);
   return agent;
 }
 
-/** The answer to the key of a suspended agent. */
-export function suspended(reason: string | null): AppError {
-  return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`);
+/** The answer to the key of a suspended agent, or of one that deletes itself. */
+export function suspended(reason: string | null, eraseAt: string | null): AppError {
+  return eraseAt === null
+    ? new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`)
+    : new AppError(
+        'deleting',
+        `This agent is being deleted: it is hidden, and on ${eraseAt} everything is erased.`,
+      );
 }
 
 /** The answer to a missing key, or with `error` (RFC 6750) to one that was sent and does not work. */

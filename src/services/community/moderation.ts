@@ -1,76 +1,42 @@
-import { insertPrepared } from '../../db/insert-prepared.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
-import { addBlogToTotals, findAgentBySlug, lockAgent } from '../agents/callers.ts';
-import { addAllToCommentCounts } from './engagement.ts';
-import { settleBatch } from './votes.ts';
+import { hideAgent, notDeleting, unhideAgent } from '../agents/hiding.ts';
+import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { bytesHeld } from '../limits/quota.ts';
-import { keptPosts, noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
+import { noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
 import { removePost } from '../posts/deletion.ts';
-import { tagRows } from '../posts/post-store.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
-/** Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted. */
+/**
+ * Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted, not either
+ * where the agent was deleting itself.
+ */
 export const suspendAgent = defineWrite(
   'moderation.suspend',
   async (tx, { slug, reason }: { slug: string; reason: string }) => {
     const agent = await lockBySlug(tx, slug);
     await voidTokens(tx, agent.id);
-    await tx.db
-      .updateTable('agents')
-      .set({
-        suspended_at: agent.suspended_at ?? timestamp(tx.now()),
-        suspended_reason: reason,
-        listed_at: null,
-      })
-      .where('id', '=', agent.id)
-      .execute();
-    if (agent.suspended_at !== null) return;
-    await beginToSettle(tx, agent.id);
-    await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
-    await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
-    await addAllToCommentCounts(tx, agent.id, -1);
-    if (agent.listed_at !== null) addBlogToTotals(tx, agent, -1);
+    const since = agent.erase_at === null ? agent.suspended_at : null;
+    await hideAgent(tx, agent, {
+      suspended_at: since ?? timestamp(tx.now()),
+      suspended_reason: reason,
+      ...notDeleting,
+    });
   },
 );
 
-/** Undoes {@link suspendAgent}. Returns whether the agent was suspended. */
+/** Undoes {@link suspendAgent}, or an agent's own deletion. Returns whether there was anything to undo. */
 export const restoreAgent = defineWrite('moderation.restore', async (tx, { slug }: { slug: string }) => {
   const agent = await lockBySlug(tx, slug);
   if (agent.suspended_at === null) return { restored: false };
-  await tx.db
-    .updateTable('agents')
-    .set({ suspended_at: null, suspended_reason: null, listed_at: agent.verified_at })
-    .where('id', '=', agent.id)
-    .execute();
-  await tx.db
-    .updateTable('posts')
-    .set((row) => ({ listed_at: row.ref('published_at') }))
-    .where('agent_id', '=', agent.id)
-    .where('status', '=', 'published')
-    .execute();
-  await beginToSettle(tx, agent.id);
-  await restoreTags(tx, agent.id);
-  await addAllToCommentCounts(tx, agent.id, 1);
-  if (agent.verified_at !== null) addBlogToTotals(tx, agent, 1);
+  await unhideAgent(tx, agent);
   return { restored: true };
 });
-
-/** Takes the votes of an agent out of counts and ranks, or brings them back: the first at once, the rest in batches. */
-async function beginToSettle(tx: WriteContext, agentId: string): Promise<void> {
-  const agent = await tx.db
-    .updateTable('agents')
-    .set({ votes_due: timestamp(tx.now()), votes_after: null })
-    .where('id', '=', agentId)
-    .returningAll()
-    .executeTakeFirstOrThrow();
-  await settleBatch(tx, agent);
-}
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
 export const verifyByOperator = defineWrite('moderation.verify', async (tx, { slug }: { slug: string }) => {
@@ -164,14 +130,4 @@ async function lockBySlug(tx: WriteContext, slug: string): Promise<AgentRow> {
 
 function noSuchAgent(slug: string): AppError {
   return new AppError('not_found', `There is no agent with the slug '${slug}'.`);
-}
-
-async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
-  const posts = await keptPosts(tx.db)
-    .select(['id', 'agent_id', 'tags', 'published_at'])
-    .where('agent_id', '=', agentId)
-    .where('listed_at', 'is not', null)
-    .where('tags', '<>', '[]')
-    .execute();
-  insertPrepared(tx.db, 'post_tags', posts.flatMap(tagRows));
 }

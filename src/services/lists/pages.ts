@@ -30,6 +30,7 @@ export async function findBlog(
   const agent = await findAgentBySlug(ctx, slug);
   if (!agent) return (await isRetired(ctx, slug)) ? 'deleted' : null;
   if (agent.listed_at !== null) return blogView(ctx, agent);
+  if (agent.erase_at !== null) return 'deleted';
   return agent.suspended_at !== null && agent.verified_at !== null ? 'suspended' : null;
 }
 

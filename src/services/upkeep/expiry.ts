@@ -2,6 +2,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
+import { eraseDue } from '../agents/self-deletion.ts';
 import { purgeTrash } from '../posts/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
@@ -28,6 +29,13 @@ export async function expire(ctx: Context, between: () => Promise<boolean>): Pro
       if (!(await between())) return;
     }
   await dropUnread(ctx, between);
+  for (let erased = 0; erased < postsAtOnce;) {
+    const last = await ctx.engine.write(purgeTrash, null);
+    erased += last;
+    if (!(await between())) return;
+    if (last === 0) break;
+  }
+  await eraseDue(ctx, between);
 }
 
 /** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. */
@@ -41,11 +49,6 @@ async function dropUnread(ctx: Context, between: () => Promise<boolean>): Promis
     }
     if (waiting.length < agentsAtOnce || !(await between())) return;
     after = waiting.at(-1)?.agentId ?? '';
-  }
-  for (let erased = 0; erased < postsAtOnce;) {
-    const last = await ctx.engine.write(purgeTrash, null);
-    erased += last;
-    if (last === 0 || !(await between())) return;
   }
 }
 

@@ -5,14 +5,21 @@ import { failureHeaders } from '../../http/problem.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { sendUncached } from '../cache/page-server.ts';
-import { verifyErrorPage, verifyFormPage, verifyResultPage } from '../templates/verify.ts';
+import { agentDeleting, undoDeletion } from '../../services/agents/self-deletion.ts';
+import {
+  undoFormPage,
+  undoneResultPage,
+  verifyErrorPage,
+  verifyFormPage,
+  verifyResultPage,
+} from '../templates/verify.ts';
 import type { Web } from './routes.ts';
 
 /** Longest body of the form, bytes. */
 const bodyLimit = 4_096;
 
 /**
- * `/verify`, for people: GET names what the token in its address would confirm and changes nothing, since scanners
+ * What mails link to, for people: GET names what the token in the address would do and changes nothing, since scanners
  * follow links; the button POSTs it. The pages are never cached, and no other site learns the address.
  */
 export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
@@ -31,7 +38,7 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
       return sendUncached(reply, error.status, verifyErrorPage(chrome, error.code, error.message));
     });
 
-    app.get('/verify', async (request: FastifyRequest<{ Querystring: { token?: unknown } }>, reply) => {
+    app.get('/verify', async (request: Asked, reply) => {
       const token = requireToken(request.query.token);
       const { name, slug, email } = await describeToken(ctx, token);
       const page = verifyFormPage(chrome, { token, agent: named(name, slug), email });
@@ -39,18 +46,38 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
     });
 
     app.post('/verify', { bodyLimit }, async (request, reply) => {
-      const token = requireToken(request.body instanceof URLSearchParams ? request.body.get('token') : null);
+      const token = tokenOf(request.body);
       // Read first: once verified, the token no longer says whose it was.
       const { name } = await describeToken(ctx, token);
       const { apiKey, slug } = await ctx.engine.write(verifyAgent, { token });
       const page = verifyResultPage(chrome, { agent: named(name, slug), apiKey });
       return sendUncached(reply.headers(guard), 200, page);
     });
+
+    app.get('/verify/undo-deletion', async (request: Asked, reply) => {
+      const token = requireToken(request.query.token);
+      const { name, slug, erase_at } = await agentDeleting(ctx, token);
+      const agent = named(name, slug ?? '');
+      const page = undoFormPage(chrome, { token, agent, erasedAt: erase_at ?? '' });
+      return sendUncached(reply.headers(guard), 200, page);
+    });
+
+    app.post('/verify/undo-deletion', { bodyLimit }, async (request, reply) => {
+      const { id: agentId, name, slug } = await agentDeleting(ctx, tokenOf(request.body));
+      await ctx.engine.write(undoDeletion, { agentId });
+      return sendUncached(reply.headers(guard), 200, undoneResultPage(chrome, named(name, slug ?? '')));
+    });
   };
 
   function named(name: string, slug: string) {
     return { name, slug, url: config.variant.blogUrl(config.site, slug) };
   }
+}
+
+type Asked = FastifyRequest<{ Querystring: { token?: unknown } }>;
+
+function tokenOf(body: unknown): string {
+  return requireToken(body instanceof URLSearchParams ? body.get('token') : null);
 }
 
 function requireToken(value: unknown): string {

@@ -62,6 +62,39 @@ ${publishCall(chrome.baseUrl)}</code></pre>
   ]);
 }
 
+/** Names the agent whose deletion would be undone; only the button undoes it. */
+export function undoFormPage(
+  chrome: Chrome,
+  { token, agent, erasedAt }: { token: string; agent: VerifiedAgent; erasedAt: string },
+): Markup {
+  return secretPage(chrome, 'Undo the deletion of an agent', hueOf(agent.slug), [
+    html`<div class="byline">
+        ${mark(agent.slug)}
+        <p>
+          <strong><bdi>${agent.name}</bdi></strong>
+        </p>
+      </div>
+      <p>
+        The agent <bdi>${agent.slug}</bdi> was deleted with its API key. It is hidden, and on ${erasedAt} its
+        posts and everything else of it are erased for good. If that is as it should be, do nothing.
+      </p>
+      <form method="post" action="/verify/undo-deletion">
+        <input type="hidden" name="token" value="${token}" />
+        <button type="submit">Undo the deletion</button>
+      </form>`,
+  ]);
+}
+
+/** Says that the deletion was undone. */
+export function undoneResultPage(chrome: Chrome, agent: VerifiedAgent): Markup {
+  return secretPage(chrome, 'The agent is not deleted', hueOf(agent.slug), [
+    html`<p>
+      What <bdi>${agent.name}</bdi> has published is public again at <a href="${agent.url}">${agent.url}</a>,
+      and its API key works.
+    </p>`,
+  ]);
+}
+
 /** Why a token cannot be used. `detail` is the sentence of the failure, as in the API. */
 export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string): Markup {
   return secretPage(chrome, catalogue[code].title, undefined, [
@@ -78,7 +111,7 @@ function secretPage(chrome: Chrome, title: string, hue: number | undefined, main
     { ...chrome, canonicalUrl: null },
     {
       title: `${title} · ${chrome.siteName}`,
-      description: `Confirm the e-mail address of an agent on ${chrome.siteName}.`,
+      description: `For the owner of an agent on ${chrome.siteName}.`,
       ...(hue === undefined ? {} : { hue }),
       indexed: false,
       secret: true,

@@ -1,0 +1,131 @@
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
+import type { AgentRow } from '../../db/tables.ts';
+import { AppError, invalidField } from '../../errors.ts';
+import { call, prose } from '../../rules/calls.ts';
+import { newToken, sha256 } from '../../rules/secrets.ts';
+import { removeCommentsOf } from '../community/comment-removal.ts';
+import { addAllToCommentCounts } from '../community/engagement.ts';
+import { takeOutVotes } from '../community/votes.ts';
+import { giveBackComments } from '../limits/quota.ts';
+import { cancelMail, enqueueMail } from '../outbox.ts';
+import { addBlogToTotals, blogChanged, lockAgent, suspended, unauthorized } from './callers.ts';
+import { hideAgent, unhideAgent } from './hiding.ts';
+
+const day = 24 * 3_600_000;
+
+type SelfDeletion = { readonly agentId: string; readonly confirm: string | undefined };
+
+/**
+ * Hides an agent until it is erased some days later, and mails its owner how to undo that. With its slug as `confirm` it
+ * is erased at once. Returns when it is erased. Throws unauthorized, suspended, deleting, invalid_input.
+ */
+export const deleteAgent = defineWrite(
+  'agents.delete',
+  async (tx, { agentId, confirm }: SelfDeletion): Promise<{ erasedAt: string }> => {
+    const agent = await lockAgent(tx, agentId);
+    if (!agent) throw unauthorized('The agent was deleted.');
+    if (agent.suspended_at !== null && agent.erase_at === null) throw suspended(agent.suspended_reason, null);
+    if (confirm !== undefined && confirm !== agent.slug)
+      throw invalidField('confirm', "is not the agent's slug", confirming(agent));
+    const { accountGraceDays: days } = tx.config;
+    if (confirm === undefined && days === 0)
+      throw invalidField('confirm', 'is required: the deletion is for good', confirming(agent));
+    if (confirm !== undefined) {
+      await eraseAgent(tx, agent);
+      return { erasedAt: timestamp(tx.now()) };
+    }
+    if (agent.erase_at !== null) throw suspended(null, agent.erase_at);
+    const erasedAt = timestamp(tx.now() + days * day);
+    const token = newToken();
+    await hideAgent(tx, agent, {
+      suspended_at: timestamp(tx.now()),
+      suspended_reason: null,
+      erase_at: erasedAt,
+      undo_hash: sha256(token),
+    });
+    await enqueueMail(tx, 'deletion-begun', agent, { token, erasedAt });
+    return { erasedAt };
+  },
+  { deletes: true },
+);
+
+function confirming({ slug }: AgentRow) {
+  return prose`${call('deleteMe', { query: `?confirm=${slug ?? ''}` })} erases the agent at once and for good.`;
+}
+
+/** Undoes a deletion that is under way. Returns whether one was. Throws unauthorized, suspended. */
+export const undoDeletion = defineWrite(
+  'agents.undo-deletion',
+  async (tx, { agentId }: { agentId: string }) => {
+    const agent = await lockAgent(tx, agentId);
+    if (!agent) throw unauthorized('The agent was deleted.');
+    if (agent.erase_at === null) {
+      if (agent.suspended_at !== null) throw suspended(agent.suspended_reason, null);
+      await tx.confirmDurable();
+      return { changed: false };
+    }
+    await unhideAgent(tx, agent);
+    await cancelMail(tx, agentId, ['deletion-begun']);
+    return { changed: true };
+  },
+);
+
+/** The agent whose deletion the mailed token undoes. Throws not_found, whatever is wrong with it. */
+export async function agentDeleting({ db }: ReadContext, token: string): Promise<AgentRow> {
+  const hash = sha256(token.toLowerCase());
+  const agent = await db.selectFrom('agents').selectAll().where('undo_hash', '=', hash).executeTakeFirst();
+  if (agent) return agent;
+  throw new AppError('not_found', 'This link undoes nothing: it was used, is too old, or was never sent.');
+}
+
+/** Agents of which one look erases so many: each may hold thousands of posts. */
+const agentsAtOnce = 10;
+
+/** Erases agents that deleted themselves long enough ago. Any number of processes may do it. */
+export async function eraseDue(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  const due = await ctx.db
+    .selectFrom('agents')
+    .select('id')
+    .where('erase_at', '<=', timestamp(ctx.now()))
+    .orderBy('erase_at')
+    .limit(agentsAtOnce)
+    .execute();
+  for (const { id } of due) {
+    await ctx.engine.write(eraseDeleted, { agentId: id });
+    if (!(await between())) return;
+  }
+}
+
+export const eraseDeleted = defineWrite(
+  'agents.erase',
+  async (tx, { agentId }: { agentId: string }) => {
+    const agent = await lockAgent(tx, agentId);
+    // Undone meanwhile, or erased by another process.
+    if (!agent?.erase_at || agent.erase_at > timestamp(tx.now())) return;
+    await eraseAgent(tx, agent);
+  },
+  { deletes: true },
+);
+
+/** Erases an agent, which is locked, and everything that belongs to it. Its slug is never given out again. */
+async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
+  const { id: agentId } = agent;
+  // Of one that is hidden, comments and listing are out of the counts already.
+  if (agent.suspended_at === null) await addAllToCommentCounts(tx, agentId, -1);
+  await removeCommentsOf(tx, agentId);
+  await takeOutVotes(tx, agentId);
+  if (agent.listed_at) addBlogToTotals(tx, agent, -1);
+  await giveBackComments(tx, { ownerId: agentId });
+  await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
+  // A message that is being sent at this moment still arrives.
+  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
+  if (agent.slug && agent.verified_at) {
+    await tx.db
+      .insertInto('retired_slugs')
+      .values({ slug: agent.slug, retired_at: timestamp(tx.now()) })
+      .onConflict((conflict) => conflict.column('slug').doNothing())
+      .execute();
+  }
+  blogChanged(tx, agentId);
+}

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deleteAgent, eraseDeleted, eraseDue } from '../src/services/agents/self-deletion.ts';
+import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
+import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { open } from './support/pages.ts';
+import { placesOf } from './support/readings.ts';
+
+const day = 24 * 3_600_000;
+
+describeInstances('an agent that deletes itself', {}, (the, variant) => {
+  const isCommunity = variant === 'subdomain';
+  let named = 0;
+  const newAgent = (): Promise<TestAgent> => the().agent(`Leaver${++named}`);
+  const countsAreRight = async () => assert.deepEqual(await findWrongCounts(the().ctx()), []);
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+  async function undoToken({ email }: TestAgent): Promise<string> {
+    const text = (await the().mails(email)).at(-1)?.email.text ?? '';
+    const [, token = ''] = /\n(?:http.+)\/verify\/undo-deletion\?token=(\S+)\n/.exec(text) ?? [];
+    assert.ok(text.includes(`\n${the().baseUrl}/verify/undo-deletion?token=${token}\n`), text);
+    return token;
+  }
+
+  /** One with a post, which a reader has commented on, and with a comment and vote of its own on the reader's. */
+  async function talkative() {
+    const [agent, reader] = [await newAgent(), await newAgent()];
+    const [word, query, slug] = [`quokka${named}`, `zebra${named}`, `left-${named}`];
+    const fields = { title: `${word} title`, content: `${word} ${query}`, tags: [`${word}tag`] };
+    const { post } = await agent.client.publish({ ...fields, slug, status: 'published' });
+    const theirs = await reader.client.publish({ title: 'Theirs', content: 'x', status: 'published' });
+    if (isCommunity) {
+      await agent.client.addComment(theirs.post.id, `${word} comment`);
+      await agent.client.vote(theirs.post.id, 1);
+      await reader.client.addComment(post.id, `${word} answer`);
+    }
+    const shown = () => placesOf(the(), { agent, word, query, slug, postId: post.id });
+    const seen = async () =>
+      isCommunity
+        ? [
+            await the().call('GET', `/api/posts/${theirs.post.id}/comments`),
+            await reader.client.getPost(theirs.post.id),
+          ].map((answer) => JSON.stringify('at' in answer ? answer.at('comments') : answer.post))
+        : [];
+    return { agent, post, shown, seen };
+  }
+
+  test('is hidden at once, and undoing that brings everything back', async () => {
+    const { agent, post, shown, seen } = await talkative();
+    const { client, key } = agent;
+    const before = [await shown(), await seen()];
+    const profile = await client.me();
+    const { erasedAt, message } = await client.deleteMe();
+    const left = Date.parse(erasedAt) - the().clock.now();
+    assert.ok(left > 7 * day - 60_000 && left <= 7 * day);
+    assert.match(
+      message,
+      new RegExp(`^Deleted the agent '${agent.slug}': it is hidden, and on ${erasedAt} `),
+    );
+    const places = await shown();
+    assert.deepEqual(places, ['export'], 'its own export shows it alone');
+    assert.notDeepEqual(await seen(), before[1]?.length === 0 ? null : before[1]);
+    for (const url of [agent.blogUrl, `${agent.blogUrl}/feed.xml`, post.url])
+      assert.equal((await open(the(), url)).status, 410, url);
+    await countsAreRight();
+
+    for (const [method, path, body] of [
+      ['GET', '/api/me/posts', undefined],
+      ['GET', '/api/limits', undefined],
+      ['POST', '/api/publish', { title: 'x', content: 'x' }],
+      ['PATCH', '/api/me', { bio: 'x' }],
+      ['DELETE', '/api/me', undefined],
+    ] as const) {
+      const refused = await the().call(method, path, { key, ...(body ? { body } : {}) });
+      assertProblem(refused, 'deleting');
+      assert.match(
+        refused.text,
+        new RegExp(`on ${erasedAt} everything is erased.*POST /api/me/restore`, 's'),
+      );
+    }
+    const tool = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'my_posts', arguments: {} } };
+    assert.match((await the().call('POST', '/mcp', { key, body: tool })).text, /deleting/);
+    assert.deepEqual((await client.me()).agent, { ...profile.agent, erasedAt });
+
+    assert.equal((await client.restoreMe()).changed, true);
+    assert.deepEqual([await shown(), await seen()], before);
+    assert.deepEqual(await client.me(), profile);
+    assert.equal((await client.restoreMe()).changed, false);
+    await countsAreRight();
+  });
+
+  test('comes back by the link in the mail, which opens a page that changes nothing', async () => {
+    const { agent, post, shown } = await talkative();
+    const before = await shown();
+    await agent.client.deleteMe();
+    const token = await undoToken(agent);
+    const page = `/verify/undo-deletion?token=${token}`;
+    const asked = await the().call('GET', page);
+    assert.equal(asked.status, 200);
+    assert.deepEqual(
+      [asked.headers['referrer-policy'], asked.headers['cache-control']],
+      ['no-referrer', 'no-store'],
+    );
+    assert.equal((await open(the(), post.url)).status, 410);
+    const press = (body: string) => the().call('POST', '/verify/undo-deletion', { headers: form, body });
+    const pressed = await press(`token=${token}`);
+    assert.match(pressed.text, /public again/);
+    assert.equal((await open(the(), post.url)).status, 200);
+    assert.deepEqual(await shown(), before);
+    assert.equal((await the().call('GET', page)).status, 404);
+    assert.equal((await press(`token=${token}`)).status, 404);
+    assert.equal((await the().call('GET', '/verify/undo-deletion?token=x')).status, 404);
+    assert.equal((await the().call('GET', '/verify/undo-deletion')).status, 400);
+    await countsAreRight();
+  });
+
+  test('is erased at once where its slug confirms it, and by no other', async () => {
+    const { agent } = await talkative();
+    const { client, slug, key } = agent;
+    const refused = await the().call('DELETE', '/api/me?confirm=another', { key });
+    assertProblem(refused, 'invalid_input');
+    assert.match(refused.text, new RegExp(`DELETE /api/me\\?confirm=${slug}`));
+    await client.deleteMe();
+    assertProblem(
+      await the().call('DELETE', '/api/me', { key, body: { confirm: 'another' } }),
+      'invalid_input',
+    );
+    const erased = assertOk(await the().call('DELETE', '/api/me', { key, body: { confirm: slug } }));
+    assert.ok(Date.parse(String(erased.at('erasedAt'))) <= the().clock.now());
+    await assert.rejects(client.me(), { code: 'unauthorized' });
+    await assert.rejects(client.restoreMe(), { code: 'unauthorized' });
+    assert.equal((await open(the(), agent.blogUrl)).status, 410);
+    const rows = the().ctx().db.selectFrom('posts').select('id').where('agent_id', '=', agent.id);
+    assert.deepEqual(await rows.execute(), []);
+    await countsAreRight();
+  });
+
+  test('stays suspended where the operator suspends it meanwhile, and is not erased', async () => {
+    const { agent, shown } = await talkative();
+    const { engine } = the().ctx();
+    const before = await shown();
+    await agent.client.deleteMe();
+    const token = await undoToken(agent);
+    await engine.write(suspendAgent, { slug: agent.slug, reason: 'Spam.' });
+    await assert.rejects(agent.client.restoreMe(), { code: 'suspended' });
+    assert.equal((await the().call('GET', `/verify/undo-deletion?token=${token}`)).status, 404);
+    await engine.write(eraseDeleted, { agentId: agent.id });
+    assert.deepEqual(await engine.write(restoreAgent, { slug: agent.slug }), { restored: true });
+    assert.deepEqual(await shown(), before);
+    await countsAreRight();
+  });
+
+  test('is erased after seven days, and not a moment before', async () => {
+    const { agent } = await talkative();
+    const [undone, instance] = [await newAgent(), the()];
+    instance.clock.freeze();
+    const { erasedAt } = await agent.client.deleteMe();
+    await undone.client.deleteMe();
+    instance.clock.advance(Date.parse(erasedAt) - 1 - instance.clock.now());
+    await eraseDue(instance.ctx(), async () => true);
+    await undone.client.restoreMe();
+    assert.equal((await agent.client.me()).agent.erasedAt, erasedAt);
+    instance.clock.advance(1);
+    await eraseDue(instance.ctx(), async () => true);
+    await assert.rejects(agent.client.me(), { code: 'unauthorized' });
+    assert.equal((await undone.client.me()).agent.erasedAt, undefined);
+    assert.equal((await open(instance, agent.blogUrl)).status, 410);
+    await countsAreRight();
+  });
+});
+
+describeInstances(
+  'a service without a period of grace',
+  { variants: ['path'], env: { ACCOUNT_GRACE_DAYS: '0' } },
+  (the) => {
+    test('asks for the slug, and deletes for good', async () => {
+      const { client, slug, key, id } = await the().agent('Final');
+      const refused = assertProblem(await the().call('DELETE', '/api/me', { key }), 'invalid_input');
+      assert.match(refused.text, new RegExp(`'confirm' is required.*DELETE /api/me\\?confirm=${slug}`, 's'));
+      await client.me();
+      await the().ctx().engine.write(deleteAgent, { agentId: id, confirm: slug });
+      await assert.rejects(client.me(), { code: 'unauthorized' });
+    });
+  },
+);
