@@ -13,7 +13,7 @@ import type * as engagement from '../src/schemas/engagement.ts';
 import type * as lists from '../src/schemas/lists.ts';
 import type * as posts from '../src/schemas/posts.ts';
 import type * as revisions from '../src/schemas/revisions.ts';
-import type * as trash from '../src/schemas/trash.ts';
+import type * as trash from '../src/schemas/revisions.ts';
 import type * as service from '../src/schemas/service.ts';
 import { postProperties } from '../src/schemas/posts.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import type { Context } from '../context.ts';
 import { revisionsAnswer } from '../schemas/revisions.ts';
-import { restoredAnswer } from '../schemas/trash.ts';
+import { restoredAnswer } from '../schemas/revisions.ts';
 import { outcomeSentence } from '../services/posts/posts.ts';
 import { listRevisions, restoreRevision } from '../services/posts/revisions.ts';
-import { restoredSentence, restorePost } from '../services/posts/trash.ts';
+import { restoredSentence, restorePost } from '../services/upkeep/trash.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { oneRevision, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';

@@ -20,7 +20,7 @@ import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
-import * as trash from './posts/trash.ts';
+import * as trash from './upkeep/trash.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
 import * as exportLeases from './upkeep/export-leases.ts';

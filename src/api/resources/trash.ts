@@ -9,9 +9,9 @@ import {
   restoredAnswer,
   trashAnswer,
   trashQuery,
-} from '../../schemas/trash.ts';
+} from '../../schemas/revisions.ts';
 import { deletedSentence, deletePost, dryRunDeletion } from '../../services/posts/deletion.ts';
-import { emptyTrash, listTrash, restoredSentence, restorePost } from '../../services/posts/trash.ts';
+import { emptyTrash, listTrash, restoredSentence, restorePost } from '../../services/upkeep/trash.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';

@@ -7,14 +7,20 @@ import { blogChanged, lockAgent, lockCaller, type Caller } from '../agents/calle
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { checkPostPlace } from '../limits/quota.ts';
 import { countRows, readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
-import { removePost } from './deletion.ts';
-import { isKept, oldestTrashed, requireOwnOrTrashed, restorableUntil, storedText } from './find-post.ts';
-import { redirectAgain, type FormerAddress } from './former-slugs.ts';
-import { keepRevision } from './post-history.ts';
-import { publication } from './post-plan.ts';
-import { findBySlug } from './post-target.ts';
-import { count, index, storeTags } from './post-store.ts';
-import { taggedPost, type TaggedPost } from './post-views.ts';
+import { removePost } from '../posts/deletion.ts';
+import {
+  isKept,
+  oldestTrashed,
+  requireOwnOrTrashed,
+  restorableUntil,
+  storedText,
+} from '../posts/find-post.ts';
+import { redirectAgain, type FormerAddress } from '../posts/former-slugs.ts';
+import { keepRevision } from '../posts/post-history.ts';
+import { publication } from '../posts/post-plan.ts';
+import { findBySlug } from '../posts/post-target.ts';
+import { count, index, storeTags } from '../posts/post-store.ts';
+import { taggedPost, type TaggedPost } from '../posts/post-views.ts';
 
 /** A deleted post in the list of its agent's trash. */
 export type TrashedPost = Readonly<ReturnType<typeof trashedPost>>;
