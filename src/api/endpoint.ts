@@ -142,9 +142,9 @@ export function addEndpoint<
         reply.code(answer.status ?? 200);
         const content = { success: true, ...warningFields(warnings), ...answer.body };
         if (answer.entries) return sendEntries(reply, content, answer.entries);
-        const hasTag = method === 'GET' && operation.answerHeaders?.includes('ETag') === true;
+        const [hasTag, takesTag] = method === 'GET' ? tagUse(operation) : [false, false];
         const wantsTag = hasTag && answer.headers?.['etag'] === undefined;
-        if (key === null && !wantsTag) return content;
+        if (key === null && !takesTag && !wantsTag) return content;
         const sent = serialize(reply, content);
         const tag = wantsTag && sent.length <= largestTagged ? { etag: weakEtag(sent) } : {};
         const made = { headers: { ...answer.headers, ...tag }, body: sent, forms: new Map() };
@@ -161,6 +161,11 @@ function inOrder(answers: Operation['answers']): Operation['answers'] {
   return Object.fromEntries(
     Object.entries(answers).map(([status, schema]) => [status, { ...schema, required: [] }]),
   );
+}
+
+/** Whether a read has an ETag, and is answered with 304 to it. */
+function tagUse({ answerHeaders = [], requestHeaders = [] }: Operation): [boolean, boolean] {
+  return [answerHeaders.includes('ETag'), requestHeaders.includes('If-None-Match')];
 }
 
 function serialize(reply: FastifyReply, content: object): Buffer {
