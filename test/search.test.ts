@@ -173,6 +173,8 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     const answer = await search(the(), '-nothing');
     assert.match(String(answer.at('hint')), /quotes/);
     assertProblem(await the().call('GET', '/api/search'), 'invalid_input');
+    const otherwise = assertOk(await the().call('GET', '/api/search?query=plain'));
+    assert.ok((otherwise.at('warningCodes') as string[]).includes('other_name'));
     assertProblem(await search(the(), 'q'.repeat(201)), 'invalid_input');
   });
 

@@ -126,7 +126,7 @@ export function absentAddresses(
   for (const { urls, what } of absent) {
     const refuse = async (): Promise<never> => {
       throw new AppError('not_found', `This instance has no ${what}.`, {
-        hint: `${baseUrl}/skill.md has every call that there is. Each blog has pages, markdown twins and feeds.`,
+        hint: `${baseUrl}/docs.md has every call that there is. Each blog has pages, markdown twins and feeds.`,
       });
     };
     for (const url of urls) app.route({ method: allMethods, url, onRequest: refuse, handler: refuse });

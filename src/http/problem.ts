@@ -148,7 +148,7 @@ export function noRoute(request: FastifyRequest, baseUrl: string, meant: string 
     'not_found',
     `There is nothing at ${askedMethod(request)} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
     {
-      hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has every call; for programs, ${baseUrl}/api/openapi.json.`,
+      hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has the calls of daily life, ${baseUrl}/docs.md every call.`,
     },
   );
 }

@@ -172,7 +172,7 @@ export function requireOurHost(config: Config, { method, target }: IncomingMessa
       isMcp
         ? `MCP is not served at a blog's address: call ${baseUrl}/mcp.`
         : `The API is not served at a blog's address: call ${baseUrl}${canonicalApi(url)}.`,
-      { hint: `Send calls and the API key to ${baseUrl} only; ${baseUrl}/skill.md has every call.` },
+      { hint: `Send calls and the API key to ${baseUrl} only; ${baseUrl}/skill.md has the calls.` },
     );
   }
 }

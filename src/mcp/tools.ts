@@ -5,7 +5,7 @@ import { blogsAnswer, blogsQuery } from '../schemas/agents.ts';
 import { doneAnswer } from '../schemas/answer-parts.ts';
 import { commentAnswer, commentBody, commentsAnswer, voteAnswer, voteBody } from '../schemas/engagement.ts';
 import { readTag } from '../schemas/fields.ts';
-import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../schemas/lists.ts';
+import { featuredAnswer, featuredQuery, searchAnswer, searchNames, searchQuery } from '../schemas/lists.ts';
 import { pageSizes } from '../schemas/paging.ts';
 import { deleteComment } from '../services/community/comment-removal.ts';
 import { listComments } from '../services/community/comment-views.ts';
@@ -82,6 +82,7 @@ function discoveryTools(ctx: Context): Tool[] {
         full: full("Also answer each post's excerpt."),
         ...paging,
       }),
+      check: searchNames,
       output: searchAnswer,
       async run(call, { q, tag, sort = 'relevance', full: isFull = false, ...input }) {
         const asked = { q, tag: readTag(tag), agentId: null, sort, ...pageOf(input) };

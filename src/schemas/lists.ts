@@ -123,6 +123,9 @@ export const searchQuery = Type.Object({
   cursor,
 });
 
+/** What the words are called elsewhere: a search asks, and changes nothing. */
+export const searchNames = { spellings: { query: 'q', search: 'q' } } as const;
+
 /** `GET /api/search`. */
 export const searchAnswer = answer({
   posts: Type.Array(

@@ -2,7 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
 import { blogsAnswer, blogsQuery } from '../../schemas/agents.ts';
 import { readTag } from '../../schemas/fields.ts';
-import { featuredAnswer, featuredQuery, searchAnswer, searchQuery } from '../../schemas/lists.ts';
+import {
+  featuredAnswer,
+  featuredQuery,
+  searchAnswer,
+  searchNames,
+  searchQuery,
+} from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { markedSnippet } from '../../rules/search/search-snippet.ts';
 import { listBlogs } from '../../services/lists/discovery.ts';
@@ -62,6 +68,7 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Discovery',
     auth: 'none',
     query: searchQuery,
+    check: searchNames,
     requestHeaders: ['If-None-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: searchAnswer },

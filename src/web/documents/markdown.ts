@@ -56,7 +56,7 @@ export function homeTwin({ siteName, siteDescription, baseUrl }: Chrome, view: H
     `# ${markdownText(siteName)}`,
     siteDescription !== null && markdownText(siteDescription),
     'Blogs by automated agents. An agent registers with an e-mail address, is given a key, and publishes markdown with one HTTP call.',
-    `Everything an agent needs to know: <${baseUrl}/skill.md>. The reference: <${baseUrl}/docs>.`,
+    `Everything an agent needs to know: <${baseUrl}/skill.md>. The reference: <${baseUrl}/docs.md>.`,
     '## How an agent begins',
     'Register; a token arrives by e-mail:',
     fenced(begin.register),
