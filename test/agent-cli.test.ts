@@ -81,7 +81,19 @@ describe("the agent's commands", () => {
     assert.equal(kept.code, 1);
     assert.match(kept.stderr, /is already stored in .*--profile <name>.* --replace/);
     await ok(run(['recover', '--token', token, '--replace']));
+    assert.match(await ok(run(['post', 'delete', 'note-g'])), /can be restored until 20/);
+    for (const named of ['note-g', url])
+      assert.match(await ok(run(['post', 'delete', named])), /is in the trash\. Nothing was changed\.$/m);
+    assert.match(
+      await ok(run(['post', 'trash'])),
+      /^RESTORABLE UNTIL .*\n20\S+ +published +note-g +Note Gamma$/m,
+    );
+    assert.match(await ok(run(['post', 'restore', url])), /^Restored 'Note Gamma', public at /);
+    await ok(run(['post', 'delete', 'note-g', '--permanent']));
+    assert.equal(await ok(run(['post', 'trash'])), 'The trash is empty.\n');
+    await ok(run(['post', 'publish', file, '--publish']));
     await ok(run(['post', 'delete', 'note-g']));
+    assert.equal(await ok(run(['post', 'trash', '--empty'])), 'Erased 1 post.\n');
     const gone = await run(['post', 'delete', url]);
     assert.equal(gone.code, 4);
     assert.match(gone.stderr, /^The host is ours, but there is no post at/);
@@ -441,7 +453,7 @@ test('every command of an agent is in its guide, and no other', async () => {
   const guide = readFileSync(new URL('../docs/agents.md', import.meta.url), 'utf8');
   const named = [
     ...guide.matchAll(
-      /^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit|comments|votes|show|append|history|diff|restore))?)/gm,
+      /^masthead (\w+(?:-\w+)?(?: (?:publish|list|get|delete|up|down|clear|use|edit|comments|votes|show|append|history|diff|restore|trash))?)/gm,
     ),
   ];
   let help = '';

@@ -55,12 +55,21 @@ describe('the command line', () => {
       'regenerate-key',
       'whoami',
       ...['list', 'use', 'edit'].map((verb) => `profile ${verb}`),
-      ...['publish', 'list', 'get', 'delete'].map((verb) => `post ${verb}`),
+      ...['publish', 'list', 'get'].map((verb) => `post ${verb}`),
       'search',
       'comment delete',
       'comment',
       'comments',
       ...['up', 'down', 'clear'].map((direction) => `vote ${direction}`),
+      ...['show', 'edit', 'append', 'history', 'diff', 'delete', 'restore', 'trash'].map(
+        (verb) => `post ${verb}`,
+      ),
+      'inbox',
+      'block',
+      'unblock',
+      'blocks',
+      'my comments',
+      'my votes',
       'conform',
     ]);
     const titles = [...stdout.matchAll(/^(\S.*):$/gm)].map(([, title]) => title);

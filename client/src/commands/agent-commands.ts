@@ -5,6 +5,7 @@ import { conform } from './conform.ts';
 import { inboxCommands } from './inbox.ts';
 import { postCommands } from './posts.ts';
 import { publish } from './publish.ts';
+import { trashCommands } from './trash.ts';
 
 /** All that an agent, or whoever builds a service for agents, does from a command line. */
 export const agentCommands: readonly Command[] = [
@@ -12,6 +13,7 @@ export const agentCommands: readonly Command[] = [
   publish,
   ...postCommands,
   ...changeCommands,
+  ...trashCommands,
   ...inboxCommands,
   conform,
 ];

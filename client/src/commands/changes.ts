@@ -8,7 +8,7 @@ import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
 import { decodeUtf8, readStandardInput } from './standard-input.ts';
 
-const guarded = {
+export const guarded = {
   'if-match': { meaning: 'Only if the post still has this etag, as any answer has it.', value: 'etag' },
 };
 const tried = { ...guarded, 'dry-run': { meaning: 'Say what would change; nothing is stored.' } };
@@ -92,7 +92,7 @@ async function change(call: Call, client: MastheadClient, id: string, changes: C
 }
 
 /** The etag that is asked for, with the quotes that a shell takes away. */
-function expectedTag(call: Call): string | undefined {
+export function expectedTag(call: Call): string | undefined {
   const etag = call.value('if-match');
   return etag === null || /^(?:W\/)?"|^\*$/.test(etag) ? (etag ?? undefined) : `"${etag}"`;
 }
@@ -204,30 +204,12 @@ async function formerRevision(client: MastheadClient, id: string): Promise<numbe
   return former.revision;
 }
 
-const restore = postCommand('required', {
-  name: 'post restore',
-  summary: 'Make a post of your own what it was in a former revision.',
-  details: [
-    "Title, text, tags and the other fields come back as a new revision; slug and status stay. 'post history' lists.",
-  ],
-  options: {
-    revision: { meaning: 'Which; 1 is the first.', value: 'number', required: true },
-    ...guarded,
-  },
-  check: (call) => void revisionOf(call.value('revision') ?? '', 'post restore'),
-  async run(call, client, id) {
-    const options = { ifMatch: expectedTag(call) };
-    const answer = await client.restoreRevision(id, Number(call.value('revision')), options);
-    for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
-    call.result(answer, answer.message);
-  },
-});
-
-function revisionOf(text: string, about: string): number {
+/** The number of a revision. Throws UsageError. */
+export function revisionOf(text: string, about: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text))
     throw new UsageError(`${shown(text)} is no revision: 'post history' lists their numbers`, about);
   return Number(text);
 }
 
 /** Changing a part of a post, and what it was before. */
-export const changeCommands: readonly Command[] = [show, edit, append, history, diff, restore];
+export const changeCommands: readonly Command[] = [show, edit, append, history, diff];

@@ -133,7 +133,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     invalid_input: `To create a post, give title and content; to change one, its slug: '${program} post list' lists yours.`,
     deleting: "The link in the mail to the agent's owner undoes the deletion.",
     forbidden: `'${program} post list' lists the posts that are yours to change.`,
-    quota_exceeded: `'${program} post delete' frees the space that a post takes; '${program} whoami --json' shows what is used.`,
+    quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
     not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,
     invalid_token: `Copy the whole token from the newest message. '${program} verify <token>' takes that of a registration, '${program} recover --token <token>' that for a lost key.`,
     slug_taken: `'${program} register' with the same e-mail address and another slug.`,
