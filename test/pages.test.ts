@@ -129,6 +129,7 @@ for (const { variant, engine } of placesOf()) {
           [`${blogUrl}/%68ell%6f`, `${blogUrl}/hello`],
           [`${blogUrl}/hello%2emd`, `${blogUrl}/hello.md`],
           [`${blogUrl}/t%61gs/c%2Fd`, `${blogUrl}/tags/c%2Fd`],
+          [`${blogUrl}/%74ags/c%2Fd/feed%2exml`, `${blogUrl}/tags/c%2Fd/feed.xml`],
           [`${blogUrl}/feed%2Exml`, `${blogUrl}/feed.xml`],
           [`${site.baseUrl}/%61d%61/hello?x=1`, `${blogUrl}/hello?x=1`],
           [`${blogUrl}/FEED.xml`, `${blogUrl}/feed.xml`],

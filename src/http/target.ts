@@ -18,9 +18,9 @@ const ofBlog = /^\/-\/(?:comments\/|(?:archive|search|tags)(?:[/?]|$))/;
 /** Escapes of letters, digits and `-._~`, which no proxy and no address of ours has (RFC 3986, 2.3). */
 const needlessEscapes = /%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;
 
-/** Whether a path has escapes that another spelling of it would not have. */
-export function hasNeedlessEscapes(path: string): boolean {
-  return path.search(needlessEscapes) !== -1;
+/** The same path in the spelling that has no needless escapes. */
+export function withoutNeedlessEscapes(path: string): string {
+  return path.replace(needlessEscapes, decodeURIComponent);
 }
 
 declare module 'node:http' {
@@ -61,7 +61,7 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
       return blogRoute;
     }
     const [, first = '', rest = ''] = /^\/([^/?#]*)(.*)$/s.exec(url) ?? [];
-    const slug = first.replace(needlessEscapes, decodeURIComponent);
+    const slug = withoutNeedlessEscapes(first);
     if (/^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/.test(slug) && !reservedAgentSlugs.has(slug)) {
       request.blog = { slug, rest, place: slug === first ? 'path' : 'escaped' };
       return blogRoute;

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../errors.ts';
-import { blogRoute, hasNeedlessEscapes, type BlogTarget } from '../../http/target.ts';
+import { blogRoute, withoutNeedlessEscapes, type BlogTarget } from '../../http/target.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
@@ -59,7 +59,7 @@ export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler
 
 function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string): Address {
   const { slug } = target;
-  const parsed = parseBlogPath(path);
+  const parsed = parseBlogPath(withoutNeedlessEscapes(path));
   if (parsed === null) {
     const read = () => inBlog(web, slug, (blog) => notFound(web.chrome, blog));
     return { key: null, read };
@@ -77,7 +77,7 @@ function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string)
 function isCanonical({ ctx }: Web, { place }: BlogTarget, path: string, parsed: BlogPath): boolean {
   const { blogHosts } = ctx.config.variant;
   if (place !== (blogHosts ? 'host' : 'path')) return false;
-  if (hasNeedlessEscapes(path)) return false;
+  if (withoutNeedlessEscapes(path) !== path) return false;
   const canonical = blogPath(parsed);
   // Percent escapes are compared by what they mean: some proxies decode them on the way.
   return decodeURIComponent(path) === (decodeURIComponent(canonical) || (blogHosts ? '/' : ''));
