@@ -78,7 +78,7 @@ for (const engine of engines) {
         // It deletes the post, and then itself.
         await ada.deletePost(post.id);
         assert.deepEqual((await ada.listPosts()).posts, []);
-        await ada.deleteMe({ confirm: 'ada' });
+        await ada.deleteMe({ confirm: registered.agent.slug });
         await assert.rejects(ada.me(), { code: 'unauthorized' });
       });
     });
