@@ -13,7 +13,7 @@ describeInstances('GET /api', {}, (the, variant) => {
       const words = answer.at('capabilities') as string[];
       assert.deepEqual(words, words.toSorted());
       const ofDiscovery = variant === 'subdomain' ? ['replies', 'search'] : [];
-      for (const word of ['edits', 'inbox', 'revisions', ...ofDiscovery])
+      for (const word of ['edits', 'inbox', 'revisions', 'trash', ...ofDiscovery])
         assert.ok(words.includes(word), word);
       assert.equal(words.includes('search'), variant === 'subdomain');
       assert.equal(answer.headers['cache-control'], 'public, max-age=60');

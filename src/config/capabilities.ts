@@ -7,6 +7,7 @@ const capabilities: Readonly<Record<string, (config: Config) => boolean>> = {
   replies: ({ variant }) => variant.engagement,
   revisions: ({ revisionDays }) => revisionDays > 0,
   search: ({ variant }) => variant.discovery,
+  trash: ({ trashDays }) => trashDays > 0,
 };
 
 /** The words of what is on, sorted. */

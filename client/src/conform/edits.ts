@@ -1,4 +1,4 @@
-import { Mismatch, need, shownValue } from './check.ts';
+import { Mismatch, need, shownValue, Skipped } from './check.ts';
 import {
   entriesAt,
   expectFields,
@@ -24,6 +24,7 @@ export async function checkEdits(subject: Subject): Promise<void> {
   await checkPreconditions(subject);
   await checkTitles(subject);
   await checkLists(subject);
+  await checkTrash(subject);
 }
 
 async function checkReading(subject: Subject): Promise<void> {
@@ -176,4 +177,42 @@ async function checkLists(subject: Subject): Promise<void> {
   await ours('4', 'a limit of nothing is invalid_input', async () =>
     expectProblem(await subject.keyed('GET', '/api/posts?status=draft&limit=0'), 400, 'invalid_input'),
   );
+}
+
+async function checkTrash(subject: Subject): Promise<void> {
+  const { section, ours } = subject.checks;
+  const { keyed, wire, mark } = subject;
+  const about = await wire('GET', '/api');
+  const words = about.status === 200 ? about.at('capabilities') : [];
+  const hasTrash = Array.isArray(words) && words.includes('trash');
+  section('D Trash');
+  const make = async (title: string) => {
+    const body = { title: `${title} ${mark}`, content: mark, status: 'draft' };
+    const made = expectSuccess(await keyed('POST', '/api/publish', { body }), 201);
+    return { path: `/api/posts/${String(made.at('post.id'))}`, etag: made.headers.etag ?? '' };
+  };
+  await ours('D', 'a deleted post is restored as it was', async () => {
+    if (!hasTrash) throw new Skipped('the service has no trash');
+    const { path, etag } = await make('Restored');
+    expectSuccess(await keyed('DELETE', path), 200, { deleted: true, restoreUntil: time });
+    for (const again of [await keyed('DELETE', path), await keyed('GET', path)]) {
+      expectProblem(again, 404, 'not_found');
+      expectValue('deleted:', again.at('deleted'), true);
+    }
+    const trash = expectSuccess(await keyed('GET', '/api/me/trash'), 200, { 'posts.0.restoreUntil': time });
+    expectListed(trash, 'posts', path.slice('/api/posts/'.length));
+    expectSuccess(await keyed('POST', `${path}/restore`), 200, { changed: true, 'post.status': 'draft' });
+    expectValue('the ETag:', (await keyed('GET', path)).headers.etag, etag);
+    expectSuccess(await keyed('POST', `${path}/restore`), 200, { changed: false });
+  });
+  await ours('D', 'with permanent a post is gone for good, from the trash too', async () => {
+    if (!hasTrash) throw new Skipped('the service has no trash');
+    const { path } = await make('Erased');
+    expectSuccess(await keyed('DELETE', path), 200);
+    expectSuccess(await keyed('DELETE', `${path}?permanent=true`), 200, { restoreUntil: null });
+    for (const gone of [await keyed('POST', `${path}/restore`), await keyed('DELETE', path)]) {
+      expectProblem(gone, 404, 'not_found');
+      expectValue('deleted:', gone.at('deleted'), undefined);
+    }
+  });
 }
