@@ -64,7 +64,7 @@ describeInstances('revisions of a post', {}, (the) => {
     const agents = await db.selectFrom('agents').select('revision_bytes').where('id', '=', agentId).execute();
     assert.deepEqual(plain(agents), [{ revision_bytes: 3 }]);
     assert.deepEqual(await findWrongCounts(the().ctx()), []);
-    await client.deletePost(post.id);
+    await client.deletePost(post.id, { permanent: true });
     assert.deepEqual(await stored(the(), post.id), []);
     assert.deepEqual(await findWrongCounts(the().ctx()), []);
   });
