@@ -57,8 +57,8 @@ const coders = {
   },
 } as const;
 
-/** A copy in memory of its own: the result of zlib is part of a pool of 64 KiB, which would be kept with it. */
-function alone(body: Buffer): Buffer {
+/** A copy in memory of its own: what zlib and texts give is part of a pool of 64 KiB, which would be kept with it. */
+export function alone(body: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(body.length);
   body.copy(copy);
   return copy;

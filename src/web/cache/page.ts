@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../../config/config.ts';
 import type { ChangeTag, Context } from '../../context.ts';
-import { compress } from '../../http/compress.ts';
+import { alone, compress } from '../../http/compress.ts';
 import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
@@ -97,7 +97,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     cachedFor: page.cachedFor ?? Infinity,
     used: false,
   };
-  stored.representations.identity = makeRepresentation(stored, 'identity', body);
+  stored.representations.identity = makeRepresentation(stored, 'identity', alone(body));
   return stored;
 }
 
