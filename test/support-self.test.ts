@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startCuttingProxy } from './support/cutting-proxy.ts';
 import { rawRequest, request } from './support/http.ts';
 import { query, startPostgres, startStandby } from './support/postgres.ts';
-import { isAlive, portOf, spawnServer } from './support/processes.ts';
+import { isAlive, portOf, quickLoad, spawnServer } from './support/processes.ts';
 
 describe('a PostgreSQL cluster', () => {
   test('keeps what was committed through SIGKILL and restart, and leaves no file behind', async () => {
@@ -84,7 +84,9 @@ describe('a server process', () => {
   test('is ready when it is returned, sees only the environment given, and stops', async () => {
     const server = await spawnServer({ script, env: { GREETING: 'hello' } });
     const answer = await request(server.baseUrl, { path: '/environment' });
-    assert.deepEqual(Object.keys(Object(answer.json())).toSorted(), ['GREETING', 'HOME', 'PATH', 'PORT']);
+    // What loads programs of tests faster is passed on; see `quickLoad`.
+    const seen = Object.keys(Object(answer.json())).filter((name) => !Object.hasOwn(quickLoad(), name));
+    assert.deepEqual(seen.toSorted(), ['GREETING', 'HOME', 'PATH', 'PORT']);
     assert.equal(answer.at('GREETING'), 'hello');
     assert.equal(answer.at('PORT'), String(server.port));
     assert.equal(await server.stop(), 7);
