@@ -91,13 +91,13 @@ describe('the packed client', () => {
     });
   }
 
-  test('is at most 6 KB compressed, before any bundler makes it smaller', async () => {
+  test('is at most 7 KB compressed, before any bundler makes it smaller', async () => {
     const out = join(project, 'bare');
     await run(process.execPath, [tsc, '-p', join(root, 'client'), '--removeComments', '--outDir', out]);
     const files = readdirSync(out, { recursive: true, encoding: 'utf8' });
     const scripts = files.filter((name) => name.endsWith('.js'));
     const whole = gzipSync(Buffer.concat(scripts.map((name) => readFileSync(join(out, name)))));
-    assert.ok(whole.length <= 6 * 1024, `${whole.length} bytes`);
+    assert.ok(whole.length <= 7 * 1024, `${whole.length} bytes`);
   });
 
   test(
