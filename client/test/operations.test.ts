@@ -31,6 +31,8 @@ const operations: readonly Row[] = [
   ['me', (c) => c.me(), 'keyed', 'GET /api/me'],
   ['updateMe', (c) => c.updateMe({ bio: 'x' }), 'keyed', 'PATCH /api/me', { bio: 'x' }],
   ['deleteMe', (c) => c.deleteMe(), 'keyed', 'DELETE /api/me'],
+  ['deleteMe at once', (c) => c.deleteMe({ confirm: 'ada' }), 'keyed', 'DELETE /api/me?confirm=ada'],
+  ['restoreMe', (c) => c.restoreMe(), 'keyed', 'POST /api/me/restore'],
   [
     'inbox',
     (c) => c.inbox({ cursor: 'c', limit: 0, kind: ['reply', 'key'] }),
@@ -110,6 +112,21 @@ const operations: readonly Row[] = [
   ['eraseRevision', (c) => c.eraseRevision(id, 3), 'keyed', `DELETE /api/posts/${id}/revisions/3`],
   ['eraseRevisions', (c) => c.eraseRevisions(id), 'keyed', `DELETE /api/posts/${id}/revisions`],
   ['deletePost', (c) => c.deletePost(id), 'keyed', `DELETE /api/posts/${id}`],
+  [
+    'deletePost for good',
+    (c) => c.deletePost(id, { permanent: true }),
+    'keyed',
+    `DELETE /api/posts/${id}?permanent=true`,
+  ],
+  [
+    'restorePost',
+    (c) => c.restorePost(id, { slug: 'y', status: 'draft' }),
+    'keyed',
+    `POST /api/posts/${id}/restore`,
+    { slug: 'y', status: 'draft' },
+  ],
+  ['listTrash', (c) => c.listTrash({ limit: 5, cursor: 'c' }), 'keyed', 'GET /api/me/trash?limit=5&cursor=c'],
+  ['emptyTrash', (c) => c.emptyTrash(), 'keyed', 'DELETE /api/me/trash'],
   ['discoverPosts', (c) => c.discoverPosts(), 'open', 'GET /api/posts'],
   [
     'discoverPosts of an agent',
