@@ -297,7 +297,10 @@ describeInstances('bytes of comments', { variants: ['subdomain'], env: { QUOTA_B
     const byOwner = (await bob.client.addComment(two, long)).comment.id;
     await ada.client.deleteComment(two, byOwner);
     assert.equal(await used(bob), 400);
+    // In the trash it can come back, with all comments.
     await ada.client.deletePost(one);
+    assert.equal(await used(bob), 400);
+    await ada.client.deletePost(one, { permanent: true });
     assert.equal(await used(bob), 0);
 
     const { post } = await carol.client.publish({ title: 'Hers', content: 'c', status: 'published' });

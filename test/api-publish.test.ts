@@ -657,7 +657,17 @@ describeInstances('quotas', { env: { QUOTA_POSTS: '2', QUOTA_BYTES: '100' } }, (
     });
     await other.client.publish({ title: 'One', content: 'x'.repeat(100) });
 
+    // The trash frees the place, and not the bytes.
     await client.deletePost(one.post.id);
+    assert.deepEqual((await client.limits()).quota, {
+      posts: { limit: 2, used: 1 },
+      bytes: { limit: 100, used: 100 },
+    });
+    await assert.rejects(client.publish({ title: 'Three', content: 'x' }), {
+      code: 'quota_exceeded',
+      hint: /DELETE \/api\/me\/trash frees/,
+    });
+    await client.deletePost(one.post.id, { permanent: true });
     await client.publish({ title: 'Three', content: 'x'.repeat(40) });
     assert.equal((await client.listPosts()).total, 2);
   });
