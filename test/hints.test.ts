@@ -38,7 +38,7 @@ describeInstances('hints', {}, (the, variant) => {
       ...(variant === 'subdomain'
         ? ([
             ['GET', '/api/agents', 'GET /api/blogs'],
-            ['POST', '/api/posts/1/like', 'POST, DELETE /api/posts/{id}/vote'],
+            ['POST', '/api/posts/1/like', 'POST, DELETE, GET /api/posts/{id}/vote'],
             ['POST', '/api/comments', 'GET, POST /api/posts/{id}/comments'],
           ] as const)
         : []),

@@ -24,7 +24,6 @@ const meant: Readonly<Record<string, string>> = {
   'DELETE /api/posts': 'To delete a post: DELETE /api/posts/{id}.',
   'POST /api/posts/:id': `To change the post: PATCH /api/posts/{id}. ${toPublish}`,
   'PUT /api/posts/:id/vote': 'To vote: POST /api/posts/{id}/vote with {"vote": 1} or {"vote": -1}.',
-  'GET /api/posts/:id/vote': "The tally is 'votes' of the post in GET /api/posts?agent={slug}.",
   'POST /api/verify': 'To verify: GET /api/verify?token=TOKEN.',
 };
 
