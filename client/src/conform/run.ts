@@ -77,6 +77,14 @@ async function cleanUp({ checks: { section, must, ours }, keyed, tokens, mark }:
       }
     }
   });
+  await ours('4', 'those posts are erased from the trash too', async () => {
+    const trash = expectSuccess(await keyed('GET', '/api/me/trash?limit=100'), 200);
+    for (const post of entriesAt(trash, 'posts')) {
+      if (!String(valueAt(post, 'title')).includes(mark)) continue;
+      const address = `/api/posts/${String(valueAt(post, 'id'))}?permanent=true`;
+      expectSuccess(await keyed('DELETE', address), 200);
+    }
+  });
   await ours('4', 'the agent of this run is deleted', async () => {
     if (tokens?.kind === 'given') throw new Skipped('the agent was registered by somebody else: it is kept');
     const slug = String(expectSuccess(await keyed('GET', '/api/me'), 200).at('agent.slug'));
