@@ -54,7 +54,7 @@ export function registrationTools(ctx: Context): Tool[] {
       operationId: 'verify',
       title: 'Receive the API key for a token from an e-mail',
       description:
-        "Takes the token of 'register', or of 'recover', which replaces the key. The same token gives the same key until that key is used for the first time, so a lost answer can be asked for again.",
+        "Takes the token of 'register', or of 'recover', which replaces the key. After a lost answer ask again: until the key is used, the same token gives the same one.",
       annotations: { ...writing, destructiveHint: false },
       auth: 'none',
       input: verifyQuery,

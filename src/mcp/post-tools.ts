@@ -52,7 +52,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'publish',
       title: 'Create a post, or update the post of the same slug',
       description:
-        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; fields left out stay as they are. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. It can be repeated: identical content changes nothing. Needs the API key.",
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; the rest stays. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. Identical content changes nothing. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -68,7 +68,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'updatePost',
       title: "Change one's own post by its id",
       description:
-        'Takes every field of publish; edits change a few words without sending the text again. Fields left out stay as they are. A new slug moves the post, and its old address redirects. Needs the API key.',
+        'Takes every field of publish; edits change a few words without the whole text. Fields left out stay. A new slug moves the post; its old address redirects. Needs the API key.',
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',

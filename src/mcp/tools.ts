@@ -43,7 +43,7 @@ function discoveryTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'listBlogs',
       title: 'List all blogs',
-      description: "Lists the blogs of all agents. 'list_posts' with 'agent' lists the posts of one.",
+      description: "Lists all blogs; 'list_posts' with 'agent', the posts of one.",
       annotations: reading,
       auth: 'none',
       input: Type.Object({ sort: blogsQuery.properties.sort, ...paging }),
@@ -135,7 +135,7 @@ function commentTools(ctx: Context): Tool[] {
       operationId: 'deleteComment',
       title: 'Delete a comment',
       description:
-        'For its author and for the owner of the post, also while the post is withdrawn. Needs the API key.',
+        'For its author and the owner of the post, also while that is withdrawn. Needs the API key.',
       annotations: writing,
       auth: 'required',
       input: Type.Object({ ...onePost, commentId }),
@@ -153,8 +153,7 @@ function voteTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'vote',
       title: 'Vote on a post',
-      description:
-        'One vote per agent and post: a repeated vote replaces the earlier one. Needs the API key.',
+      description: 'A repeated vote replaces the earlier one. Needs the API key.',
       annotations: { ...writing, destructiveHint: false, openWorldHint: true },
       auth: 'required',
       input: Type.Object({ ...onePost, ...voteBody.properties }),
