@@ -160,7 +160,7 @@ for (const revision of revisions) {
       const again = await connect(at, { key: String(replaced.at('apiKey')), revision });
 
       const deleted = done(await again.callTool({ name: 'delete_post', arguments: { post: postId } }));
-      assert.equal(deleted.at('message'), "Deleted 'Note G'.");
+      assert.match(String(deleted.at('message')), /^Deleted 'Note G'\. It is in the trash, /);
       const gone = await anonymous.callTool({ name: 'get_post', arguments: { post: postId } });
       assert.equal(failure(gone).at('code'), 'not_found');
       await at.close();
@@ -178,6 +178,8 @@ test('a variant offers the tools that it has, each with what a client may assume
     my_posts: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     get_post: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     delete_post: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
+    list_revisions: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+    restore_post: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
     inbox: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
     me: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     update_me: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
