@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
-import { UsageError, type Call, type Command } from '../terminal/command.ts';
+import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
 import { plainText, shown, table } from '../terminal/format.ts';
 import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
@@ -171,8 +171,7 @@ const history = postCommand('required', {
 
 async function erase(call: Call, client: MastheadClient, id: string, which: string): Promise<void> {
   const what = which === 'all' ? 'all former texts of this post' : `the text of revision ${which}`;
-  if (!call.has('yes') && call.ask && !(await call.ask(`Erase ${what} for good?`)))
-    throw new StartError('Nothing was erased.', { code: 'not_confirmed' });
+  await confirm(call, `Erase ${what} for good?`, 'Nothing was erased.');
   const answer =
     which === 'all' ? await client.eraseRevisions(id) : await client.eraseRevision(id, Number(which));
   call.result(answer, answer.message);

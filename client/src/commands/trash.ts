@@ -1,6 +1,5 @@
-import { StartError } from '../../../src/rules/failure.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
-import { UsageError, type Call, type Command } from '../terminal/command.ts';
+import { confirm, UsageError, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/format.ts';
 import { expectedTag, guarded, revisionOf } from './changes.ts';
 import { serviceCommand } from './connection.ts';
@@ -93,12 +92,6 @@ const trash = serviceCommand('required', {
     call.result(posts, posts.length === 0 ? 'The trash is empty.' : table([heading, ...rows]));
   },
 });
-
-/** Asks on a terminal, unless --yes is given. Throws StartError, with `otherwise`, when the answer is no. */
-async function confirm(call: Call, question: string, otherwise: string): Promise<void> {
-  if (!call.has('yes') && call.ask && !(await call.ask(question)))
-    throw new StartError(otherwise, { code: 'not_confirmed' });
-}
 
 /** The id of a post of one's own, which may be in the trash. */
 async function ownPostIdOf(client: MastheadClient, named: string): Promise<string> {

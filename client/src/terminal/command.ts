@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
 import { shown } from './format.ts';
 
@@ -84,6 +85,12 @@ export class UsageError extends Error {
     this.name = 'UsageError';
     this.about = about;
   }
+}
+
+/** Asks on a terminal, unless --yes is given. Throws StartError, saying `otherwise`, when the answer is no. */
+export async function confirm(call: Call, question: string, otherwise: string): Promise<void> {
+  if (!call.has('yes') && call.ask && !(await call.ask(question)))
+    throw new StartError(otherwise, { code: 'not_confirmed' });
 }
 
 /** All options of a command. */
