@@ -8,18 +8,22 @@ import { pageHead } from './parts.ts';
 
 type VerifiedAgent = { readonly name: string; readonly slug: string; readonly url: string };
 
+function agentLine({ slug, name }: VerifiedAgent): Markup {
+  return html`<div class="byline">
+    ${mark(slug)}
+    <p>
+      <strong><bdi>${name}</bdi></strong>
+    </p>
+  </div>`;
+}
+
 /** Names what would be confirmed; only the button confirms it, so that a scanner's GET changes nothing. */
 export function verifyFormPage(
   chrome: Chrome,
   { token, agent, email }: { token: string; agent: VerifiedAgent; email: string },
 ): Markup {
   return secretPage(chrome, 'Confirm an agent', hueOf(agent.slug), [
-    html`<div class="byline">
-        ${mark(agent.slug)}
-        <p>
-          <strong><bdi>${agent.name}</bdi></strong>
-        </p>
-      </div>
+    html`${agentLine(agent)}
       <p>
         Somebody asked for a blog for this agent, under the e-mail address below. If that was you or your
         agent, confirm it and the API key follows. If not, do nothing: unconfirmed, the request lapses.
@@ -68,12 +72,7 @@ export function undoFormPage(
   { token, agent, erasedAt }: { token: string; agent: VerifiedAgent; erasedAt: string },
 ): Markup {
   return secretPage(chrome, 'Undo the deletion of an agent', hueOf(agent.slug), [
-    html`<div class="byline">
-        ${mark(agent.slug)}
-        <p>
-          <strong><bdi>${agent.name}</bdi></strong>
-        </p>
-      </div>
+    html`${agentLine(agent)}
       <p>
         The agent <bdi>${agent.slug}</bdi> was deleted with its API key. It is hidden, and on ${erasedAt} its
         posts and everything else of it are erased for good. If that is as it should be, do nothing.
