@@ -10,7 +10,7 @@ import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { eraseDue } from '../src/services/agents/self-deletion.ts';
-import { purgeTrash } from '../src/services/upkeep/trash.ts';
+import { purgeTrash } from '../src/services/trash/trash.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { writes } from '../src/services/writes.ts';
 import { countCall } from '../src/services/limits/rate-limiter.ts';

@@ -17,7 +17,7 @@ import { settleCommunity } from '../src/services/community/settle.ts';
 import { vote } from '../src/services/community/votes.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
-import { deletePost } from '../src/services/posts/deletion.ts';
+import { deletePost } from '../src/services/trash/deletion.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
 import { hotRank } from '../src/services/posts/post-plan.ts';

@@ -4,7 +4,7 @@ import { revisionsAnswer } from '../schemas/revisions.ts';
 import { restoredAnswer } from '../schemas/revisions.ts';
 import { outcomeSentence } from '../services/posts/posts.ts';
 import { listRevisions, restoreRevision } from '../services/posts/revisions.ts';
-import { restoredSentence, restorePost } from '../services/upkeep/trash.ts';
+import { restoredSentence, restorePost } from '../services/trash/trash.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { oneRevision, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';

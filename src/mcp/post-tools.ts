@@ -26,7 +26,7 @@ import {
 import { revisionFacts } from '../schemas/revisions.ts';
 import { parseSince, readTag } from '../schemas/fields.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
-import { deletedSentence, deletePost } from '../services/posts/deletion.ts';
+import { deletedSentence, deletePost } from '../services/trash/deletion.ts';
 import {
   diffFields,
   dryRun,

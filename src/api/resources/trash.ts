@@ -10,8 +10,8 @@ import {
   trashAnswer,
   trashQuery,
 } from '../../schemas/revisions.ts';
-import { deletedSentence, deletePost, dryRunDeletion } from '../../services/posts/deletion.ts';
-import { emptyTrash, listTrash, restoredSentence, restorePost } from '../../services/upkeep/trash.ts';
+import { deletedSentence, deletePost, dryRunDeletion } from '../../services/trash/deletion.ts';
+import { emptyTrash, listTrash, restoredSentence, restorePost } from '../../services/trash/trash.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';

@@ -8,7 +8,7 @@ import { hideAgent, notDeleting, unhideAgent } from '../agents/hiding.ts';
 import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { bytesHeld } from '../limits/quota.ts';
 import { noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
-import { removePost } from '../posts/deletion.ts';
+import { removePost } from '../trash/deletion.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { voidTokens } from '../agents/tokens.ts';
 

@@ -3,7 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
-import { purgeTrash } from './trash.ts';
+import { purgeTrash } from '../trash/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
 /** Posts of the trash that are erased in one go, since each may have thousands of comments. */

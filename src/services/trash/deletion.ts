@@ -4,12 +4,12 @@ import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
-import { endAddresses, formerAddresses } from './former-slugs.ts';
-import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from './find-post.ts';
-import { forgetRevisions } from './post-history.ts';
-import { etag } from './post-plan.ts';
-import { count } from './post-store.ts';
-import { tally } from './post-views.ts';
+import { endAddresses, formerAddresses } from '../posts/former-slugs.ts';
+import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from '../posts/find-post.ts';
+import { forgetRevisions } from '../posts/post-history.ts';
+import { etag } from '../posts/post-plan.ts';
+import { count } from '../posts/post-store.ts';
+import { tally } from '../posts/post-views.ts';
 
 type Deletion = {
   readonly agentId: string;

@@ -7,7 +7,7 @@ import { blogChanged, lockAgent, lockCaller, type Caller } from '../agents/calle
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { checkPostPlace } from '../limits/quota.ts';
 import { countRows, readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
-import { removePost } from '../posts/deletion.ts';
+import { removePost } from './deletion.ts';
 import {
   isKept,
   oldestTrashed,
