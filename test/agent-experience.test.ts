@@ -39,7 +39,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
       'hint',
       /not slugs: GET \/api\/me\/posts/,
     ],
-    ['an address that is none', 'GET', '/api/profile', {}, 'not_found', 'hint', /docs\.md/],
+    ['an unknown address', 'GET', '/api/profile', {}, 'not_found', 'hint', /docs\.md/],
     [
       'a method that other addresses have',
       'PUT',

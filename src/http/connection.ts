@@ -103,7 +103,7 @@ export function answerOtherVersion(config: Config, response: ServerResponse): vo
   answerWith(config, response, otherVersion);
 }
 
-/** The answer to a request that expects something else than to be told to go on (`Expect`). */
+/** The answer to a request that expects something else than `100-continue` (`Expect`). */
 export function answerUnmetExpectation(config: Config, response: ServerResponse): void {
   answerWith(config, response, unmetExpectation);
 }

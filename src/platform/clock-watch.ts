@@ -5,7 +5,7 @@ const distrustedFor = 3_600_000;
 
 /**
  * Notices a clock that jumps ahead, against one that cannot be set: what it says is old may be new, and deleting that
- * could not be undone. `onJump` is told by how much, ms.
+ * could not be undone. `onJump` gets by how much, ms.
  */
 export function watchClock(
   now: () => number,

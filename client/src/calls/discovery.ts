@@ -46,7 +46,7 @@ export type BlogsAnswer = Success & Page & { blogs: Blog[]; limit: number; offse
 
 export type SearchQuery = CursorQuery & {
   tag?: string | undefined;
-  /** Best first unless told. */
+  /** `relevance` by default. */
   sort?: 'relevance' | 'newest' | undefined;
 };
 

@@ -120,7 +120,7 @@ function createFaultFinder(): (name: string, source: string) => string | null {
   };
 }
 
-/** What the service is told to find the post by: the slug where there is one, else the title. */
+/** What the service finds the post by: the slug where there is one, else the title. */
 export function namingOf(source: string): Naming | null {
   const parsed = parseFrontMatter(source);
   return parsed.ok ? namingIn(parsed) : null;

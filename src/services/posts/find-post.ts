@@ -67,7 +67,7 @@ export function restorableUntil({ config }: ReadContext, trashedAt: string): str
   return timestamp(Date.parse(trashedAt) + config.trashDays * day);
 }
 
-/** What the owner of a post in the trash is told where it would be read or changed. */
+/** The answer to the owner of a post in the trash, where it would be read or changed. */
 function inTrash({ id, title }: TrashedRow): AppError {
   return new AppError('not_found', `This post of yours, '${title}', was deleted and is in the trash.`, {
     hint: prose`${call('restorePost', { id })} takes it back out of the trash.`,
