@@ -82,7 +82,8 @@ async function compressAnswer(
   if (!isBody || payload.length < leastCompressed || reply.hasHeader('content-encoding')) return payload;
   const encoding = chooseQuickEncoding(request.headers['accept-encoding']);
   if (encoding === 'identity' || holdsSecret(request, reply, payload)) return payload;
-  return encoded(reply, encoding, await compress(Buffer.from(payload), encoding, 'each'));
+  const body = Buffer.isBuffer(payload) ? payload : Buffer.from(payload);
+  return encoded(reply, encoding, await compress(body, encoding, 'each'));
 }
 
 /** Answers with a body that was compressed. */
