@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
+import type { Unit } from '../src/db/postgres/postgres-batch.ts';
+import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
+import { defineWrite } from '../src/db/write.ts';
 import { createTurns } from '../src/http/turns.ts';
 
 /** Address and key are the first two characters of the path. */
@@ -52,3 +55,57 @@ test('a call whose body has come in waits for its turn again', async () => {
   for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
   await turns.again(requestOf('a-4', new Socket().destroy()));
 });
+
+test('writes of one agent that wait for a lock on PostgreSQL leave connections to others, who take turns', async () => {
+  const begun: string[] = [];
+  const held = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const runBatch = async (batch: Unit[]) => {
+    for (const { request, done } of batch) {
+      begun.push(agentOf({ request }));
+      if (agentOf({ request }) === 'held') await held.promise;
+      done.resolve({ rate: null, changed: [], mailQueued: false });
+    }
+    if (begun.length === 506) ended.resolve();
+  };
+  const lanes = createLanes(runBatch, 5, () => new Error('late'));
+  const write = (agentId: string, about: string | null = null) => lanes.run(unit(agentId, about));
+  // With the two that run, as many of one agent as may wait.
+  for (let n = 0; n < 502; n++) write('held', `held, call ${n}`);
+  assert.throws(() => write('held'), /Too many writes of this agent/);
+  assert.deepEqual(begun, ['held', 'held']);
+  for (const agent of ['a', 'b', 'c', 'a']) write(agent);
+  await new Promise(setImmediate);
+  assert.deepEqual(begun.slice(2).toSorted(), ['a', 'a', 'b', 'c']);
+  held.resolve();
+  await ended.promise;
+});
+
+test('agents whose writes wait for a connection to PostgreSQL take turns', async () => {
+  const begun: string[] = [];
+  const free = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const runBatch = async (batch: Unit[]) => {
+    await free.promise;
+    begun.push(...batch.map(agentOf));
+    if (begun.length === 11) ended.resolve();
+  };
+  const lanes = createLanes(runBatch, 1, () => new Error('late'));
+  for (let n = 0; n < 9; n++) lanes.run(unit('a', null));
+  lanes.run(unit('b', null));
+  lanes.run(unit('c', null));
+  free.resolve();
+  await ended.promise;
+  assert.deepEqual(begun.slice(0, 4).toSorted(), ['a', 'a', 'b', 'c']);
+});
+
+const nothing = defineWrite('test.nothing', async () => undefined);
+
+function unit(agentId: string, about: string | null): Unit {
+  const request = { name: 'test.nothing', input: { agentId }, now: 0, ticket: undefined };
+  return { write: nothing, request, about, locks: null, done: Promise.withResolvers() };
+}
+
+function agentOf({ request }: Pick<Unit, 'request'>): string {
+  return (request.input as { agentId: string }).agentId;
+}

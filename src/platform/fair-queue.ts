@@ -16,14 +16,21 @@ export class FairQueue<Item> {
     this.size++;
   }
 
-  /** The next item, if any; its owner's next turn comes after those of all others. */
-  take(): Item | undefined {
+  /** The next item that is `meant`, if any; its owner's next turn comes after those of all others. */
+  take(isMeant: (item: Item, owner: string) => boolean = () => true): Item | undefined {
     for (const [owner, own] of this.owners) {
+      const at = own.findIndex((item) => isMeant(item, owner));
+      if (at === -1) continue;
       this.owners.delete(owner);
       if (own.length > 1) this.owners.set(owner, own);
       this.size--;
-      return own.shift();
+      return own.splice(at, 1)[0];
     }
     return undefined;
+  }
+
+  /** All items, in no order that counts. */
+  *[Symbol.iterator](): Iterator<Item> {
+    for (const own of this.owners.values()) yield* own;
   }
 }

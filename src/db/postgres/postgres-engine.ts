@@ -12,8 +12,6 @@ import { sqlState, Unreachable } from './postgres.ts';
 import { cancelBackend, mostWriting, readInSession } from './postgres-server.ts';
 import type { Servers } from './postgres-servers.ts';
 
-/** Writes that may wait for a connection before callers are asked to come back. */
-const mostWaiting = 1_000;
 /** Attempts at a write that conflicts with others, and at one whose connection broke before its commit. */
 const mostTries = 6;
 const mostConnections = 3;
@@ -49,7 +47,6 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   async function run(write: Write<unknown, unknown>, request: Request): Promise<Outcome> {
     // Nothing waits for a server that is known to be away.
     servers.primary();
-    if (lanes.waiting() >= mostWaiting) throw busy();
     const running = runUntilDone(lanes, servers, write, request);
     underWay.add(running);
     try {

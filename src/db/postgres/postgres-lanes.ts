@@ -1,3 +1,5 @@
+import { FairQueue } from '../../platform/fair-queue.ts';
+import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owners.ts';
 import { batchSize, type Unit } from './postgres-batch.ts';
 
 /** How long a write waits for its turn, ms: as long as for a lock. */
@@ -6,24 +8,35 @@ const patience = 15_000;
 /** Runs writes and those that `another` gives, and resolves when all of them are settled. */
 type RunBatch = (batch: Unit[], another: () => Unit | undefined) => Promise<void>;
 
+/** Connections that writes of one owner may hold at once: the others are left while these wait for a lock. */
+const mostHeld = 2;
+
+/** A write in the queue, and since when. */
+type Waiting = { readonly unit: Unit; readonly since: number };
+
 /**
  * Gives writes their turns, on at most `most` connections at a time. Of those about the same agent one batch runs at
- * once: the others would only wait for its lock, and share the next one, or join it. What waits for a connection shares
- * the next that is free. `late` is what one that has waited too long is refused with.
+ * once: the others would only wait for its lock, and share the next one, or join it. Owners take turns, and none holds
+ * more than {@link mostHeld} connections. What waits for a connection shares the next that is free. `late` is what one
+ * that has waited too long is refused with.
  */
 export function createLanes(runBatch: RunBatch, most: number, late: () => Error) {
-  const waiting: { readonly unit: Unit; readonly since: number }[] = [];
+  const waiting = new FairQueue<Waiting>();
   const busy = new Set<string>();
+  /** Connections held, by owner. */
+  const held = new Map<string, number>();
   let running = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
-    const at = waiting.findIndex(({ unit }) => isMeant(unit));
-    return at === -1 ? undefined : waiting.splice(at, 1)[0]?.unit;
+    return waiting.take(({ unit }) => isMeant(unit))?.unit;
   }
 
-  function isFree({ about }: Unit): boolean {
-    return about === null || !busy.has(about);
+  function isFree(unit: Unit): boolean {
+    const owner = ownerOf(unit.request);
+    return (
+      (unit.about === null || !busy.has(unit.about)) && (owner === '' || (held.get(owner) ?? 0) < mostHeld)
+    );
   }
 
   function startAll(): void {
@@ -37,7 +50,8 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   /** A free connection's part of what may share one, in the order in which every process takes locks. */
   function withOthers(first: Unit): Unit[] {
     const mayShare = (unit: Unit) => unit.locks !== null && isFree(unit);
-    const sharing = 1 + waiting.filter(({ unit }) => mayShare(unit)).length;
+    let sharing = 1;
+    for (const { unit } of waiting) if (mayShare(unit)) sharing++;
     const part = Math.min(batchSize, Math.ceil(sharing / (most - running)));
     const batch = [first];
     while (batch.length < part) {
@@ -50,24 +64,42 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
 
   async function run(batch: Unit[]): Promise<void> {
     const abouts = new Set(batch.map(({ about }) => about).filter((about) => about !== null));
+    const owners = new Set(batch.map(({ request }) => ownerOf(request)));
     running += 1;
     for (const about of abouts) busy.add(about);
+    for (const owner of owners) held.set(owner, (held.get(owner) ?? 0) + 1);
     await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)));
     for (const about of abouts) busy.delete(about);
+    for (const owner of owners) release(owner);
     running -= 1;
     startAll();
   }
 
+  function release(owner: string): void {
+    const left = (held.get(owner) ?? 1) - 1;
+    if (left === 0) held.delete(owner);
+    else held.set(owner, left);
+  }
+
   function refuseLate(): void {
     const oldest = performance.now() - patience;
-    while (waiting[0] && waiting[0].since <= oldest) waiting.shift()?.unit.done.reject(late());
-    timer = waiting[0] && setTimeout(refuseLate, waiting[0].since - oldest).unref();
+    for (let isLate = true; isLate;) {
+      const unit = waiting.take(({ since }) => since <= oldest)?.unit;
+      isLate = unit !== undefined;
+      unit?.done.reject(late());
+    }
+    let next = Infinity;
+    for (const { since } of waiting) next = Math.min(next, since);
+    timer = next === Infinity ? undefined : setTimeout(refuseLate, next - oldest).unref();
   }
 
   return {
-    waiting: () => waiting.length,
+    /** Throws where too many wait. */
     run(unit: Unit): void {
-      waiting.push({ unit, since: performance.now() });
+      const owner = ownerOf(unit.request);
+      if (waiting.size >= mostWaiting || (owner !== '' && waiting.sizeOf(owner) >= mostOfOwner))
+        throw tooManyWrites();
+      waiting.add(owner, { unit, since: performance.now() });
       timer ??= setTimeout(refuseLate, patience).unref();
       startAll();
     },

@@ -8,7 +8,8 @@ import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
 import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
-import { createWrites, type Outcome, type Request } from '../write.ts';
+import { createWrites, type Outcome } from '../write.ts';
+import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owners.ts';
 import { createSearchProcesses } from './sqlite-search.ts';
 import { createDiskReserve } from './disk-reserve.ts';
 import { openSqlite, sqliteFailure, storageFull } from './sqlite.ts';
@@ -116,15 +117,6 @@ export async function createSqliteEngine(
   };
 }
 
-/** Whose turn a write takes: its agent's or its client's; empty for the service's own. */
-function ownerOf({ input, ticket }: Request): string {
-  const agentId: unknown = input instanceof Object && Reflect.get(input, 'agentId');
-  return typeof agentId === 'string' ? agentId : (ticket?.subject ?? '');
-}
-
-/** Calls that may wait before callers are asked to come back: of one owner, and of all. */
-const mostOfOwner = 500;
-const mostWaiting = 10_000;
 /** Calls that the thread is given at once, more than a commit takes; behind them owners take turns. */
 const mostAtOnce = 100;
 
@@ -177,7 +169,7 @@ export function createWriterThread(workerData: unknown, log: Log) {
     },
     async call(request: unknown, owner = ''): Promise<Outcome> {
       if (waiting.size >= mostWaiting || (owner !== '' && queue.sizeOf(owner) >= mostOfOwner))
-        throw tooMany();
+        throw tooManyWrites();
       if (closing) throw stopped();
       thread ??= start();
       if (waiting.size === 0) thread.ref();
@@ -199,12 +191,6 @@ export function createWriterThread(workerData: unknown, log: Log) {
       await exited;
     },
   };
-}
-
-function tooMany(): AppError {
-  const detail =
-    'Too many writes of this agent or client, or of all, are waiting. Repeat the call in a moment.';
-  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
 }
 
 function stopped(): AppError {
