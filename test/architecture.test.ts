@@ -198,14 +198,29 @@ describe('the code', () => {
   });
 });
 
-test('a test opens a SQLite file only with time to wait for its lock', () => {
-  const opened = /DatabaseSync\)?\((?!.*\btimeout:)/;
-  assert.match('new DatabaseSync(file)', opened);
+describe('a test', () => {
   const tests = fileURLToPath(new URL('.', import.meta.url));
-  const holding = readdirSync(tests, { recursive: true, encoding: 'utf8' }).filter(
-    (path) => path.endsWith('.ts') && opened.test(readFileSync(join(tests, path), 'utf8')),
-  );
-  assert.deepEqual(holding, ['architecture.test.ts'], 'use openSqlite of test/support/sqlite-file.ts');
+  for (const [what, pattern, example, instead] of [
+    [
+      'opens a SQLite file only with time to wait for its lock',
+      /DatabaseSync\)?\((?!.*\btimeout:)/,
+      'new DatabaseSync(file)',
+      'use openSqlite of test/support/sqlite-file.ts',
+    ],
+    [
+      'removes no folder in a hook, which may run before the one that stops a server',
+      /after\((?:async )?\(\) => (?:await )?rm(?:Sync)?\(/,
+      'after(() => rm(folder))',
+      'use scratchFolder of test/support/scratch-folder.ts',
+    ],
+  ] as const)
+    test(what, () => {
+      assert.match(example, pattern);
+      const holding = readdirSync(tests, { recursive: true, encoding: 'utf8' }).filter(
+        (path) => path.endsWith('.ts') && pattern.test(readFileSync(join(tests, path), 'utf8')),
+      );
+      assert.deepEqual(holding, ['architecture.test.ts'], instead);
+    });
 });
 
 describeInstances('every first segment that the program serves', {}, (the) => {

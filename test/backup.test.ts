@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, open, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, copyFile, mkdir, open, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -9,6 +8,7 @@ import { loadConfig } from '../src/config/config.ts';
 import { backupSqlite } from '../src/db/sqlite/sqlite-copy.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
@@ -17,9 +17,8 @@ import { openSqlite } from './support/sqlite-file.ts';
 let dir = '';
 let last = 0;
 before(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'masthead-backup-'));
+  dir = scratchFolder('backup');
 });
-after(() => rm(dir, { recursive: true }));
 const fresh = () => join(dir, String(++last));
 
 describe('a backup of a service at work', () => {

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { layOutPackage } from '../scripts/build.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { request } from './support/http.ts';
 import { spawnServer } from './support/processes.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
@@ -18,8 +17,7 @@ describe('the package as it is published', () => {
 });
 
 async function tryPackage(t: TestContext, engine: string): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'masthead-package-'));
-  t.after(() => rm(folder, { recursive: true }));
+  const folder = scratchFolder('package');
   const script = join(await layOutPackage(folder), 'bin/masthead.mjs');
   const database =
     engine === 'SQLite'

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +12,7 @@ import { createLog } from '../src/platform/log.ts';
 import { readNewestMail } from '../src/mail/stored-mail.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { request } from './support/http.ts';
 import { quickLoad } from './support/processes.ts';
 
@@ -23,9 +22,8 @@ const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 describe('the command line', () => {
   let dir = '';
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'masthead-cli-'));
+    dir = scratchFolder('cli');
   });
-  after(() => rm(dir, { recursive: true }));
 
   test('explains itself and each of its commands', async () => {
     const { code, stdout } = await masthead(['--help']);
@@ -190,14 +188,13 @@ describe("the operator's commands", () => {
   let url = '';
   const env = (): Record<string, string> => ({ DATA_DIR: dir, BASE_URL: url });
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'masthead-admin-'));
+    dir = scratchFolder('admin');
     server = await startServer(loadConfig({ DATA_DIR: dir, PORT: '0' }), { log: createLog('silent') });
     url = server.config.site.baseUrl;
     await post('/api/register', { email: 'ada@agents.example', name: 'Ada', slug: 'ada' });
   });
   after(async () => {
     await server.close();
-    await rm(dir, { recursive: true });
   });
 
   test('lead an agent from its registration to a featured post, beside a running server', async () => {

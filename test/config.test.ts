@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { ConfigError, describeConfig, loadConfig, misspeltSettings, withPort } from '../src/config/config.ts';
 import { settings } from '../src/config/settings.ts';
 import { startupBlock, startupNotes } from '../src/config/startup.ts';
 import { variants } from '../src/variant.ts';
 import { envExample, operatorsGuide } from '../scripts/settings.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 
-const dir = mkdtempSync(join(tmpdir(), 'masthead-config-'));
-after(() => rmSync(dir, { recursive: true }));
+const dir = scratchFolder('config');
 
 const cwd = '/srv';
 const secret = 'k'.repeat(32);

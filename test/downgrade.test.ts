@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
 import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
@@ -25,7 +24,6 @@ for (const fixture of listFixtures()) {
       settings = await restoreFixture(fixture);
       await onFixture(settings, `insert into migrations (name, applied_at) values ('9999-later', '')`);
     });
-    after(() => rm(settings.DATA_DIR, { recursive: true }));
 
     test('is refused in one line, and left as it is', async () => {
       const file = join(settings.DATA_DIR, fixtureFiles.database);

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, realpathSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { request } from './support/http.ts';
 import { freePort } from './support/processes.ts';
 
@@ -18,9 +18,8 @@ const others = '/usr/local/bin:/usr/bin:/bin';
 describe('bin/masthead', () => {
   let dir = '';
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'masthead-launcher-'));
+    dir = scratchFolder('launcher');
   });
-  after(() => rm(dir, { recursive: true }));
 
   /** A folder with a `node` that says it is of this version, and else prints how it was called. */
   async function nodeOf(version: string, folder = `node-${version}`): Promise<string> {

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
@@ -17,6 +14,7 @@ import { AppError } from '../src/errors.ts';
 import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext, type OpenContext } from '../src/process/open-context.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { query } from './support/postgres.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
@@ -25,9 +23,8 @@ let url: string;
 const lines: string[] = [];
 
 before(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'masthead-postgres-'));
+  dataDir = scratchFolder('postgres');
 });
-after(() => rm(dataDir, { recursive: true }));
 
 function open(at: string, { existing = false, env = {} } = {}): Promise<OpenContext> {
   const settings = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), DATABASE_URL: at, ...env };

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { Client } from 'pg';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -16,9 +15,8 @@ type Database = {
 
 let dir = '';
 before(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'masthead-schema-'));
+  dir = scratchFolder('schema');
 });
-after(() => rm(dir, { recursive: true }));
 
 const databases: Readonly<Record<string, () => Promise<Database>>> = {
   async sqlite() {

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { connect, createServer, Socket } from 'node:net';
 import type { DatabaseSync } from 'node:sqlite';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runCommandLine } from '../src/cli/main.ts';
@@ -15,6 +14,7 @@ import { loadConfig } from '../src/config/config.ts';
 import { createDrain } from '../src/process/drain.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { request } from './support/http.ts';
 import { freePort, portOf, quickLoad, spawnServer, type ServerProcess } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -28,9 +28,8 @@ const isRefusal = (error: unknown): boolean =>
 let dir = '';
 let last = 0;
 before(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'masthead-server-'));
+  dir = scratchFolder('server');
 });
-after(() => rm(dir, { recursive: true }));
 
 describe('a start that cannot work ends with exit code 1 and one line', { concurrency: 2 }, () => {
   const cases: [what: string, message: RegExp, prepare: (dataDir: string) => Promise<Case>][] = [

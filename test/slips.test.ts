@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, test, type TestContext } from 'node:test';
+import { afterEach, before, beforeEach, describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../src/config/config.ts';
@@ -12,6 +11,7 @@ import { createLog } from '../src/platform/log.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { startServer, type RunningServer } from '../src/server.ts';
 import { register } from '../src/services/agents/registration.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { engines, type EngineName } from './support/instance.ts';
 import { query } from './support/postgres.ts';
@@ -31,9 +31,8 @@ let dir = '';
 let last = 0;
 let smtp: TestSmtpServer;
 before(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'masthead-slips-'));
+  dir = scratchFolder('slips');
 });
-after(() => rm(dir, { recursive: true }));
 beforeEach(async () => {
   smtp = await startSmtpServer();
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
@@ -10,6 +9,7 @@ import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-write
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
 import { asHttp } from '../src/rules/calls.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 type Input = { readonly word: string; readonly fails?: 'before' | 'after' | 'in SQL' };
@@ -139,8 +139,7 @@ test('of one owner so many writes wait, and a few others come between them', asy
 
 /** A database of its own, and how operations that wait together are run on it. */
 function openWriter(t: TestContext) {
-  const folder = mkdtempSync(join(tmpdir(), 'masthead-writer-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder('writer');
   const file = join(folder, 'masthead.db');
   const database = openSqlite(file);
   t.after(() => database.close());

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { startCuttingProxy } from './support/cutting-proxy.ts';
 import { rawRequest, request } from './support/http.ts';
 import { query, startPostgres, startStandby } from './support/postgres.ts';
@@ -76,10 +76,9 @@ describe('the shared cluster', () => {
 });
 
 describe('a server process', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'masthead-test-'));
+  const folder = scratchFolder('test');
   const script = join(folder, 'stand-in.mjs');
   before(() => writeFileSync(script, standIn));
-  after(() => rmSync(folder, { recursive: true }));
 
   test('is ready when it is returned, sees only the environment given, and stops', async () => {
     const server = await spawnServer({ script, env: { GREETING: 'hello' } });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
 import { openWholePostgres } from '../src/db/postgres/postgres-whole.ts';
 import { openWholeSqlite } from '../src/db/sqlite/sqlite-whole.ts';
@@ -17,6 +16,7 @@ import { countWaitingMail } from '../src/services/outbox.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
 import { transfer } from '../src/services/upkeep/transfer.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { freePort } from './support/processes.ts';
@@ -28,9 +28,8 @@ const posts = 30;
 let dir = '';
 let last = 0;
 before(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'masthead-transfer-'));
+  dir = scratchFolder('transfer');
 });
-after(() => rm(dir, { recursive: true }));
 const fresh = () => join(dir, String(++last));
 
 type Env = Readonly<Record<string, string>>;

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { scratchFolder } from '../support/scratch-folder.ts';
 import { startInstance } from '../support/instance.ts';
 import { portOf } from '../support/processes.ts';
 import { launchChromium, withoutChromium } from './support/chromium.ts';
@@ -45,7 +45,7 @@ describe('the packed client', () => {
   let installed = '';
 
   before(async () => {
-    project = await mkdtemp(join(tmpdir(), 'masthead-client-'));
+    project = scratchFolder('client');
     installed = join(project, 'node_modules', 'masthead-client');
     await mkdir(installed, { recursive: true });
     const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], {
@@ -63,7 +63,6 @@ describe('the packed client', () => {
     await writeFile(join(project, 'package.json'), '{"type":"module"}');
     await writeFile(join(project, 'use.ts'), use);
   });
-  after(() => rm(project, { recursive: true }));
 
   for (const [module, moduleResolution] of [
     ['node16', 'node16'],

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
+import { scratchFolder } from '../support/scratch-folder.ts';
 import { freePort, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
 import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
@@ -12,8 +10,7 @@ const kills = 5 * scale;
 const between = scale > 1 ? 1_000 : 100;
 
 test(`kill -9 under ${clients} publishing clients loses no acknowledged post and doubles none`, async (t) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'masthead-crash-'));
-  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = scratchFolder('crash');
   const env = { PORT: String(await freePort()), DATA_DIR: dataDir, ...unlimited };
   let server = await spawnServer({ env });
   t.after(() => server.kill('SIGKILL'));

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { scratchFolder } from '../support/scratch-folder.ts';
 import { startInstance } from '../support/instance.ts';
 import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
 import { openSqlite } from '../support/sqlite-file.ts';
@@ -36,7 +36,7 @@ describe('newsboat', { skip: missing }, () => {
         });
       }
       const statuses = recordStatuses(t, `/ada/${file}`);
-      const reader = await createReader(t, `${ada.blogUrl}/${file}`);
+      const reader = await createReader(`${ada.blogUrl}/${file}`);
 
       const items = await reader.reload();
       assert.deepEqual(items.map(({ title }) => title).toSorted(), titles.toSorted());
@@ -86,9 +86,8 @@ describe('a reader that parses descriptions as HTML', { skip: withoutChromium },
 type Item = { readonly title: string; readonly url: string; readonly content: string };
 
 /** A newsboat that follows one feed, with files of its own. */
-async function createReader(t: TestContext, feed: string): Promise<{ reload(): Promise<Item[]> }> {
-  const directory = await mkdtemp(join(tmpdir(), 'masthead-newsboat-'));
-  t.after(() => rm(directory, { recursive: true }));
+async function createReader(feed: string): Promise<{ reload(): Promise<Item[]> }> {
+  const directory = scratchFolder('newsboat');
   const urls = join(directory, 'urls');
   const settings = join(directory, 'config');
   const cache = join(directory, 'cache.db');

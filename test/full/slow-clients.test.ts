@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommandLine } from '../../src/cli/main.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
 import { request } from '../support/http.ts';
 import { startInstance } from '../support/instance.ts';
 import { memoryOf } from '../support/memory.ts';
@@ -132,8 +130,7 @@ for (const [what, count, framing, body] of [
   ['200 bodies of 64 KiB', 200, `Content-Length: ${mebibyte / 16}`, 'x'.repeat(mebibyte / 16 - 1)],
 ] as const) {
   test(`${what} of one key that never end take no memory, nor any other call's turn`, async (t) => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'masthead-slow-'));
-    t.after(() => rm(dataDir, { recursive: true }));
+    const dataDir = scratchFolder('slow');
     const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_REGISTER: '0' };
     const server = await spawnServer({ env });
     t.after(() => server.stop());

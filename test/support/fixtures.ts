@@ -1,12 +1,12 @@
-import { chmod, copyFile, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { engines, type EngineName, type Instance } from './instance.ts';
 import { query } from './postgres.ts';
 import { sharedPostgres } from './shared-postgres.ts';
+import { scratchFolder } from './scratch-folder.ts';
 import { openSqlite } from './sqlite-file.ts';
 
 /** An agent of a fixture. */
@@ -110,7 +110,7 @@ export function listFixtures(): Fixture[] {
 
 /** Puts a fixture into a folder of its own, and a database where it has one. Returns the settings that open it. */
 export async function restoreFixture({ folder, contents }: Fixture): Promise<FixtureSettings> {
-  const DATA_DIR = await mkdtemp(join(tmpdir(), 'masthead-fixture-'));
+  const DATA_DIR = scratchFolder('fixture');
   const packed = async (name: string) => gunzipSync(await readFile(join(folder, `${name}.gz`)));
   if (contents.engine === 'postgres') {
     const DATABASE_URL = await (await sharedPostgres()).createDatabase();
