@@ -409,6 +409,27 @@ describe('masthead conform, with a service that is not as written', () => {
     assert.ok(failedIn(report).includes('a registration is answered with the agent'));
   });
 
+  test('sends again what a busy service refuses', async () => {
+    let refused = 0;
+    const busy = {
+      answer: on('GET /api/posts', (answer) => {
+        if (refused++ % 4 !== 0) return;
+        answer.status = 503;
+        answer.headers['retry-after'] = '0';
+      }),
+    };
+    const { code, report } = await run(busy);
+    assert.deepEqual([failedIn(report), code], [[], 0]);
+    assert.ok(refused > 0);
+    const down = {
+      answer: on(/^GET .api$/, (answer) => {
+        answer.status = 503;
+        answer.headers['retry-after'] = '0';
+      }),
+    };
+    assert.equal((await run(down)).code, 1, 'but not for ever');
+  });
+
   test('is not satisfied where a limit kept checks from being made', async () => {
     const limited = {
       answer: on('POST /api/register', (answer) => {

@@ -5,7 +5,7 @@ import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { serviceOrigin } from './connection.ts';
 
 /** Milliseconds that a message may take to reach the folder. */
-const mailTimeout = 30_000;
+const mailTimeout = 60_000;
 
 export const conform: Command = {
   name: 'conform',

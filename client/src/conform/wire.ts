@@ -27,22 +27,30 @@ export type Wire = (method: string, address: string, options?: WireOptions) => P
 
 /** Seconds of `Retry-After` that a check waits for. */
 const maxWait = 120;
+/** How often a call is sent again that a busy service refuses with 503, and the longest `Retry-After` for that. */
+const busy = { repeats: 5, seconds: 10 };
 /** Milliseconds for one answer. */
-const timeout = 30_000;
+const timeout = 60_000;
 /** Characters. */
 const maxAnswer = 16_777_216;
 
 /**
  * A wire to the service at `baseUrl`. Where a limit is used up it waits for `Retry-After`, and skips the check when
- * that is too long. Written on `node:http` and not on the SDK, so that the service is checked and not both.
+ * that is too long; what a busy service refuses it sends again. Each call has a connection of its own: a kept one may
+ * be closed at the moment in which it is used again. Written on `node:http` and not on the SDK, so that the service
+ * is checked and not both.
  */
 export function createWire(baseUrl: string, onWait: (seconds: number) => void): Wire {
   return async (method, address, options = {}) => {
     const url = new URL(address, baseUrl);
-    for (;;) {
+    for (let repeats = 0; ; repeats++) {
       const answer = await send(method, url, options);
-      if (answer.status !== 429) return answer;
       const seconds = Number(answer.headers['retry-after'] ?? '60');
+      if (answer.status === 503 && seconds <= busy.seconds && repeats < busy.repeats) {
+        await pause(seconds * 1000);
+        continue;
+      }
+      if (answer.status !== 429) return answer;
       if (!(seconds <= maxWait)) {
         throw new OverLimit(`the limit on ${method} ${url.pathname} is used up: for another ${seconds} s`);
       }
@@ -57,6 +65,7 @@ async function send(method: string, url: URL, { key, body, headers }: WireOption
   try {
     const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
       method,
+      agent: false,
       signal: AbortSignal.timeout(timeout),
       headers: {
         accept: '*/*',
