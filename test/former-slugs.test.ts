@@ -183,7 +183,7 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
     const forget = 'update posts set content_hash = null, title_hash = null';
     if (database.engine === 'postgres') await query(database.urls[0] ?? '', forget);
     else {
-      const file = new DatabaseSync(database.file, { timeout: 5_000 });
+      const file = new DatabaseSync(database.file, { timeout: 20_000 });
       file.exec(forget);
       file.close();
     }

@@ -214,7 +214,7 @@ describe('a request on the wire', () => {
     socket.resume().write('12345');
     // Empty lines begin no request, but cannot be sent to who has closed.
     const writing = setInterval(() => socket.write('\r\n'), 20);
-    const outcome = await Promise.race([closed.then(() => 'closed'), delay(5_000, 'open')]);
+    const outcome = await Promise.race([closed.then(() => 'closed'), delay(60_000, 'open', { ref: false })]);
     clearInterval(writing);
     socket.destroy();
     assert.equal(outcome, 'closed');

@@ -317,7 +317,7 @@ test('what another process commits shows here too, and leaves here too', async (
     const host = `ada.localhost:${other.port}`;
     const there = (path: string) => request(`http://127.0.0.1:${other.port}`, { path, host });
     const until = async (path: string, status: number, words: string) => {
-      for (let tries = 0; tries < 100; tries++) {
+      for (let tries = 0; tries < 1_200; tries++) {
         const answer = await there(path);
         if (answer.status === status && answer.text.includes(words)) return;
         await delay(50);

@@ -15,7 +15,7 @@ export type RequestOptions = {
   readonly host?: string;
   /** For connections that are kept; without one, each request has a connection of its own. */
   readonly agent?: http.Agent;
-  /** Longest silence of the server, in milliseconds: 15,000 unless told. */
+  /** Longest silence of the server, in milliseconds: 60,000 unless told. */
   readonly timeout?: number;
 };
 
@@ -52,7 +52,7 @@ export function request(baseUrl: string, options: RequestOptions = {}): Promise<
     path: options.path ?? '/',
     headers,
     agent: options.agent ?? false,
-    timeout: options.timeout ?? 15_000,
+    timeout: options.timeout ?? 60_000,
     // A redirect repeats what was asked for, of up to 32 KiB.
     maxHeaderSize: 80 * 1024,
   });
@@ -98,9 +98,9 @@ function valueAt(json: unknown, path: string): unknown {
 
 /**
  * Sends bytes as they are to a port of 127.0.0.1 and returns, as Latin-1, all that comes back until the server
- * closes the connection or `quiet` milliseconds (1,000 unless told) pass without a byte.
+ * closes the connection or `quiet` milliseconds (60,000 unless told) pass without a byte.
  */
-export function rawRequest(port: number, bytes: string | Uint8Array, quiet = 1_000): Promise<string> {
+export function rawRequest(port: number, bytes: string | Uint8Array, quiet = 60_000): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let received = '';
   const socket = connect(port, '127.0.0.1', () => socket.write(bytes));

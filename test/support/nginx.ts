@@ -97,7 +97,7 @@ function replaceAll(text: string, replacements: readonly (readonly [string, stri
 }
 
 async function waitUntilOpen(port: number, child: ChildProcess): Promise<void> {
-  for (let tries = 0; tries < 200 && child.exitCode === null; tries++) {
+  for (let tries = 0; tries < 2_400 && child.exitCode === null; tries++) {
     const socket = connect(port, '127.0.0.1');
     const opened = await Promise.race([
       once(socket, 'connect').then(() => true),

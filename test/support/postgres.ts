@@ -111,7 +111,7 @@ synchronous_standby_names = ''\n`,
   }
   const wanted = synchronous ? `sync_state = 'sync'` : `state = 'streaming'`;
   const follows = `select 1 from pg_stat_replication where application_name = $1 and ${wanted}`;
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 60_000;
   while ((await query(primary.url(), follows, [name])).length === 0) {
     if (Date.now() > deadline) throw new Error(`the standby does not follow; its log:\n${standby.logs()}`);
     await delay(20);

@@ -17,7 +17,7 @@ export type ServerOptions = {
   readonly args?: readonly string[];
   /** Path of the script: `bin/masthead.mjs` unless told. */
   readonly script?: string;
-  /** Longest wait for `/readyz`, in milliseconds: 15,000 unless told. */
+  /** Longest wait for `/readyz`, in milliseconds: 60,000 unless told, since a busy machine may take long. */
   readonly readyWithin?: number;
 };
 
@@ -31,7 +31,7 @@ export type ServerProcess = {
   readonly exited: Promise<number | NodeJS.Signals | null>;
   /** Sends a signal to the process; SIGKILL goes to all that it has started too. */
   kill(signal: NodeJS.Signals): void;
-  /** SIGTERM, and SIGKILL when that has not ended it after 15 s. */
+  /** SIGTERM, and SIGKILL when that has not ended it after 60 s. */
   stop(): Promise<number | NodeJS.Signals | null>;
   /** All of standard output and standard error so far. */
   output(): string;
@@ -96,7 +96,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   running.add(killAll);
   void exited.then(() => running.delete(killAll));
   const stop = async (): Promise<number | NodeJS.Signals | null> => {
-    const patience = setTimeout(kill, 15_000, 'SIGKILL');
+    const patience = setTimeout(kill, 60_000, 'SIGKILL');
     kill('SIGTERM');
     const code = await exited;
     clearTimeout(patience);
@@ -104,7 +104,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   };
 
   const server = { port, baseUrl: `http://127.0.0.1:${port}`, pid, exited, kill, stop, output: () => output };
-  const deadline = Date.now() + (options.readyWithin ?? 15_000);
+  const deadline = Date.now() + (options.readyWithin ?? 60_000);
   while (!(await isReady(server.baseUrl))) {
     if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
       kill('SIGKILL');
@@ -118,7 +118,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
 
 async function isReady(baseUrl: string): Promise<boolean> {
   try {
-    return (await request(baseUrl, { path: '/readyz', timeout: 2_000 })).status === 200;
+    return (await request(baseUrl, { path: '/readyz', timeout: 10_000 })).status === 200;
   } catch {
     return false;
   }
@@ -126,17 +126,22 @@ async function isReady(baseUrl: string): Promise<boolean> {
 
 /**
  * A free port of 127.0.0.1, below the range that Linux takes the ports of outgoing connections from: there, a
- * client that retries a dead server may be given that very port, and would then be connected to itself.
+ * client that retries a dead server may be given that very port, and would then be connected to itself. No other
+ * process is given it while this one lives, so it can be listened on later, and again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000);
+    // A name after a NUL is no file: the system forgets it with this process.
+    const claim = createServer().unref();
     const probe = createServer();
     try {
+      await once(claim.listen(`\0masthead-port-${port}`), 'listening');
       await once(probe.listen(port, '127.0.0.1'), 'listening');
       return port;
     } catch {
       // Taken: try another.
+      claim.close();
     } finally {
       probe.close();
     }

@@ -44,7 +44,7 @@ export type TestSmtpServer = {
   readonly messages: readonly ReceivedMail[];
   /** Misbehaves so from now on; null: no more. */
   setFault(fault: SmtpFault | null): void;
-  /** The first message, past or to come, that fits; rejects after `timeoutMs` (5,000). */
+  /** The first message, past or to come, that fits; rejects after `timeoutMs` (60,000). */
   waitFor(fits: (mail: ReceivedMail) => boolean, timeoutMs?: number): Promise<ReceivedMail>;
   close(): Promise<void>;
 };
@@ -136,7 +136,7 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
     setFault(next) {
       fault = next;
     },
-    waitFor(fits, timeoutMs = 5000) {
+    waitFor(fits, timeoutMs = 60_000) {
       return new Promise((resolve, reject) => {
         const check = () => {
           const mail = messages.find(fits);

@@ -86,7 +86,7 @@ export async function newAgent(baseUrl: string, dataDir: string): Promise<Masthe
   await client.register({ email: 'ada@example.com', name: 'Ada', slug: 'ada' });
   await client.waitForVerification(
     async () => (await readNewestMail(join(dataDir, 'mail'), { holdingToken: true }))?.token ?? null,
-    { interval: 20, timeout: 10_000 },
+    { interval: 20, timeout: 60_000 },
   );
   return client;
 }
