@@ -374,6 +374,18 @@ describe('masthead conform, with a service that is not as written', () => {
     assert.equal(code, 0);
   });
 
+  test('asks once what a service can do, and leaves out the trash of one that keeps nothing', async () => {
+    let asked = 0;
+    const answer: Fault['answer'] = (call, passed) => {
+      if (call === 'GET /api' && ++asked) passed.text = passed.text.replace('"trash"', '"other"');
+      if (call.includes('/trash')) passed.status = 404;
+    };
+    const { code, report } = await run({ answer });
+    assert.deepEqual([code, asked, failedIn(report)], [0, 1, []]);
+    const skipped = report.results.filter(({ reason }) => reason === 'the service has no trash');
+    assert.equal(skipped.length, 3);
+  });
+
   for (const [what, title, given, level = 'contract'] of faults) {
     test(`finds one that ${what}`, async () => {
       const { code, report } = await run(given);

@@ -1,4 +1,4 @@
-import { Mismatch, need, shownValue, Skipped } from './check.ts';
+import { Mismatch, need, shownValue } from './check.ts';
 import {
   entriesAt,
   expectFields,
@@ -15,7 +15,7 @@ import {
   url,
   uuid,
 } from './expect.ts';
-import { agentOf, draftOf, postOf, type Subject } from './subject.ts';
+import { agentOf, draftOf, needTrash, postOf, type Subject } from './subject.ts';
 import type { Answer } from './wire.ts';
 
 /** Section 3 of the specification, and 4 of the contract: who reads a post, and how it changes without an accident. */
@@ -181,10 +181,7 @@ async function checkLists(subject: Subject): Promise<void> {
 
 async function checkTrash(subject: Subject): Promise<void> {
   const { section, ours } = subject.checks;
-  const { keyed, wire, mark } = subject;
-  const about = await wire('GET', '/api');
-  const words = about.status === 200 ? about.at('capabilities') : [];
-  const hasTrash = Array.isArray(words) && words.includes('trash');
+  const { keyed, mark } = subject;
   section('D Trash');
   const make = async (title: string) => {
     const body = { title: `${title} ${mark}`, content: mark, status: 'draft' };
@@ -192,7 +189,7 @@ async function checkTrash(subject: Subject): Promise<void> {
     return { path: `/api/posts/${String(made.at('post.id'))}`, etag: made.headers.etag ?? '' };
   };
   await ours('D', 'a deleted post is restored as it was', async () => {
-    if (!hasTrash) throw new Skipped('the service has no trash');
+    needTrash(subject);
     const { path, etag } = await make('Restored');
     expectSuccess(await keyed('DELETE', path), 200, { deleted: true, restoreUntil: time });
     for (const again of [await keyed('DELETE', path), await keyed('GET', path)]) {
@@ -206,7 +203,7 @@ async function checkTrash(subject: Subject): Promise<void> {
     expectSuccess(await keyed('POST', `${path}/restore`), 200, { changed: false });
   });
   await ours('D', 'with permanent a post is gone for good, from the trash too', async () => {
-    if (!hasTrash) throw new Skipped('the service has no trash');
+    needTrash(subject);
     const { path } = await make('Erased');
     expectSuccess(await keyed('DELETE', path), 200);
     expectSuccess(await keyed('DELETE', `${path}?permanent=true`), 200, { restoreUntil: null });

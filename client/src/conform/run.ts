@@ -10,7 +10,7 @@ import { checkInbox } from './inbox.ts';
 import { checkPages, checkWithdrawal } from './pages.ts';
 import { checkDeletion, checkPosts } from './posts.ts';
 import { checkRecovery, checkRegistration } from './registration.ts';
-import { createSubject, type Subject, type TokenSource, type Variant } from './subject.ts';
+import { createSubject, needTrash, type Subject, type TokenSource, type Variant } from './subject.ts';
 import { createWire, valueAt, type Wire } from './wire.ts';
 
 export type ConformOptions = {
@@ -66,7 +66,9 @@ async function findVariant(url: string, wire: Wire): Promise<Variant> {
   }
 }
 
-async function cleanUp({ checks: { section, must, ours }, keyed, tokens, mark }: Subject): Promise<void> {
+async function cleanUp(subject: Subject): Promise<void> {
+  const { keyed, tokens, mark } = subject;
+  const { section, must, ours } = subject.checks;
   section('Clean-up');
   await must('4.5', 'the posts of this run are deleted', async () => {
     for (const status of ['draft', 'published'] as const) {
@@ -78,6 +80,7 @@ async function cleanUp({ checks: { section, must, ours }, keyed, tokens, mark }:
     }
   });
   await ours('4', 'those posts are erased from the trash too', async () => {
+    needTrash(subject);
     const trash = expectSuccess(await keyed('GET', '/api/me/trash?limit=100'), 200);
     for (const post of entriesAt(trash, 'posts')) {
       if (!String(valueAt(post, 'title')).includes(mark)) continue;

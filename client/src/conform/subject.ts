@@ -1,4 +1,4 @@
-import { need, type Checks } from './check.ts';
+import { need, Skipped, type Checks } from './check.ts';
 import type { Wire } from './wire.ts';
 
 /** `a` has blogs on subdomains, lists of everyone's posts, comments and votes; `b` has blogs on paths, and limits. */
@@ -38,6 +38,8 @@ export type Subject = {
   readonly tokens: TokenSource | null;
   /** Random, so that names of this run do not collide with those of another. */
   readonly mark: string;
+  /** What the service says that it can do. */
+  capabilities: readonly unknown[];
   agent: Agent | null;
   /** The public one. */
   post: Post | null;
@@ -45,10 +47,12 @@ export type Subject = {
   draft: Post | null;
 };
 
-export function createSubject(given: Omit<Subject, 'keyed' | 'agent' | 'post' | 'draft'>): Subject {
+export function createSubject(
+  given: Omit<Subject, 'keyed' | 'capabilities' | 'agent' | 'post' | 'draft'>,
+): Subject {
   const keyed: Wire = async (method, address, options) =>
     given.wire(method, address, { ...options, key: agentOf(subject).key });
-  const subject: Subject = { ...given, keyed, agent: null, post: null, draft: null };
+  const subject: Subject = { ...given, keyed, capabilities: [], agent: null, post: null, draft: null };
   return subject;
 }
 
@@ -65,6 +69,11 @@ export function postOf({ post }: Subject): Post {
 /** Skips the check where there is none. */
 export function draftOf({ draft }: Subject): Post {
   return need(draft, 'no draft was made');
+}
+
+/** Skips the check where deleted posts are not kept. */
+export function needTrash({ capabilities }: Subject): void {
+  if (!capabilities.includes('trash')) throw new Skipped('the service has no trash');
 }
 
 export const noAgent = 'there is no verified agent: give --token, --mail-dir or --interactive';
