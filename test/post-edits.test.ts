@@ -55,6 +55,13 @@ describeInstances('editing a post', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
     assert.equal(await contentOf(id), ' c\nd \n\n');
   });
 
+  test('appends in one look at the text, however many line ends it has', async () => {
+    const content = `a${'\n'.repeat(200_000)}b`;
+    const { id } = await create(content);
+    assertOk(await patch(id, { append: 'c' }));
+    assert.equal(await contentOf(id), `${content}\n\nc`);
+  });
+
   test('changes a post by publishing too, and none that there is not', async () => {
     const { id, slug } = await create('teh engine, teh store');
     const publish = (body: object) => the().call('POST', '/api/publish', { key: ada.key, body });

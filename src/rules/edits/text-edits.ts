@@ -47,10 +47,17 @@ export function applyChange(content: string, { edits = [], append }: TextChange)
   }
   if (faults.length > 0) return { faults };
   if (append === undefined) return { text };
-  const before = text.replace(/\n+$/, '');
+  const before = text.slice(0, endOf(text));
   text = `${before}${before === '' ? '' : '\n\n'}${normalizeNewlines(append)}`;
   bytes = Buffer.byteLength(text);
   return bytes > contentBytes ? { tooLarge: { field: 'append', bytes } } : { text };
+}
+
+/** Where the line ends at the end of a text begin. An expression for it would look from each line end of the text. */
+function endOf(text: string): number {
+  let end = text.length;
+  while (text[end - 1] === '\n') end--;
+  return end;
 }
 
 /** Where a text occurs, from the left, without overlaps. */
