@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
+import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { purgeTrash } from '../src/services/trash/trash.ts';
 import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
@@ -239,6 +239,7 @@ describeInstances('the trash', {}, (the, variant) => {
 
   test('is left after 30 days, and not a moment before', async () => {
     const instance = the();
+    const erasures = async () => (await examine(instance.ctx())).find(({ what }) => what === 'erasures');
     const { client } = await newAgent();
     const { post } = await client.publish({ title: 'Edge', content: 'one', status: 'published' });
     await client.updatePost(post.id, { content: 'two' });
@@ -252,6 +253,11 @@ describeInstances('the trash', {}, (the, variant) => {
     assert.equal((await client.listTrash()).total, 0);
     await assert.rejects(client.restorePost(post.id), { code: 'not_found' });
     await assert.rejects(client.deletePost(post.id, { permanent: true }), { code: 'not_found' });
+    assert.deepEqual(await erasures(), { what: 'erasures', state: 'ok', detail: 'none is overdue' });
+    instance.clock.advance(3 * 3_600_000);
+    const overdue = await erasures();
+    assert.equal(overdue?.state, 'look');
+    assert.match(overdue?.detail ?? '', /^[1-9]\d* posts of the trash and 0 deleted agents are overdue/);
     while ((await instance.ctx().engine.write(purgeTrash, null)) > 0);
     const left = instance.ctx().db.selectFrom('posts').select('id').where('id', '=', post.id);
     assert.deepEqual(await left.execute(), []);

@@ -17,6 +17,8 @@ const minute = 60_000;
 const mailMayWait = 15 * minute;
 /** Tolerated lead of stored times over the clock, ms: clocks of other machines differ a little. */
 const clocksMayDiffer = minute;
+/** Age at which an erasure that is due is reported, ms: after a jump of the clock none is done for an hour. */
+const erasureMayWait = 120 * minute;
 
 /** Examines what is stored. Reads all posts. */
 export async function examine(ctx: ReadContext): Promise<Finding[]> {
@@ -26,6 +28,7 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineMail(ctx),
     await examineInboxes(ctx),
     await examineHashes(ctx),
+    await examineErasures(ctx),
   ];
 }
 
@@ -41,6 +44,20 @@ async function examineHashes(ctx: ReadContext): Promise<Finding> {
   if (without === 0) return { what: 'hashes', state: 'ok', detail: 'every post has one' };
   const detail = `${without} posts have none yet, and are found as no duplicates; a running service adds 500 a minute`;
   return { what: 'hashes', state: 'ok', detail };
+}
+
+/** What was deleted long enough ago to be erased, and is still there. */
+async function examineErasures(ctx: ReadContext): Promise<Finding> {
+  const since = ctx.now() - erasureMayWait;
+  const trashedBefore = timestamp(since - ctx.config.trashDays * 24 * 60 * minute);
+  const posts = await countRows(ctx.db.selectFrom('posts').where('trashed_at', '<=', trashedBefore));
+  const agents = await countRows(ctx.db.selectFrom('agents').where('erase_at', '<=', timestamp(since)));
+  if (posts === 0 && agents === 0) return { what: 'erasures', state: 'ok', detail: 'none is overdue' };
+  const mend = ctx.config.readOnly
+    ? 'nothing is erased while READ_ONLY is on'
+    : 'a running service erases them, 100 posts and 10 agents a minute; if one runs, see its log';
+  const detail = `${posts} posts of the trash and ${agents} deleted agents are overdue by 2 hours: ${mend}`;
+  return { what: 'erasures', state: 'look', detail };
 }
 
 async function examineClock(ctx: ReadContext): Promise<Finding> {
