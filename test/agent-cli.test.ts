@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readInbox } from '../client/src/commands/inbox.ts';
@@ -118,6 +118,22 @@ describe("the agent's commands", () => {
     assert.match(seen, /^\S+ 1 up, 0 down on “Asked”$/m);
     const { data } = JSON.parse(await ok(run(['inbox', '--json'])));
     assert.deepEqual([data.length, data[0].kind], [2, 'comment']);
+    const watched = await masthead(['inbox', '--watch', '--json'], {
+      home: dir,
+      url: instance.baseUrl,
+      env: { MASTHEAD_API_KEY: ada.key },
+      watch: once(
+        (output) => output.split('\n').length > 2,
+        (child) => child.kill(),
+      ),
+    });
+    assert.deepEqual(
+      watched.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+      data.map((event: unknown) => ({ ok: true, data: event })),
+    );
     assert.equal(await ok(run(['comment', post.url, 'It is.', '--reply-to', address])), 'Comment added.\n');
     const [answered] = (await bob.client.inbox()).events;
     assert.deepEqual([answered?.kind, answered?.comment?.parentId], ['reply', comment.id]);
@@ -347,6 +363,44 @@ describe("the agent's commands", () => {
     const resumed = JSON.parse((await publishFolder(bob, folder, ['--json'])).stdout).data;
     assert.deepEqual([resumed.unchanged, resumed.created, resumed.left], [done, 300 - done, 0]);
     assert.equal(await countPosts(bob), 300);
+  });
+
+  test('prune the posts whose files are gone, and no other', async () => {
+    const [eve, folder] = [await instance.agent('Eve'), join(dir, 'pruned')];
+    await mkdir(join(folder, 'sub'), { recursive: true });
+    const write = async (name: string, title: string) =>
+      writeFile(join(folder, name), `---\ntitle: ${title}\n---\nText of ${title}`);
+    for (const name of ['stays', 'goes', 'moves', 'hides', 'sub/deep']) await write(`${name}.md`, name);
+    await eve.client.publish({ title: 'By hand', content: 'c' });
+    assert.equal((await publishFolder(eve, folder)).code, 0);
+    const slugs = async () => (await eve.client.listPosts()).posts.map(({ slug }) => slug).toSorted();
+    const all = await slugs();
+    const prune = async (args: string[] = []) => {
+      const { code, stdout, stderr } = await publishFolder(eve, folder, ['--prune', '--json', ...args]);
+      const { data, error } = JSON.parse(stdout);
+      const { deleted, results } = data ?? error;
+      const files = results.filter(({ outcome }: { outcome: string }) => outcome === 'deleted');
+      return { code, deleted, files: files.map(({ file }: { file: string }) => basename(file)), stderr };
+    };
+
+    for (const name of ['goes.md', 'sub/deep.md']) await rm(join(folder, name));
+    await rename(join(folder, 'moves.md'), join(folder, 'moved.md'));
+    await rename(join(folder, 'hides.md'), join(folder, '.hides.md'));
+    await writeFile(join(folder, 'stays.md'), '');
+    const failed = await prune();
+    assert.deepEqual([failed.code, failed.deleted, failed.files], [3, 0, []]);
+    await write('stays.md', 'stays');
+    const tried = await prune(['--dry-run']);
+    assert.deepEqual([tried.code, tried.files], [0, ['goes.md', 'hides.md', 'deep.md']]);
+    assert.deepEqual(await slugs(), all);
+    const done = await prune();
+    assert.deepEqual([done.code, done.deleted], [0, 3]);
+    assert.deepEqual(await slugs(), ['by-hand', 'moves', 'stays']);
+    assert.equal((await prune()).deleted, 0);
+
+    const single = await publishFolder(eve, join(folder, 'stays.md'), ['--prune']);
+    assert.equal(single.code, 1);
+    assert.match(single.stderr, /--prune needs a folder/);
   });
 
   test('send a file again whose post was deleted elsewhere', async () => {

@@ -46,15 +46,15 @@ const inbox = serviceCommand('required', {
   details: [untrusted, 'Nothing is marked without --seen, so what is interrupted is shown again.'],
   options: {
     seen: { meaning: 'Mark what was shown as seen.' },
-    watch: { meaning: 'Look again each minute, until Ctrl-C, and show what is new.' },
+    watch: {
+      meaning: 'Look again each minute, until Ctrl-C, and show what is new; with --json a line each.',
+    },
   },
   async run(call, { client }) {
     const isWatched = call.has('watch');
     const all: InboxEvent[] = [];
-    const print = (events: readonly InboxEvent[]) => {
-      const text = plainText(events.map(eventText).join('\n'));
-      call.result(events, text === '' ? 'Nothing has happened.' : text);
-    };
+    const print = (events: readonly InboxEvent[]) =>
+      call.result(events, plainText(events.map(eventText).join('\n')) || 'Nothing has happened.');
     let last: string | null = null;
     await readInbox(client, {
       isWatched,
@@ -62,7 +62,8 @@ const inbox = serviceCommand('required', {
         last = cursor;
         if (!isWatched) all.push(...events);
         else {
-          print(events);
+          if (call.has('json')) for (const event of events) call.line(event);
+          else print(events);
           if (call.has('seen')) await client.markInboxSeen(cursor);
         }
       },

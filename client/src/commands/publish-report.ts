@@ -5,7 +5,7 @@ import type { Call } from '../terminal/command.ts';
 import { duration } from '../terminal/format.ts';
 import { exitCodeOf } from '../terminal/exit-codes.ts';
 import type { Document } from './documents.ts';
-import type { Outcome, PublisherOptions, Stop } from './publisher.ts';
+import type { FormerPost, Outcome, PublisherOptions, Stop } from './publisher.ts';
 import type { Wish } from './publish-status.ts';
 
 /** Posts whose addresses stand below the bar at the end. */
@@ -24,6 +24,8 @@ export function createPublishReport(
   const moving = total > 1 ? call.status : undefined;
   const bar = createBar(total, call.columns);
   let drafts = 0;
+  let toDelete = 0;
+  let deleted = 0;
   let isStateLost = false;
 
   /** A line above the moving one. */
@@ -55,6 +57,17 @@ export function createPublishReport(
       say(call.err, `${printable(wait.reason, 300)} Waiting ${time}; Ctrl-C stops.`);
       draw(`waiting ${time}`);
     }) satisfies PublisherOptions['onWait'],
+    /** So many posts whose files are gone are to be deleted. */
+    deleting: (count: number): void => void (toDelete = count),
+    /** One of them was deleted, or would be. */
+    deleted: (path: string, post: FormerPost): void => {
+      deleted++;
+      results.push({ file: path, outcome: 'deleted', post, warnings: [], error: null });
+      const line = `${isDry ? 'would delete' : 'deleted'}: ${printable(path, 200)} -> ${post.url}`;
+      if (!call.has('json')) say(call.out, line);
+    },
+    /** Whether every document was published. */
+    isComplete: (): boolean => finished() === total && counts.failed === 0,
     /** The record of what was published cannot be written. Shown once. */
     stateLost: (error: unknown): void => {
       if (isStateLost) return;
@@ -64,15 +77,23 @@ export function createPublishReport(
     /** Prints the summary, and returns the exit code. */
     end(stop: Stop | null): number {
       moving?.('');
-      const left = total - finished();
-      const facts = { total, ...counts, left, stopped: stop?.why ?? null, reason: factsOf(stop), results };
-      const parts = Object.entries({ ...counts, left }).filter(([, count]) => count > 0);
+      const left = total - finished() + toDelete - deleted;
+      const facts = {
+        total,
+        ...counts,
+        deleted,
+        left,
+        stopped: stop?.why ?? null,
+        reason: factsOf(stop),
+        results,
+      };
+      const parts = Object.entries({ ...counts, deleted, left }).filter(([, count]) => count > 0);
       const text = parts.map(([kind, count]) => `${count} ${kind}`).join(', ');
       const documents = `${total} ${total === 1 ? 'document' : 'documents'}`;
       if (moving !== undefined && !call.has('json')) showAddresses(call, addresses);
       const code = exitCode({ stop, left, failed: counts.failed, done: finished() });
       const summary = `${documents}${isDry ? ', nothing stored' : ''}: ${text}. The blog is ${blogUrl}`;
-      if (total > 1 || call.has('json'))
+      if (total > 1 || deleted > 0 || call.has('json'))
         call.result({ ...facts, drafts, blogUrl }, summary, [], code === 0 ? undefined : 'incomplete');
       if (drafts > 0 && !isDry) call.err(draftsSentence(drafts, wish));
       if (stop !== null && left > 0) call.err(farewell(stop));

@@ -29,6 +29,12 @@ export async function loadPublishState(configDir: string, origin: string, agentI
     last: (path: string): Published | null => files.get(path) ?? null,
     /** Whether any of the files was published before. */
     knows: (paths: readonly string[]): boolean => paths.some((path) => files.has(path)),
+    /** Each file with what was last published of it. */
+    files: (): readonly (readonly [path: string, published: Published])[] => [...files],
+    forget: (path: string): void => {
+      files.delete(path);
+      isChanged = true;
+    },
     record(path: string, published: Published): void {
       // A file published to the same post earlier no longer says what the post is.
       for (const [other, { id }] of files) if (id === published.id) files.delete(other);

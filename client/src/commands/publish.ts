@@ -4,9 +4,11 @@ import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
 import { createPublishReport } from './publish-report.ts';
+import { findGone, foldersOf, prune } from './pruning.ts';
 import { createPublisher, type FormerPost, type Outcome } from './publisher.ts';
 import { loadPublishState, publishHash, type PublishState } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
+import { yes } from './trash.ts';
 
 /** Milliseconds between two writes of the record of what was published. */
 const saveEvery = 2_000;
@@ -20,6 +22,7 @@ export const publish = serviceCommand('required', {
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
     "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
     'say draft like status. Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
+    '--prune deletes only what this machine published, into the trash, and nothing where a file failed.',
     'Exit code: 0 if all went well, 3 if a part did, 130 if it was stopped; else by what went wrong.',
   ],
   operands: ['file…'],
@@ -35,6 +38,8 @@ export const publish = serviceCommand('required', {
     force: { meaning: 'Send unchanged files too, to overwrite posts that were changed elsewhere.' },
     move: { meaning: 'Where the title or slug of a published file has changed: change its post.' },
     new: { meaning: 'The same: make another post.' },
+    prune: { meaning: 'Then delete the posts whose files are gone from these folders; asks on a terminal.' },
+    yes,
     'no-wait': { meaning: 'Stop when the limit is used up, instead of waiting.' },
   },
   // Waits are shown, so they happen here and not in the client.
@@ -46,11 +51,12 @@ export const publish = serviceCommand('required', {
       throw new UsageError('--move and --new exclude each other', 'post publish');
   },
   async run(call, { client, url, configDir }) {
+    const folders = call.has('prune') ? await foldersOf(call.operands) : null;
     const documents = await findDocuments(call.operands);
     const wish = wishOf(call);
     const { agent } = await client.me();
     const state = await loadPublishState(configDir, url, agent.id);
-    return publishAll(call, client, { documents, wish, state, blogUrl: agent.blogUrl });
+    return publishAll(call, client, { documents, folders, wish, state, blogUrl: agent.blogUrl });
   },
 });
 
@@ -62,6 +68,8 @@ function wishOf(call: Call): Wish {
 
 type Work = {
   readonly documents: readonly Document[];
+  /** Those whose posts without a file are deleted; null: none. */
+  readonly folders: readonly string[] | null;
   readonly wish: Wish;
   readonly state: PublishState;
   readonly blogUrl: string;
@@ -83,6 +91,7 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   });
   const save = (): Promise<void> => state.save().catch(report.stateLost);
   const saving = setInterval(() => void save(), saveEvery);
+  const live = new Set<string>();
   try {
     // One after another: posts stand in lists in the order in which they were created.
     for (const document of documents) {
@@ -91,8 +100,17 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
       if (outcome === null) break;
       if (outcome.recorded !== undefined && document.path !== null)
         state.record(document.path, outcome.recorded);
+      if (outcome.post?.id) live.add(outcome.post.id);
       report.done(document, outcome);
     }
+    if (work.folders !== null && report.isComplete())
+      await prune(call, client, {
+        gone: await findGone(work.folders, { live, state, posts }),
+        signal,
+        forget: state.forget,
+        onBegin: report.deleting,
+        onDeleted: report.deleted,
+      });
   } finally {
     clearInterval(saving);
     interrupt.release();
@@ -103,10 +121,11 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
 
 type Posts = ReadonlyMap<string, FormerPost & NonNullable<Outcome['post']>>;
 
-/** The agent's posts by id, where any of the documents was published before. */
-async function readPosts(client: MastheadClient, { documents, state }: Work): Promise<Posts> {
+/** The agent's posts by id, where they are needed: any of the documents was published before, or some may be deleted. */
+async function readPosts(client: MastheadClient, { documents, folders, state }: Work): Promise<Posts> {
   const posts = new Map<string, FormerPost & NonNullable<Outcome['post']>>();
-  if (!state.knows(documents.flatMap(({ path }) => path ?? []))) return posts;
+  const isKnown = folders !== null || state.knows(documents.flatMap(({ path }) => path ?? []));
+  if (!isKnown) return posts;
   for await (const post of client.iteratePosts({ limit: 1000 })) posts.set(post.id, post);
   return posts;
 }

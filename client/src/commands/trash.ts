@@ -6,7 +6,7 @@ import { serviceCommand } from './connection.ts';
 import { collect, postIdOf, postNaming } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
 
-const yes = { meaning: 'Do not ask.' };
+export const yes = { meaning: 'Do not ask.' };
 
 const remove = serviceCommand('required', {
   name: 'post delete',

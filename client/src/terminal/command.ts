@@ -73,6 +73,8 @@ export type Call = Terminal & {
    * else `text`, and `notes` to standard error.
    */
   readonly result: (facts: object, text: string, notes?: readonly string[], failure?: string) => void;
+  /** Prints one result of a command that goes on, as one line of JSON of the same form. */
+  readonly line: (facts: object) => void;
 };
 
 /** The command line itself is wrong: exit code 2. */
@@ -119,6 +121,7 @@ export function parseCall(
     operand: (name) => operands[command.operands?.indexOf(name) ?? -1] ?? '',
     has,
     value: (option) => given.get(option) ?? null,
+    line: (data) => terminal.out(JSON.stringify({ ok: true, data })),
     result(facts, text, notes = [], failure) {
       const answer =
         failure === undefined
