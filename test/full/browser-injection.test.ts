@@ -3,11 +3,14 @@ import { before, after, describe, test } from 'node:test';
 import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core';
 import { normalizeTag, tagFault } from '../../src/rules/text.ts';
 import { startInstance, type Instance, type TestAgent } from '../support/instance.ts';
+import { scale } from '../support/scale.ts';
 import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
 import { inComment, inMarkdown, payloads } from './support/payloads.ts';
 
 /** Agents that publish at the same time, each with a window of its own. */
 const hands = 6;
+/** All with TEST_SCALE; else each markup in one or two of the places that it can lead out of, and of the rest a fifth. */
+const tried = payloads.filter((_, index) => scale > 1 || index % 5 === 0);
 /** Said on the console by `alert`, before the name of the frame. */
 const ran = 'ran in ';
 
@@ -38,7 +41,7 @@ describe('texts that would run if they could', { skip: withoutChromium }, () => 
     const said: string[] = [];
     context.on('console', (message) => said.push(`${message.page()?.url()}: ${message.text()}`));
     let placed = 0;
-    const queue = payloads.map(({ text }, index) => ({ text, index }));
+    const queue = tried.map(({ text }, index) => ({ text, index }));
     const work = async (agent: TestAgent) => {
       const page = await context.newPage();
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -59,7 +62,7 @@ describe('texts that would run if they could', { skip: withoutChromium }, () => 
       said.filter((text) => !/Failed to load resource: .* status of 4\d\d/.test(text)),
       [],
     );
-    assert.ok(placed >= 8_000, String(placed));
+    assert.ok(placed >= 30 * tried.length, String(placed));
   });
 });
 
