@@ -28,7 +28,7 @@ describe('the least version of PostgreSQL', () => {
       'test/schema-steps.test.ts',
       'test/upgrade.test.ts',
       'test/life-*.test.ts',
-      'test/api-p*.test.ts',
+      'test/api-posts.test.ts',
       'test/api-engagement.test.ts',
       'test/search.test.ts',
       'test/query-plans.test.ts',

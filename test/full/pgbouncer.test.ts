@@ -18,7 +18,8 @@ describe('behind a pooler in transaction mode', () => {
   it('the tests of the API, of races and of kept counts pass', { skip: missing }, async (t) => {
     const server = await startPooler(t);
     await passOnPostgres(server, [
-      'test/api-*.test.ts',
+      // What a connection keeps between transactions, or another transaction meanwhile changes, is what can differ.
+      'test/api-{posts,tokens,races,limits,lost-answers,engagement}.test.ts',
       'test/life-*.test.ts',
       'test/stored-counts.test.ts',
       'test/races.test.ts',
@@ -53,7 +54,7 @@ max_client_conn = 2000
     await rm(directory, { recursive: true });
   });
   const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 3_000; tries++) {
     if (await query(url, 'select 1').catch(() => null)) return url;
     await delay(20);
   }

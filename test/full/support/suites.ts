@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '../../..');
 
 /**
  * Runs files of the quick tier, by patterns, on the PostgreSQL server at an address: suites that are of both variants
- * on one, since the server is what is tried. Rejects with what failed.
+ * on one, since the server is what is tried, and of SQLite none. Rejects with what failed.
  */
 export async function passOnPostgres(server: string, patterns: readonly string[]): Promise<void> {
   const files = globSync(patterns, { cwd: root });
@@ -20,6 +20,7 @@ export async function passOnPostgres(server: string, patterns: readonly string[]
       '--import=./test/support/bundled-libraries.ts',
       '--test',
       '--test-timeout=120000',
+      '--test-skip-pattern=/sqlite/i',
       '--test-concurrency=2',
       ...files,
     ],
