@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -39,8 +39,7 @@ test('the program connects to the mail server, and to nothing else', { skip }, a
     await smtp.close();
     rmSync(folder, { recursive: true });
   });
-  while (!existsSync(trace)) await delay(20);
-  await delay(500);
+  while (!isTraced(server.pid)) await delay(20);
 
   const client = createClient({ baseUrl: `http://localhost:${port}` });
   await client.register({ email: 'ada@elsewhere.example', name: 'Ada', slug: 'ada' });
@@ -74,3 +73,10 @@ test('the program connects to the mail server, and to nothing else', { skip }, a
   assert.ok(connected.length > 0, 'strace saw nothing');
   assert.deepEqual([...new Set(connected)], [`127.0.0.1 port ${smtp.port}`]);
 });
+
+/** Whether strace follows every thread of a process. */
+function isTraced(pid: number): boolean {
+  return readdirSync(`/proc/${pid}/task`).every(
+    (thread) => !/^TracerPid:\t0$/m.test(readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8')),
+  );
+}
