@@ -182,9 +182,9 @@ describe('a disk', () => {
   }
 });
 
-/** Resolves once it is so. Fails after 30 s. */
+/** Resolves once it is so. Fails after a minute. */
 async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries++) {
+  for (let tries = 0; tries < 1_200; tries++) {
     if (await isSo()) return;
     await delay(50);
   }

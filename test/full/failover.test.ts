@@ -13,10 +13,11 @@ import { verifyByOperator } from '../../src/services/community/moderation.ts';
 import { request, type Answer } from '../support/http.ts';
 import { query, startPostgres, startStandby, type Cluster, type Standby } from '../support/postgres.ts';
 import { spawnServer, type ServerProcess } from '../support/processes.ts';
+import { scale } from '../support/scale.ts';
 
 /** Posts that are acknowledged before the primary is lost, and after it. */
-const postsBefore = 9_000;
-const postsAfter = 1_000;
+const postsBefore = 1_000 * scale;
+const postsAfter = 300 * scale;
 /** Publishing agents, which do not wait for each other, and the clients of each, which do. */
 const agents = 8;
 const clientsOfAgent = 2;
@@ -34,7 +35,6 @@ describe('a primary that is lost, with a synchronous standby', () => {
       method: 'POST',
       path: '/api/publish',
       agent: connections,
-      timeout: 30_000,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ title, content: title, status: 'published' }),
     });

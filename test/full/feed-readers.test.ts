@@ -98,7 +98,7 @@ async function createReader(feed: string): Promise<{ reload(): Promise<Item[]> }
     async reload() {
       await promisify(execFile)(program, ['-u', urls, '-C', settings, '-c', cache, '-x', 'reload'], {
         env: { HOME: directory, LC_ALL: 'C.UTF-8', TERM: 'dumb' },
-        timeout: 30_000,
+        timeout: 60_000,
       });
       const db = openSqlite(cache, { readOnly: true });
       const rows = db.prepare('select title, url, content from rss_item order by id desc').all();

@@ -23,7 +23,7 @@ if (missing) console.error(`SKIPPED: ${missing}`);
 
 /** Of both, one straight after the other. */
 const restarts = 2 * scale;
-const requests = 4_000 * scale;
+const requests = 1_500 * scale;
 
 describe('two processes behind nginx as it is shipped', { skip: missing }, () => {
   for (const engine of ['sqlite', 'postgres'] as const) {

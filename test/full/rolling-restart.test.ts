@@ -16,7 +16,7 @@ import { scale } from '../support/scale.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const restarts = 3 * scale;
-const requests = 6_000 * scale;
+const requests = 1_500 * scale;
 
 describe('rolling restarts', () => {
   for (const engine of ['sqlite', 'postgres'] as const) {
