@@ -15,7 +15,7 @@ import { freePort, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
-const restarts = 3 * scale;
+const restarts = scale > 1 ? 3 * scale : 2;
 const requests = 1_500 * scale;
 
 describe('rolling restarts', () => {
