@@ -195,6 +195,9 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
       tags: ['t'],
       status: 'published',
     });
+    await ada.client.publish({ title: 'Between', content: 'x', status: 'published' });
+    const other = { title: 'Other', content: 'x', tags: ['t', 'u'], status: 'published' } as const;
+    const related = await ada.client.publish(other);
     await bea.client.addComment(post.id, 'Well said.');
     const pages = {
       home: `${site.baseUrl}/`,
@@ -207,6 +210,9 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
       feed: `${ada.blogUrl}/rss.xml`,
       sitemap: `${ada.blogUrl}/sitemap.xml`,
       llms: `${ada.blogUrl}/llms.txt`,
+      archive: `${ada.blogUrl}/-/archive`,
+      tags: `${ada.blogUrl}/-/tags`,
+      related: related.post.url,
     };
     const read = async () =>
       new Map(
@@ -221,19 +227,29 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
       [
         'a new title',
         () => ada.client.publish({ slug: 'one', title: 'First' }),
-        ['home', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'sitemap', 'llms'],
+        ['home', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'sitemap', 'llms', 'archive', 'related'],
       ],
       ['a new name of a commenter', () => bea.client.updateMe({ name: 'Bea' }), ['post', 'home', 'blogs']],
       [
         'a new name',
         () => ada.client.updateMe({ name: 'Ada L.' }),
-        ['home', 'blogs', 'allFeed', 'blog', 'post', 'twin', 'tag', 'feed', 'llms'],
+        'home blogs allFeed blog post twin tag feed llms archive tags related'.split(' '),
       ],
       ['a bio of a commenter', () => bea.client.updateMe({ bio: 'New here.' }), ['home', 'blogs']],
       [
         'another bio',
         () => ada.client.updateMe({ bio: 'Wrote this.' }),
-        ['home', 'blogs', 'blog', 'feed', 'llms'],
+        ['home', 'blogs', 'blog', 'feed', 'llms', 'post', 'related'],
+      ],
+      [
+        'other tags',
+        () => ada.client.publish({ slug: 'other', tags: ['t', 'v'] }),
+        ['home', 'allFeed', 'blog', 'feed', 'tag', 'tags', 'related', 'sitemap'],
+      ],
+      [
+        'a post that leaves',
+        () => ada.client.publish({ slug: 'one', status: 'draft' }),
+        'home blogs allFeed blog post twin tag feed sitemap llms archive tags related'.split(' '),
       ],
       [
         'another post',

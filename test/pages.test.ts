@@ -31,6 +31,8 @@ const blogAddresses = [
   ...feeds.map(([path, type]) => [`/tags/news${path}`, type] as const),
   ['/sitemap.xml', xml],
   ['/llms.txt', text],
+  ['/-/archive', html],
+  ['/-/tags', html],
 ] as const;
 
 const siteAddresses = [
@@ -418,6 +420,8 @@ test('an address is read from any spelling of it and written in one', () => {
     ['/tags/a/b', '/tags/a%2Fb'],
     ['/tags/feed.xml', '/tags/feed.xml'],
     ['/sitemap.xml', '/sitemap.xml'],
+    ['/-/archive', '/-/archive'],
+    ['/-//tags/', '/-/tags'],
   ] as const;
   for (const [path, canonical] of cases) {
     const parsed = parseBlogPath(path);
@@ -427,6 +431,8 @@ test('an address is read from any spelling of it and written in one', () => {
   }
   for (const path of [
     '/tags',
+    '/-/archive/x',
+    '/-/none',
     '/tags.md',
     '/-a',
     '/a_b',

@@ -273,7 +273,18 @@ async function pagesOf(instance: Instance, path: string, key?: string): Promise<
 async function ofReaders(instance: Instance, id: string): Promise<void> {
   const host = `ada.localhost:${instance.port}`;
   const files = ['feed.xml', 'rss.xml', 'feed.json', 'sitemap.xml', 'llms.txt', 'index.md', 'post-1.md'];
-  for (const path of ['', 'post-1', 'post-0', 'post-2', 'none', 'tags/a', 'tags/a.md', ...files])
+  for (const path of [
+    '',
+    'post-1',
+    'post-0',
+    'post-2',
+    'none',
+    'tags/a',
+    'tags/a.md',
+    '-/archive',
+    '-/tags',
+    ...files,
+  ])
     await instance.call('GET', `/${path}`, { host });
   const lists = blogOrderNames.map((sort) => `/blogs?sort=${sort}`);
   for (const path of ['/', '/blogs', ...lists, '/search?q=post', '/feed.xml'])

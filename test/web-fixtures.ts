@@ -11,6 +11,7 @@ import type { FeedView } from '../src/web/feeds/feed.ts';
 import type { Markup } from '../src/web/markup.ts';
 import { failurePage, gone, notFound, problemPage } from '../src/web/templates/failure.ts';
 import { blogPage, blogsPage, tagPage } from '../src/web/templates/blog.ts';
+import { archivePage, tagsPage } from '../src/web/templates/archive.ts';
 import { homePage } from '../src/web/templates/home.ts';
 import type { Chrome } from '../src/web/templates/layout.ts';
 import { postPage, type PostView } from '../src/web/templates/post.ts';
@@ -263,6 +264,7 @@ export const longPage: PostView = {
   post: longPost,
   blog: tidewatch,
   headings: renderPost(article).headings,
+  related: [{ title: 'Harmonics by hand', url: `${tidewatch.url}/harmonics`, lang: 'en' }],
   older: { title: 'Seiches for beginners', url: `${tidewatch.url}/seiches-for-beginners` },
   newer: { title: 'Somebody looked down the well', url: `${tidewatch.url}/the-well` },
   comments,
@@ -279,6 +281,7 @@ export const arabicPage: PostView = {
   }),
   blog: warraq,
   headings: [],
+  related: [],
   older: null,
   newer: null,
   comments: [],
@@ -295,6 +298,7 @@ export const japanesePage: PostView = {
   }),
   blog: shiori,
   headings: [],
+  related: [],
   older: null,
   newer: null,
   comments: [],
@@ -315,6 +319,7 @@ export const hostilePage: PostView = {
   },
   blog: mallory,
   headings: Array.from({ length: 5 }, (_, i) => ({ id: `h-${i}`, level: 2, text: hostile })),
+  related: [{ title: hostile, url: `${mallory.url}/c`, lang: null }],
   older: { title: hostile, url: `${mallory.url}/a` },
   newer: null,
   comments: [
@@ -438,6 +443,20 @@ export function fixturePages(): readonly (readonly [string, string])[] {
         { ...longPage, post: { ...longPost, tally: null }, comments: [] },
       ),
     ],
+    ['archive', archivePage(at(`${tidewatch.url}/-/archive`), { blog: tidewatch, posts, paging: noPaging })],
+    [
+      'archive-empty',
+      archivePage(at(`${mallory.url}/-/archive`), { blog: mallory, posts: [], paging: noPaging }),
+    ],
+    [
+      'tags',
+      tagsPage(at(`${tidewatch.url}/-/tags`), {
+        blog: tidewatch,
+        tags: [{ tag: hostile, posts: 2 }],
+        isWhole: false,
+      }),
+    ],
+    ['tags-empty', tagsPage(at(`${mallory.url}/-/tags`), { blog: mallory, tags: [], isWhole: true })],
     ['post-arabic', postPage(at(arabicPage.post.url), arabicPage)],
     ['post-japanese', postPage(at(japanesePage.post.url), japanesePage)],
     ['post-hostile', postPage(at(hostilePage.post.url), hostilePage)],

@@ -14,6 +14,7 @@ import { disclosures } from '../src/web/disclosure.ts';
 import { dataBlock, html, trusted } from '../src/web/markup.ts';
 import { cardPng } from '../src/web/card.ts';
 import { hueOf, hues } from '../src/web/hue.ts';
+import { archivePage } from '../src/web/templates/archive.ts';
 import { homePage } from '../src/web/templates/home.ts';
 import {
   blogLlms,
@@ -159,6 +160,31 @@ test('the front page has the name and description that the operator gave', () =>
   );
   assert.equal(jsonLd(page)['name'], named.siteName);
   assert.match(homeTwin(named, view), /^# Die \\<Presse\\>\n\nAus \\\*Daten\\\*\.\n/);
+});
+
+test('the archive has the titles of posts under their years', () => {
+  const [newer, older] = posts;
+  assert.ok(newer && older);
+  const view = { blog: tidewatch, posts: [newer, { ...older, publishedAt: '2024-02-03T00:00:00.000Z' }] };
+  const page = archivePage(chrome, { ...view, paging: { newest: null, older: null } }).toString();
+  assert.deepEqual(page.match(/(?<=<h2 class="section">)\d+/g), ['2025', '2024']);
+  assert.match(page, /<time class="dt-published" datetime="2024-02-03[^>]*>3 Feb<\/time>/);
+});
+
+test('under a post stand its author, how to follow it, and related posts', () => {
+  const page = postPage(at(longPost.url), longPage).toString();
+  const after = page.slice(page.indexOf('</article>'));
+  for (const path of [
+    '/feed.xml',
+    '/rss.xml',
+    '/feed.json',
+    '/-/archive',
+    '/-/tags',
+    '/-/search',
+    '/harmonics',
+  ])
+    assert.ok(after.includes(`href="${tidewatch.url}${path}"`), path);
+  assert.ok(after.includes(`<span class="p-note" dir="auto">${html`${tidewatch.bio}`.toString()}</span>`));
 });
 
 test('a table of contents stands on long posts only', () => {

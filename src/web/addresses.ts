@@ -48,8 +48,10 @@ export type BlogPath =
   | { readonly kind: 'tag'; readonly tag: string; readonly form: 'page' | 'twin' | FeedType }
   /** All comments on a post. */
   | { readonly kind: 'comments'; readonly slug: string }
-  /** What can be found in the blog. */
+  /** What can be found in the blog, all of its posts by year, and all of its tags. */
   | { readonly kind: 'search' }
+  | { readonly kind: 'archive' }
+  | { readonly kind: 'tags' }
   | { readonly kind: 'file'; readonly name: (typeof files)[number] };
 
 /**
@@ -59,7 +61,7 @@ export type BlogPath =
 export function parseBlogPath(path: string): BlogPath | null {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first = '', ...rest] = segments;
-  if (first === '-') return rest.join('/') === 'search' ? { kind: 'search' } : parseComments(rest);
+  if (first === '-') return parseOwn(rest);
   if (segments.length > 1) return first.toLowerCase() === 'tags' ? parseTag(rest) : null;
   const name = decoded(first)?.toLowerCase();
   if (name === undefined) return null;
@@ -77,7 +79,9 @@ export function parseBlogPath(path: string): BlogPath | null {
 
 const postSlug = /^(?!tags$)[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?$/;
 
-function parseComments([of, post = '', ...more]: readonly string[]): BlogPath | null {
+function parseOwn([of, post = '', ...more]: readonly string[]): BlogPath | null {
+  const kind = (['search', 'archive', 'tags'] as const).find((each) => each === of);
+  if (kind !== undefined) return post === '' && more.length === 0 ? { kind } : null;
   const slug = decoded(post)?.toLowerCase() ?? '';
   return of === 'comments' && more.length === 0 && postSlug.test(slug) ? { kind: 'comments', slug } : null;
 }
@@ -107,7 +111,7 @@ function decoded(segment: string): string | null {
 /** The path in its canonical spelling, percent-encoded; empty for the front page of the blog. */
 export function blogPath(path: BlogPath): string {
   if (path.kind === 'file') return `/${path.name}`;
-  if (path.kind === 'search') return '/-/search';
+  if (path.kind === 'search' || path.kind === 'archive' || path.kind === 'tags') return `/-/${path.kind}`;
   if (path.kind === 'comments') return `/-/comments/${path.slug}`;
   const page = path.kind === 'index' ? '' : path.kind === 'post' ? `/${path.slug}` : tagUrl('', path.tag);
   if (path.form === 'page') return page;

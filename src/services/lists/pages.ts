@@ -148,6 +148,39 @@ const beside = (direction: 'asc' | 'desc') =>
 const olderThan = beside('desc');
 const newerThan = beside('asc');
 
+/** Related posts that are shown with a post. */
+const relatedShown = 3;
+
+/** The newest posts of the same blog with the first tag of this one, but for those that stand beside it anyway. */
+export async function relatedPosts(
+  { config: { variant, site }, db }: ReadContext,
+  { id, tags: [tag], agent }: PagePost,
+  { older, newer }: Awaited<ReturnType<typeof neighboursOf>>,
+) {
+  if (tag === undefined) return [];
+  const rows = await newestTagged(db, { agentId: agent.id, tag });
+  const neighbours = [older?.url, newer?.url];
+  return rows
+    .filter((row) => row.id !== id)
+    .map(({ title, lang, slug }) => ({ title, lang, url: postUrl(variant, site, agent.slug, slug) }))
+    .filter(({ url }) => !neighbours.includes(url))
+    .slice(0, relatedShown);
+}
+
+/** `post_tags` has public posts only, so few rows are enough: this post and its two neighbours are left out. */
+const newestTagged = prepared((db, { agentId, tag }: { agentId: string; tag: string }) =>
+  db
+    .selectFrom('post_tags')
+    .innerJoin('posts', 'posts.id', 'post_tags.post_id')
+    .select(['posts.id', 'posts.title', 'posts.slug', 'posts.lang'])
+    .where('post_tags.agent_id', '=', agentId)
+    .where('post_tags.tag', '=', tag)
+    .orderBy('post_tags.published_at', 'desc')
+    .orderBy('post_tags.post_id', 'desc')
+    .limit(relatedShown + 3)
+    .compile(),
+);
+
 /** The newest posts of all blogs. */
 export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
   const rows = await inOrder(listedPosts(ctx), newestFirst, null).limit(limit).execute();

@@ -8,6 +8,7 @@ import {
   neighboursOf,
   postAtAddress,
   postsOfBlog,
+  relatedPosts,
   tagsOfBlog,
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
@@ -15,6 +16,7 @@ import { tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
+import { archivePage, tagsPage } from '../templates/archive.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
 import { commentsPage } from '../templates/comments.ts';
 import { gone, notFound } from '../templates/failure.ts';
@@ -26,6 +28,9 @@ import type { SearchHandler } from './search-routes.ts';
 /** Posts on one page of a blog, and tags that it lists. */
 const postsShown = 20;
 const tagsShown = 50;
+/** Posts on a page of the archive, and tags on the page of them. */
+const archiveLength = 200;
+const mostTags = 1_000;
 
 /** Addresses of the service that agents ask a blog's host for. */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -124,6 +129,7 @@ function readQuery(path: BlogPath, rawQuery: string) {
   const query = new URLSearchParams(rawQuery);
   const isList =
     path.kind === 'comments' ||
+    path.kind === 'archive' ||
     ((path.kind === 'index' || path.kind === 'tag') && (path.form === 'page' || path.form === 'twin'));
   const isSitemap = path.kind === 'file' && path.name === 'sitemap.xml';
   return {
@@ -150,6 +156,8 @@ async function readBlogPage(
   if (path.kind === 'comments') return readComments(web, blog, path, cursor);
   // Where blogs have hosts, the search handler has answered.
   if (path.kind === 'search') return notFound(web.chrome, blog);
+  if (path.kind === 'archive') return readArchive(web, blog, cursor);
+  if (path.kind === 'tags') return readTags(web, blog);
   if (path.kind === 'file') return readFile(web, blog, path.name, part);
   const { form } = path;
   const tag = path.kind === 'tag' ? path.tag : null;
@@ -184,6 +192,24 @@ async function readList(
   };
 }
 
+/** All posts of a blog by year, a page at a time. */
+async function readArchive({ ctx, chrome }: Web, blog: Blog, cursor: string | null): Promise<Page> {
+  const query = { tag: null, limit: archiveLength, cursor };
+  const { items: posts, nextCursor } = await postsOfBlog(ctx, blog.id, query);
+  const url = blog.url + blogPath({ kind: 'archive' });
+  const here = { ...chrome, canonicalUrl: withCursor(url, cursor) };
+  const body = archivePage(here, { blog, posts, paging: pagesBeside(url, cursor, nextCursor) });
+  return { type: 'html', body, tags: tagsOf(blog, []) };
+}
+
+/** The tags of a blog, the commonest first. */
+async function readTags({ ctx, chrome }: Web, blog: Blog): Promise<Page> {
+  const here = { ...chrome, canonicalUrl: blog.url + blogPath({ kind: 'tags' }) };
+  const tags = await tagsOfBlog(ctx, blog.id, mostTags + 1);
+  const view = { blog, tags: tags.slice(0, mostTags), isWhole: tags.length <= mostTags };
+  return { type: 'html', body: tagsPage(here, view), tags: tagsOf(blog, []) };
+}
+
 async function readPost(
   { ctx, chrome }: Web,
   blog: Blog,
@@ -200,7 +226,8 @@ async function readPost(
   if (path.form === 'twin') return twinPage(postTwin(post, chrome.baseUrl), post.url, tags, [asJson]);
   const neighbours = await neighboursOf(ctx, post);
   const comments = post.tally?.comments ? await commentsUnderPost(ctx, post.id) : [];
-  const view = { post, blog, headings, ...neighbours, comments };
+  const related = await relatedPosts(ctx, post, neighbours);
+  const view = { post, blog, headings, ...neighbours, related, comments };
   return {
     type: 'html',
     body: postPage({ ...chrome, canonicalUrl: post.url }, view),

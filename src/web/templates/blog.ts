@@ -15,10 +15,11 @@ import {
   pageHead,
   pagination,
   postList,
+  waysOn,
 } from './parts.ts';
 
 type Posts = { readonly blog: Blog; readonly posts: readonly PagePost[]; readonly paging: Paging };
-type TagCount = { readonly tag: string; readonly posts: number };
+export type TagCount = { readonly tag: string; readonly posts: number };
 
 /** A blog with a page of its posts and, on the first page, its commonest tags. */
 export type BlogView = Posts & { readonly tags: readonly TagCount[] };
@@ -37,7 +38,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogView
     preview: blogPreview(chrome, blog, blog.name),
     head: dataBlock('application/ld+json', blogData(blog)),
     nameplate: blogNameplate(blog, 'blog'),
-    feeds: { of: blog.url, title: blog.name },
+    feeds: { of: blog.url, title: blog.name, linked: true },
     twin: twinOf(blog.url, 'index'),
     indexed: paging.newest === null,
     main: html`<section class="h-feed" aria-label="Posts">
@@ -45,7 +46,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogView
         ${posts.length > 0 ? postList(posts, { signed: false, level: 2 }) : html`<p class="empty">Nothing has been published here yet.</p>`}
         ${pagination(paging)}
       </section>
-      ${tagIndex(blog, tags)}${about(blog)}`,
+      ${waysOn(chrome, blog)}${tagIndex(blog, tags)}${about(blog)}`,
   });
 }
 

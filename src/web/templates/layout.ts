@@ -44,7 +44,12 @@ type Page = {
   /** `article` for a post. */
   readonly type?: 'website' | 'article' | 'profile';
   /** The page or service whose feeds are named, and what a reader's list calls them. */
-  readonly feeds?: { readonly of: string; readonly title: string };
+  readonly feeds?: {
+    readonly of: string;
+    readonly title: string;
+    /** Whether the page links them itself, for people. */
+    readonly linked?: true;
+  };
   /** Absolute address of the markdown twin. */
   readonly twin?: string;
   /** False keeps the page out of search engines. */
@@ -144,12 +149,13 @@ function feedsOf({ feeds: named }: Page) {
 
 /** The same page in the forms that programs read, listed for people too. */
 function machineForms(page: Page): Markup | false {
-  if (page.twin === undefined && page.feeds === undefined) return false;
+  const unlinked = page.feeds?.linked ? [] : feedsOf(page);
+  if (page.twin === undefined && unlinked.length === 0) return false;
   return html`<ul class="forms" aria-label="This page for programs">
     ${
       page.twin !== undefined &&
       html`<li><a rel="alternate" type="text/markdown" href="${page.twin}">Markdown</a></li> `
-    }${feedsOf(page).map(
+    }${unlinked.map(
       ({ mediaType, name, url }) =>
         html`<li><a rel="alternate" type="${mediaType}" href="${url}">${name}</a></li> `,
     )}

@@ -1,5 +1,5 @@
 import { previewOf } from '../../markdown/write/tokens.ts';
-import { cardPath, tagUrl, type Paging } from '../addresses.ts';
+import { blogPath, cardPath, feeds, feedTypes, tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
 import { html, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
@@ -80,6 +80,19 @@ export function blogPreview(chrome: Pick<Chrome, 'baseUrl'>, blog: Blog, title: 
   return { title, siteName: blog.name, picture: chrome.baseUrl + cardPath(blog.slug), alt: null };
 }
 
+/** How to follow a blog, and where the rest of it is. */
+export function waysOn({ discovery }: Pick<Chrome, 'discovery'>, { url }: Blog): Markup {
+  return html`<p class="fact ways">
+    <span
+      >Subscribe:
+      ${feedTypes.map((type) => html`<a href="${url}/${feeds[type].file}">${feeds[type].name}</a> `)}</span
+    >
+    <a href="${url}${blogPath({ kind: 'archive' })}">All posts</a>
+    <a href="${url}${blogPath({ kind: 'tags' })}">Tags</a>
+    ${discovery && html`<a href="${url}${blogPath({ kind: 'search' })}">Search</a>`}
+  </p> `;
+}
+
 /** The name of an agent, linked to its blog. */
 export function signature(agent: PageAuthor): Markup {
   return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a>`;
@@ -129,6 +142,11 @@ const months = 'January February March April May June July August September Octo
 /** `2025-03-09T…Z` → `9 Mar 2025`. Takes the ISO 8601 UTC times of the service, and shows UTC. */
 export function shortDate(iso: string): string {
   return `${dayOf(iso)} ${monthOf(iso).slice(0, 3)} ${iso.slice(0, 4)}`;
+}
+
+/** `2025-03-09T…Z` → `9 Mar`. */
+export function dayAndMonth(iso: string): string {
+  return `${dayOf(iso)} ${monthOf(iso).slice(0, 3)}`;
 }
 
 /** `2025-03-09T14:05:…Z` → `9 March 2025, 14:05 UTC`. */

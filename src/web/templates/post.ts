@@ -6,13 +6,20 @@ import { dataBlock, html, trusted, type Markup } from '../markup.ts';
 import { articleOf, headingsOf, unescapeHtml } from '../article.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import type { neighboursOf, PageHeading, PagePostWithText } from '../../services/lists/pages.ts';
+import type {
+  neighboursOf,
+  PageHeading,
+  PagePostWithText,
+  relatedPosts,
+} from '../../services/lists/pages.ts';
 import type { PageComment } from '../../services/lists/comments.ts';
 import { commentList, commentsPath } from './comments.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
+  bioInNameplate,
   blogNameplate,
   blogPreview,
+  clip,
   counted,
   lang,
   longDateTime,
@@ -21,12 +28,15 @@ import {
   shortDate,
   tagLink,
   time,
+  waysOn,
 } from './parts.ts';
 
 export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly post: Omit<PagePostWithText, 'content'>;
   readonly blog: Blog;
   readonly headings: readonly PageHeading[];
+  /** Of the same blog, with the first tag of this one. */
+  readonly related: Awaited<ReturnType<typeof relatedPosts>>;
   /** Oldest thread first; the newest ones, possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
   readonly comments: readonly PageComment[];
 };
@@ -45,7 +55,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     icon: markPath(blog.slug),
     type: 'article',
     nameplate: blogNameplate(blog, 'post'),
-    feeds: { of: blog.url, title: blog.name },
+    feeds: { of: blog.url, title: blog.name, linked: true },
     twin: twinOf(post.url, 'page'),
     head: head(chrome, view),
     main: html`<article class="post h-entry">
@@ -67,7 +77,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
           </footer> `
         }
       </article>
-      ${neighbours(view)}${engagement(chrome.baseUrl, view)}`,
+      ${colophon(chrome, view)}${neighbours(view)}${engagement(chrome.baseUrl, view)}`,
   });
 }
 
@@ -161,6 +171,27 @@ function contents(post: PostView['post'], headings: readonly PageHeading[]): Mar
       ${shown.map(item)}
     </ol>
   </details> `;
+}
+
+/** Who wrote it and how to follow them, and more about the same. */
+function colophon(chrome: Chrome, { blog, post, related }: PostView): Markup {
+  const [tag = ''] = post.tags;
+  return html`<aside class="author h-card" aria-label="About the author">
+      <p>
+        <a class="p-name u-url" href="${blog.url}"><bdi>${blog.name}</bdi></a
+        >${blog.bio !== null && html`: <span class="p-note" dir="auto">${clip(blog.bio, bioInNameplate)}</span>`}
+      </p>
+      ${waysOn(chrome, blog)}
+    </aside>
+    ${
+      related.length > 0 &&
+      html`<nav class="related" aria-labelledby="related">
+        <h2 id="related">More under ${tagLink(blog.url, tag)}</h2>
+        <ul>
+          ${related.map(({ url, title, lang: tongue }) => html`<li><a href="${url}" dir="auto" ${lang({ lang: tongue })}>${title}</a></li> `)}
+        </ul>
+      </nav> `
+    }`;
 }
 
 function neighbours({ older, newer }: PostView): Markup | false {
