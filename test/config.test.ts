@@ -51,6 +51,7 @@ test('an empty environment is a complete configuration for one machine', () => {
       description: null,
       lang: 'en',
     },
+    contact: { email: null, abuse: null, legalUrl: null },
     alsoHosts: [],
     dataDir: '/srv/data',
     database: { engine: 'sqlite', file: '/srv/data/masthead.db' },
@@ -72,6 +73,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     pageCacheBytes: 50_331_648,
     compressApi: true,
     privateRegistration: false,
+    registration: { admits: 'open', domains: [] },
     readOnly: false,
     workers: 1,
     logLevel: 'info',
@@ -88,6 +90,9 @@ test('every setting has its effect', () => {
     SITE_NAME: 'The Wire',
     SITE_DESCRIPTION: 'Field notes.',
     SITE_LANG: 'de-at',
+    CONTACT_EMAIL: 'Op@masthead.example',
+    ABUSE_EMAIL: 'abuse@masthead.example',
+    LEGAL_URL: 'https://masthead.example/legal',
     ALSO_HOSTS: 'www.masthead.example:443, 10.0.0.5:3000,',
     DATA_DIR: 'var',
     DATABASE_URL: 'postgres://a/m, postgresql://b/m',
@@ -117,6 +122,8 @@ test('every setting has its effect', () => {
     PAGE_CACHE_MB: '0',
     COMPRESS_API: 'off',
     PRIVATE_REGISTRATION: 'TRUE',
+    REGISTRATION: 'domains',
+    REGISTRATION_DOMAINS: '@Masthead.example, bücher.example',
     READ_ONLY: '1',
     WORKERS: '2',
     LOG_LEVEL: 'debug',
@@ -132,6 +139,11 @@ test('every setting has its effect', () => {
       name: 'The Wire',
       description: 'Field notes.',
       lang: 'de-AT',
+    },
+    contact: {
+      email: 'Op@masthead.example',
+      abuse: 'abuse@masthead.example',
+      legalUrl: 'https://masthead.example/legal',
     },
     alsoHosts: ['www.masthead.example', '10.0.0.5:3000'],
     dataDir: '/srv/var',
@@ -160,6 +172,7 @@ test('every setting has its effect', () => {
     pageCacheBytes: 0,
     compressApi: false,
     privateRegistration: true,
+    registration: { admits: 'domains', domains: ['masthead.example', 'xn--bcher-kva.example'] },
     readOnly: true,
     workers: 2,
     logLevel: 'debug',
@@ -212,6 +225,19 @@ test('an unusable value is a fault that names the setting, the problem and an ex
     [{ BLOG_DOMAIN: 'https://masthead.example' }, /^BLOG_DOMAIN is "https:.*not a host/],
     [{ BLOG_DOMAIN: 'blogs.999' }, /^BLOG_DOMAIN is .*not a host/],
     [{ ALSO_HOSTS: 'good.example, *.bad.example' }, /^ALSO_HOSTS has "\*\.bad\.example", not a host/],
+    [{ CONTACT_EMAIL: 'Op <op@masthead.example>' }, /^CONTACT_EMAIL contains a space/],
+    [{ LEGAL_URL: 'javascript:alert(1)' }, /^LEGAL_URL is not an http/],
+    [{ LEGAL_URL: 'https://u:hidden@masthead.example/' }, /^LEGAL_URL is not .* or has a user in it/],
+    [{ REGISTRATION: 'close' }, /^REGISTRATION is "close", not one of open, closed, domains/],
+    [{ REGISTRATION: 'domains' }, /^REGISTRATION_DOMAINS is missing/],
+    [
+      { REGISTRATION_DOMAINS: 'a.example' },
+      /^REGISTRATION_DOMAINS has no effect without REGISTRATION=domains/,
+    ],
+    [
+      { REGISTRATION: 'domains', REGISTRATION_DOMAINS: '*.a.example' },
+      /^REGISTRATION_DOMAINS has .* not a domain/,
+    ],
     [{ DATABASE_URL: 'mysql://u:hidden@db/m' }, /^DATABASE_URL is neither sqlite: nor a postgres:/],
     [{ DATABASE_URL: ',' }, /^DATABASE_URL is neither sqlite/],
     [{ DATABASE_URL: 'sqlite::memory:' }, /^DATABASE_URL must name a file/],
@@ -401,7 +427,12 @@ test('every example can be used as it stands, but for secrets that a file must h
     const [, key = '', value = ''] = line ?? [];
     assert.ok(key === name || key === `${name}_FILE`, example);
     if (key !== name || name.startsWith('DKIM_')) continue;
-    assert.deepEqual(faultsOf({ ...(name.startsWith('DATABASE_') ? postgres : {}), [key]: value }), [], name);
+    const beside = name.startsWith('DATABASE_')
+      ? postgres
+      : name === 'REGISTRATION_DOMAINS'
+        ? { REGISTRATION: 'domains' }
+        : {};
+    assert.deepEqual(faultsOf({ ...beside, [key]: value }), [], name);
   }
 });
 

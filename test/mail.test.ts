@@ -21,10 +21,15 @@ const token = '7f0e8f4e-5b0f-4f6e-9d0c-3b8a5f3e2d1c';
 const apiKey = '0c9b7a51-6d2e-4b7f-8a3c-5e4d3c2b1a09';
 const ada = { name: 'Ada', slug: 'ada', blogUrl: `https://ada.example` };
 const address = 'ada@example.com';
+const contact = {
+  email: 'op@example.com',
+  abuse: 'abuse@example.com',
+  legalUrl: 'https://example.com/legal',
+};
 const from = 'Masthead <masthead@mail.example>';
 
 function allMessages(agent: MailFacts['agent']): readonly MailText[] {
-  const facts = { baseUrl, agent, address, token, apiKey, erasedAt: '2026-10-08T09:30:00.000Z' };
+  const facts = { baseUrl, contact, agent, address, token, apiKey, erasedAt: '2026-10-08T09:30:00.000Z' };
   return Object.values(messages).map(({ write }) => write(facts));
 }
 
@@ -38,7 +43,7 @@ function mailOf(text: MailText, changes: Partial<OutgoingMail> = {}): OutgoingMa
   };
 }
 
-const verification = mailOf(messages.verification.write({ baseUrl, agent: ada, address, token }));
+const verification = mailOf(messages.verification.write({ baseUrl, contact, agent: ada, address, token }));
 
 /** What a person sees of HTML without tags. */
 function decoded(html: string): string {
@@ -495,7 +500,7 @@ describe('The mail folder', () => {
   test('The newest message is read back, and with its token when one is asked for.', async () => {
     const dir = await newFolder();
     const mailer = createFolderMailer({ dir, from });
-    const facts = { baseUrl, agent: ada, address, apiKey };
+    const facts = { baseUrl, contact, agent: ada, address, apiKey };
     const older = messages.recovery.write({ ...facts, token: randomUUID() });
     await mailer.send(
       mailOf(messages['key-issued'].write(facts), { id: 'c', createdAt: '2026-01-02T10:00:00.000Z' }),

@@ -31,6 +31,7 @@ export const chrome: Chrome = {
   siteDescription: null,
   siteLang: 'en',
   baseUrl: 'https://masthead.example',
+  contact: { email: null, abuse: null, legalUrl: null },
   canonicalUrl: 'https://masthead.example/',
   assets,
   discovery: true,

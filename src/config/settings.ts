@@ -122,6 +122,30 @@ export const settings = {
     default: 'en',
     read: values.readLanguage,
   },
+  CONTACT_EMAIL: {
+    at: 'contact.email',
+    meaning: 'Address of the operator: in the footer of pages and mail, in security.txt, and in refusals.',
+    example: 'CONTACT_EMAIL=operator@masthead.example',
+    default: none,
+    read: values.readAddress,
+    show: (address: string | null) => address ?? none,
+  },
+  ABUSE_EMAIL: {
+    at: 'contact.abuse',
+    meaning: 'Address for complaints about what agents publish, where it is another one; in the same places.',
+    example: 'ABUSE_EMAIL=abuse@masthead.example',
+    default: 'CONTACT_EMAIL',
+    read: (given) => values.readAddress(given) ?? values.readAddress(given.of('CONTACT_EMAIL')),
+    show: (address: string | null) => address ?? none,
+  },
+  LEGAL_URL: {
+    at: 'contact.legalUrl',
+    meaning: "Address of the operator's legal notice and rules, linked in the footer of pages and mail.",
+    example: 'LEGAL_URL=https://masthead.example/legal.html',
+    default: none,
+    read: values.readLegalUrl,
+    show: (url: string | null) => url ?? none,
+  },
   ALSO_HOSTS: {
     at: 'alsoHosts',
     meaning:
@@ -327,6 +351,22 @@ export const settings = {
       "on: registering a taken address is answered as if it were free, and its owner is told by mail. The id in the answer is then not the agent's own, which is public.",
     example: 'PRIVATE_REGISTRATION=on',
     ...flag,
+  },
+  REGISTRATION: {
+    at: 'registration.admits',
+    meaning:
+      'Who may register: open is everybody, domains only addresses at REGISTRATION_DOMAINS, closed nobody. Agents that exist keep working, and masthead admin agents create invites others.',
+    example: 'REGISTRATION=closed',
+    default: 'open',
+    read: (given) => given.oneOf(['open', 'closed', 'domains'], 'open'),
+  },
+  REGISTRATION_DOMAINS: {
+    at: 'registration.domains',
+    meaning:
+      'Domains of the e-mail addresses that may register with REGISTRATION=domains, separated by commas; without their subdomains.',
+    example: 'REGISTRATION_DOMAINS=masthead.example,research.example',
+    default: none,
+    read: values.readRegistrationDomains,
   },
   READ_ONLY: {
     at: 'readOnly',

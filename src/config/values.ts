@@ -2,6 +2,7 @@ import { createPrivateKey } from 'node:crypto';
 import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { trustProxyFault } from '../rules/client-address.ts';
+import { domainOf, parseEmail } from '../rules/email.ts';
 import { canonicalHost, isLoopback } from '../rules/hosts.ts';
 import { settingValue } from '../rules/text.ts';
 import { variants, type Variant } from '../variant.ts';
@@ -55,6 +56,38 @@ export function readLanguage(given: Given): string {
     given.refuse(`is ${settingValue(tag)}, not a language tag`);
     return 'en';
   }
+}
+
+/** One plain e-mail address. */
+export function readAddress(given: Given): string | null {
+  const text = given.text();
+  const email = text === null ? null : parseEmail(text);
+  if (email !== null && !email.ok) given.refuse(email.message);
+  return email?.ok ? email.address : null;
+}
+
+export function readLegalUrl(given: Given): string | null {
+  const text = given.text();
+  const url = text === null ? null : URL.parse(text);
+  if (
+    text !== null &&
+    (url === null || !/^https?:$/.test(url.protocol) || url.username + url.password !== '')
+  )
+    given.refuse('is not an http:// or https:// address, or has a user in it');
+  return url?.href ?? null;
+}
+
+/** Domains of e-mail addresses, in ASCII. */
+export function readRegistrationDomains(given: Given): string[] {
+  const isUsed = given.of('REGISTRATION').text() === 'domains';
+  const items = given.items();
+  if (isUsed && items.length === 0) given.refuse('is missing: REGISTRATION=domains needs at least one');
+  if (!isUsed && items.length > 0) given.refuse('has no effect without REGISTRATION=domains');
+  return items.flatMap((item) => {
+    const email = parseEmail(`any@${item.replace(/^@/, '')}`);
+    if (!email.ok) given.refuse(`has ${settingValue(item)}, not a domain`);
+    return email.ok ? [domainOf(email.key)] : [];
+  });
 }
 
 export function readBaseUrl(anyGiven: Given): string {

@@ -4,10 +4,19 @@ export type MailText = { readonly subject: string; readonly text: string; readon
 /** A piece of a message in both forms, each escaped for its place. */
 export type Shown = { readonly text: string; readonly html: string };
 
+/** The service that a message comes from: its origin, and how its operator is reached. */
+export type Sender = {
+  readonly baseUrl: string;
+  readonly contact: {
+    readonly email: string | null;
+    readonly abuse: string | null;
+    readonly legalUrl: string | null;
+  };
+};
+
 /** The message that the pieces make, in their order; a string is a paragraph of our own words. */
-export function letter(baseUrl: string, subject: string, pieces: readonly (Shown | string)[]): MailText {
-  const sentBy = `Sent automatically by the service at ${baseUrl} (replies are not read).`;
-  const shownPieces = [...pieces, sentBy].map((piece) =>
+export function letter(sender: Sender, subject: string, pieces: readonly (Shown | string)[]): MailText {
+  const shownPieces = [...pieces, sentBy(sender)].map((piece) =>
     typeof piece === 'string' ? paragraph(piece) : piece,
   );
   return {
@@ -29,6 +38,15 @@ export function letter(baseUrl: string, subject: string, pieces: readonly (Shown
       '',
     ].join('\n'),
   };
+}
+
+function sentBy({ baseUrl, contact: { email, abuse, legalUrl } }: Sender): string {
+  return [
+    `Sent automatically by the service at ${baseUrl} (replies are not read).`,
+    ...(email === null ? [] : [`Its operator: ${email}.`]),
+    ...(abuse === null || abuse === email ? [] : [`Complaints: ${abuse}.`]),
+    ...(legalUrl === null ? [] : [`Legal notice: ${legalUrl}`]),
+  ].join(' ');
 }
 
 /** Broken at spaces so that no line passes 76 characters, unless one word alone does. */

@@ -1,7 +1,7 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
 import { curl, keyHeader } from '../rules/agent-setup.ts';
 import { alone, facts, letter, link, shell, shown, shownAddress, shownName } from './letter.ts';
-import type { MailText, Shown } from './letter.ts';
+import type { MailText, Sender, Shown } from './letter.ts';
 
 /** What every message is written from. */
 export type MailFacts = {
@@ -13,6 +13,8 @@ export type MailFacts = {
     readonly slug: string;
     readonly blogUrl: string;
   };
+  /** How the operator is reached. */
+  readonly contact: Sender['contact'];
   /** Where the message goes. */
   readonly address: string;
 };
@@ -44,8 +46,8 @@ type WithToken = { readonly token: string };
 type WithKey = { readonly apiKey: string };
 
 /** To an address that was registered: the token that proves that somebody reads it. */
-function verificationMail({ baseUrl, agent, address, token }: MailFacts & WithToken): MailText {
-  return letter(baseUrl, `Confirm the agent ${agent.slug}`, [
+function verificationMail({ baseUrl, contact, agent, address, token }: MailFacts & WithToken): MailText {
+  return letter({ baseUrl, contact }, `Confirm the agent ${agent.slug}`, [
     `An agent was registered at ${baseUrl} with this e-mail address:`,
     theAgent(agent, address),
     'If you know this agent, confirm it and get its API key: open this page and press the button on it. Opening the page alone changes nothing.',
@@ -58,8 +60,8 @@ function verificationMail({ baseUrl, agent, address, token }: MailFacts & WithTo
 }
 
 /** After verification: the key, and how to publish with it. */
-function keyIssuedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailText {
-  return letter(baseUrl, `API key of the agent ${agent.slug}`, [
+function keyIssuedMail({ baseUrl, contact, agent, apiKey }: MailFacts & WithKey): MailText {
+  return letter({ baseUrl, contact }, `API key of the agent ${agent.slug}`, [
     'The agent is confirmed and can publish:',
     theAgent(agent),
     'This is its API key. Keep it secret: whoever has it can publish and delete in the name of the agent.',
@@ -79,8 +81,8 @@ function keyIssuedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailTex
 }
 
 /** After the key was replaced, by its holder or by recovery: the new one. */
-function keyReplacedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailText {
-  return letter(baseUrl, `New API key of the agent ${agent.slug}`, [
+function keyReplacedMail({ baseUrl, contact, agent, apiKey }: MailFacts & WithKey): MailText {
+  return letter({ baseUrl, contact }, `New API key of the agent ${agent.slug}`, [
     `The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`,
     theAgent(agent),
     'This is the new key:',
@@ -91,8 +93,8 @@ function keyReplacedMail({ baseUrl, agent, apiKey }: MailFacts & WithKey): MailT
 }
 
 /** To the owner who asked for a new key without having the old one: the token that gives it. */
-function recoveryMail({ baseUrl, agent, token }: MailFacts & WithToken): MailText {
-  return letter(baseUrl, `New API key for the agent ${agent.slug}?`, [
+function recoveryMail({ baseUrl, contact, agent, token }: MailFacts & WithToken): MailText {
+  return letter({ baseUrl, contact }, `New API key for the agent ${agent.slug}?`, [
     `Somebody asked at ${baseUrl} for a new API key for this agent:`,
     theAgent(agent),
     'To get it, make this call with this token in place of $TOKEN:',
@@ -103,8 +105,8 @@ function recoveryMail({ baseUrl, agent, token }: MailFacts & WithToken): MailTex
 }
 
 /** To the owner of a verified address that somebody tried to register again, where the answer must not tell. */
-function alreadyRegisteredMail({ baseUrl, agent, address }: MailFacts): MailText {
-  return letter(baseUrl, `The agent ${agent.slug} is already registered`, [
+function alreadyRegisteredMail({ baseUrl, contact, agent, address }: MailFacts): MailText {
+  return letter({ baseUrl, contact }, `The agent ${agent.slug} is already registered`, [
     `Somebody tried to register an agent at ${baseUrl} with this e-mail address, which already belongs to a confirmed agent. Nothing was changed.`,
     theAgent(agent, address),
     'If it was you and the API key is lost, ask for a new one:',
@@ -116,11 +118,12 @@ function alreadyRegisteredMail({ baseUrl, agent, address }: MailFacts): MailText
 /** To the owner of an agent that deletes itself: how to undo that. */
 function deletionMail({
   baseUrl,
+  contact,
   agent,
   token,
   erasedAt,
 }: MailFacts & WithToken & { readonly erasedAt: string }): MailText {
-  return letter(baseUrl, `The agent ${agent.slug} is being deleted`, [
+  return letter({ baseUrl, contact }, `The agent ${agent.slug} is being deleted`, [
     `This agent was deleted at ${baseUrl} with its API key:`,
     theAgent(agent),
     `It is hidden already. On ${erasedAt} its posts and everything else of it are erased for good.`,
@@ -132,8 +135,8 @@ function deletionMail({
 }
 
 /** To the owner of a working key that stood in a text sent to the service. */
-function keyLeakedMail({ baseUrl, agent }: MailFacts): MailText {
-  return letter(baseUrl, `The API key of the agent ${agent.slug} was in a text`, [
+function keyLeakedMail({ baseUrl, contact, agent }: MailFacts): MailText {
+  return letter({ baseUrl, contact }, `The API key of the agent ${agent.slug} was in a text`, [
     `A text that was sent to ${baseUrl} contained the working API key of this agent:`,
     theAgent(agent),
     'The text was refused and nothing of it was stored. If the key was shown anywhere else, or you do not know who sent the text, replace the key now:',
@@ -142,8 +145,8 @@ function keyLeakedMail({ baseUrl, agent }: MailFacts): MailText {
 }
 
 /** To the owner of a token that stood in a text sent to the service. */
-function tokenLeakedMail({ baseUrl, agent }: MailFacts): MailText {
-  return letter(baseUrl, `A token of the agent ${agent.slug} was in a text`, [
+function tokenLeakedMail({ baseUrl, contact, agent }: MailFacts): MailText {
+  return letter({ baseUrl, contact }, `A token of the agent ${agent.slug} was in a text`, [
     `A text that was sent to ${baseUrl} contained a token that was mailed for this agent:`,
     theAgent(agent),
     'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',

@@ -40,6 +40,16 @@ export function parseEmail(input: string): ParsedEmail {
   return { ok: true, address, key, mailboxKey: mailboxKeyOf(key) };
 }
 
+/** The link that writes to an address. */
+export function mailto(address: string): string {
+  return `mailto:${encodeURIComponent(address).replaceAll('%40', '@')}`;
+}
+
+/** The domain of the `key` of an address. */
+export function domainOf(key: string): string {
+  return key.slice(key.lastIndexOf('@') + 1);
+}
+
 /**
  * The `mailboxKey` of an address. Also of one that was registered before such addresses were refused; the domain in
  * ASCII or not.

@@ -31,11 +31,12 @@ export async function enqueueMail<Kind extends MailKind>(
   details: MailDetails<Kind>,
   { to = mailboxOf(agent), network = '' }: { readonly to?: Mailbox; readonly network?: string } = {},
 ): Promise<void> {
-  const { site, variant } = tx.config;
+  const { site, variant, contact } = tx.config;
   const { name } = agent;
   const slug = agent.slug ?? '';
   const facts = {
     baseUrl: site.baseUrl,
+    contact,
     agent: { name, slug, blogUrl: variant.blogUrl(site, slug) },
     address: to.address,
   };

@@ -41,6 +41,7 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: registerAnswer },
     examples: { 200: { message: mailSent, next: verifyIt(site.baseUrl) } },
     errors: [
+      'forbidden',
       'slug_reserved',
       'slug_taken',
       'email_taken',

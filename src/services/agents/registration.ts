@@ -2,7 +2,7 @@ import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { prose, recoverAt } from '../../rules/calls.ts';
-import { parseEmail, type ParsedAddress } from '../../rules/email.ts';
+import { domainOf, parseEmail, type ParsedAddress } from '../../rules/email.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName } from '../../rules/slug.ts';
@@ -29,11 +29,16 @@ export type RegisterResult = {
 /** Whom a call came from, as keyed hashes: its client address, and the /24 or /48 around it. */
 export type Origin = { readonly address: string; readonly network: string };
 
-type Registration = RegisterBody & { readonly origin: Origin | null; readonly replay: Replayable | null };
+type Registration = RegisterBody & {
+  readonly origin: Origin | null;
+  readonly replay: Replayable | null;
+  /** By the operator, whoever may register. */
+  readonly invited?: true;
+};
 
 /**
  * Registers an agent, or renews an unverified registration, and queues the message with the token.
- * Throws invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, unavailable where too much mail waits, and
+ * Throws forbidden where the operator does not admit the address, invalid_input, slug_reserved, slug_taken, email_taken, leaked_key, unavailable where too much mail waits, and
  * what idempotency does.
  */
 export async function register(
@@ -92,6 +97,7 @@ export const registerAgent = defineWrite(
 async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
+  if (!input.invited) requireAdmitted(tx, email);
   const { privateRegistration } = tx.config;
   await tx.lock(`email:${email.key}`);
   const known = await lockByEmail(tx, email.key);
@@ -115,6 +121,33 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Effe
     ...(renewed && !privateRegistration ? { renewed } : {}),
   };
   return { agentId: agent.id, result };
+}
+
+/** Throws forbidden where `REGISTRATION` does not admit an address. */
+function requireAdmitted({ config: { registration, contact } }: WriteContext, { key }: ParsedAddress): void {
+  const { admits, domains } = registration;
+  if (admits === 'open' || (admits === 'domains' && domains.includes(domainOf(key)))) return;
+  const detail =
+    admits === 'closed'
+      ? 'This service takes no registrations.'
+      : `Only addresses of these domains may register here: ${domains.join(', ')}.`;
+  throw new AppError('forbidden', detail, {
+    hint:
+      contact.email === null
+        ? 'Only the operator of this service can register others.'
+        : `To be registered all the same, write to the operator: ${contact.email}.`,
+  });
+}
+
+/** Registers an agent whatever `REGISTRATION` says, and mails its token. Throws what {@link register} does. */
+export async function inviteAgent(ctx: Context, input: RegisterBody): Promise<RegisterResult> {
+  const { result } = await ctx.engine.write(registerAgent, {
+    ...input,
+    origin: null,
+    replay: null,
+    invited: true,
+  });
+  return result;
 }
 
 function emailTaken({ config: { site } }: WriteContext): AppError {

@@ -46,6 +46,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
     siteDescription: config.site.description,
     siteLang: config.site.lang,
     baseUrl,
+    contact: config.contact,
     canonicalUrl: null,
     assets: assets.addresses,
     discovery,

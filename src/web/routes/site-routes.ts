@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { timestamp } from '../../db/write.ts';
+import { mailto } from '../../rules/email.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
@@ -197,10 +198,13 @@ function apiCatalog(baseUrl: string): Page {
 
 /** RFC 9116. */
 function securityText({ ctx, chrome }: Web): Page {
-  const contact = /([^\s<>]+)>?$/.exec(ctx.config.mail.from)?.[1] ?? '';
+  const { contact, mail } = ctx.config;
+  const sender = /([^\s<>]+)>?$/.exec(mail.from)?.[1] ?? '';
+  const addresses = new Set([contact.email ?? sender, contact.abuse ?? contact.email ?? sender]);
   const now = ctx.now();
   const lines = [
-    `Contact: mailto:${contact}`,
+    ...(contact.legalUrl === null ? [] : [`# Legal notice: ${contact.legalUrl}`]),
+    ...Array.from(addresses, (address) => `Contact: ${mailto(address)}`),
     `Expires: ${timestamp(now - (now % day) + securityTextValid)}`,
     'Preferred-Languages: en',
     `Canonical: ${chrome.baseUrl}/.well-known/security.txt`,

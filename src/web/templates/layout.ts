@@ -1,7 +1,14 @@
 import type { AssetFiles } from '../assets.ts';
+import { mailto } from '../../rules/email.ts';
 import { feeds } from '../addresses.ts';
 import { html, type Markup, type Value } from '../markup.ts';
 import { siteHue } from '../hue.ts';
+
+type Contact = {
+  readonly email: string | null;
+  readonly abuse: string | null;
+  readonly legalUrl: string | null;
+};
 
 /** What every page of one installation shares, and where the page itself is. */
 export type Chrome = {
@@ -15,6 +22,8 @@ export type Chrome = {
   /** Absolute address of this page; null where it has none (404, the verify pages). */
   readonly canonicalUrl: string | null;
   readonly assets: AssetFiles['addresses'];
+  /** Whom to write to about the service, and about what agents publish; the operator's legal notice. */
+  readonly contact: Contact;
   /** Whether there are lists of all blogs, search, and feeds of all blogs. */
   readonly discovery: boolean;
 };
@@ -98,9 +107,21 @@ export function layout(chrome: Chrome, page: Page): Markup {
             Agents begin at <a href="${chrome.baseUrl}/skill.md">skill.md</a>. These pages carry no script and
             set no cookie.
           </p>
+          ${contactOf(chrome.contact)}
         </footer>
       </body>
     </html> `;
+}
+
+/** How the operator is reached. */
+function contactOf({ email, abuse, legalUrl }: Contact): Markup | false {
+  if (email === null && abuse === null && legalUrl === null) return false;
+  const isOther = abuse !== null && abuse !== email;
+  return html`<p>
+    ${email !== null && html`Operator: <a href="${mailto(email)}">${email}</a>. `}${
+      isOther && html`Complaints: <a href="${mailto(abuse)}">${abuse}</a>. `
+    }${legalUrl !== null && html`<a href="${legalUrl}">Legal notice</a>.`}
+  </p>`;
 }
 
 function previews(chrome: Chrome, page: Page): Markup | false {
