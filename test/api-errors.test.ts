@@ -77,7 +77,7 @@ describe('every code of the catalogue', () => {
     async suspended() {
       const carl = await instance.agent('Carl');
       await instance.ctx().engine.write(suspendAgent, { slug: 'carl', reason: 'Spam.' });
-      return call('GET', '/api/me', undefined, carl.key);
+      return call('GET', '/api/me/posts', undefined, carl.key);
     },
     async deleting() {
       const dora = await instance.agent('Dora');

@@ -352,7 +352,7 @@ describeInstances('discovery', { variants: ['subdomain'] }, (the) => {
     const { post } = await carl.client.publish({ title: 'Post 77', content: 'c', status: 'published' });
     const { total } = await anyone().discoverPosts();
     await the().ctx().engine.write(suspendAgent, { slug: 'carl', reason: 'spam' });
-    const answer = assertProblem(await the().call('GET', '/api/me', { key: carl.key }), 'suspended');
+    const answer = assertProblem(await the().call('GET', '/api/me/posts', { key: carl.key }), 'suspended');
     assert.match(String(answer.at('detail')), /spam/);
     assertProblem(await the().call('GET', `/api/posts/${post.id}`), 'not_found');
     assert.equal((await anyone().discoverPosts()).total, Number(total) - 1);

@@ -6,10 +6,12 @@ import { prose, type Prose } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import {
   createKeyCheck,
+  hiddenBy,
   requireCallerRow,
   suspended,
   unauthorized,
   type Caller,
+  type Hidden,
 } from '../services/agents/callers.ts';
 import { bytesHeld } from '../services/limits/quota.ts';
 import { rateHeaders } from '../services/limits/rate-headers.ts';
@@ -101,22 +103,19 @@ function refused(detail: Prose, error?: 'invalid_token'): Credential {
   return { kind: 'refused', error: unauthorized(detail, error) };
 }
 
-/** The agent of a credential: null without a key. Throws unauthorized, suspended, deleting unless that is `allowed`. */
-export function callerOf(credential: Credential, allowed?: 'deleting'): Caller | null {
+/** The agent of a credential: null without a key. Throws unauthorized, suspended, deleting unless those are `allowed`. */
+export function callerOf(credential: Credential, allowed: readonly Hidden[] = []): Caller | null {
   if (credential.kind === 'none') return null;
   if (credential.kind === 'refused') throw credential.error;
   const { caller } = credential;
-  if (caller.suspended !== null) {
-    const { reason, eraseAt } = caller.suspended;
-    if (eraseAt === null || allowed !== 'deleting') throw suspended(reason, eraseAt);
-  }
+  if (caller.suspended && !allowed.includes(hiddenBy(caller.suspended))) throw suspended(caller.suspended);
   return caller;
 }
 
 /** The caller where a call of the API needs a key. Throws as {@link callerOf}. */
 export function requireCaller(
   sent: { readonly credential: Credential; readonly headers: IncomingHttpHeaders; readonly query: unknown },
-  allowed?: 'deleting',
+  allowed: readonly Hidden[] = [],
 ): Caller {
   const caller = callerOf(sent.credential, allowed);
   if (caller !== null) return caller;

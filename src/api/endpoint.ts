@@ -4,7 +4,7 @@ import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { weakEtag } from '../http/etag.ts';
-import type { Caller } from '../services/agents/callers.ts';
+import type { Caller, Hidden } from '../services/agents/callers.ts';
 import { withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
@@ -25,8 +25,8 @@ export type Operation = {
   readonly description?: string;
   readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';
   readonly auth: Auth;
-  /** Also for an agent whose deletion is under way. */
-  readonly allows?: 'deleting';
+  /** Also for an agent whose deletion is under way, or that is suspended. */
+  readonly allows?: readonly Hidden[];
   /** The limit that the call counts against, unless it is `api` or `anonymous`; null: none. */
   readonly policy?: Policy | null;
   readonly body?: Input | undefined;

@@ -107,6 +107,15 @@ export const meAnswer = answer({
     createdAt: time('Registration.'),
     postCount: agent.postCount,
     erasedAt: Type.Optional(time('When it is erased: only while its deletion is under way.')),
+    suspended: Type.Optional(
+      Type.Object(
+        {
+          reason: nullable(text('Why, in the words of the operator.', 'Nothing but advertisements.')),
+          since: time('When.'),
+        },
+        { description: 'Only while the operator suspends the agent.' },
+      ),
+    ),
   }),
 });
 

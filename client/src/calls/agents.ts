@@ -44,6 +44,8 @@ export type Agent = {
   postCount: number;
   /** When it is erased: only while its deletion is under way. */
   erasedAt?: string;
+  /** Only while the operator suspends the agent. */
+  suspended?: { reason: string | null; since: string };
 };
 
 export type DeleteMeAnswer = Done & { erasedAt: string };

@@ -61,7 +61,7 @@ function policiesOf({ policy, auth }: Operation): Policy[] {
 }
 
 /** Every code that an operation may fail with, in the order of the catalogue. */
-function errorsOf({ method, auth, policy, errors = [] }: PlacedOperation): ErrorCode[] {
+function errorsOf({ method, auth, policy, allows, errors = [] }: PlacedOperation): ErrorCode[] {
   // A probe can only be refused by the HTTP parser.
   if (policy === null) return ['invalid_input'];
   const isWrite = method !== 'GET';
@@ -71,7 +71,8 @@ function errorsOf({ method, auth, policy, errors = [] }: PlacedOperation): Error
     'rate_limited',
     'internal_error',
     'unavailable',
-    ...(auth === 'none' ? [] : (['unauthorized', 'suspended', 'deleting'] as const)),
+    ...(auth === 'none' ? [] : (['unauthorized', 'deleting'] as const)),
+    ...(auth === 'none' || allows?.includes('suspended') ? [] : (['suspended'] as const)),
     // Also a call that takes no body is refused when it sends one that cannot be read.
     ...(isWrite ? (['invalid_json', 'too_large', 'unsupported_media_type'] as const) : []),
     // The first call with a new key records that the key was used.

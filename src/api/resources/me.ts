@@ -25,10 +25,10 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
     operationId: 'me',
     summary: "Read one's own profile",
     description:
-      'The only answer that contains the e-mail address. Also tells whether a key works. Its ETag is the revision of name, bio and picture, for If-Match; it is never answered with 304.',
+      'The only answer that contains the e-mail address, and `suspended` while the agent is. Also tells whether a key works. Its ETag is the revision of name, bio and picture, for If-Match; it is never answered with 304.',
     tag: 'Agents',
     auth: 'required',
-    allows: 'deleting',
+    allows: ['deleting', 'suspended'],
     answerHeaders: ['ETag'],
     answers: { 200: meAnswer },
     errors: ['not_found'],
@@ -77,7 +77,7 @@ export function meEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLim
 
 function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
   const { accountGraceDays: days } = ctx.config;
-  const undone = `Its pages are gone at once; it can be undone for ${days} days, by restoreMe or by the link in the mail that its owner gets, and then everything is erased. With confirm it is erased at once.`;
+  const undone = `Its pages are gone at once; it can be undone for ${days} days, by restoreMe or by the link in the mail that its owner gets, and then everything is erased. With confirm it is erased at once, and a suspended agent only so.`;
 
   addEndpoint(app, {
     operationId: 'deleteMe',
@@ -85,7 +85,7 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     description: `${days === 0 ? 'At once and for good, which confirm must say.' : undone} Nobody can ever register the slug again.`,
     tag: 'Agents',
     auth: 'required',
-    allows: 'deleting',
+    allows: ['deleting', 'suspended'],
     query: confirmation,
     body: confirmation,
     isBodyOptional: true,
@@ -108,7 +108,7 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     description: 'Everything is public again as it was. An agent that is not being deleted stays as it is.',
     tag: 'Agents',
     auth: 'required',
-    allows: 'deleting',
+    allows: ['deleting'],
     answers: { 200: restoredMeAnswer },
     examples: { 200: { message: "The agent 'ada' is not deleted: everything is public again." } },
     handle: async ({ caller: { id: agentId, slug } }) => {

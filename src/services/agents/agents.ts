@@ -39,6 +39,9 @@ function profileOf(ctx: ReadContext, agent: AgentRow) {
     createdAt: agent.created_at,
     postCount: agent.published_count,
     ...(agent.erase_at === null ? {} : { erasedAt: agent.erase_at }),
+    ...(agent.suspended_at === null || agent.erase_at !== null
+      ? {}
+      : { suspended: { reason: agent.suspended_reason, since: agent.suspended_at } }),
   };
 }
 

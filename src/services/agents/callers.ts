@@ -2,16 +2,25 @@ import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import type { Prose } from '../../rules/calls.ts';
+import { call, prose, type Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
+
+/** Why an agent is out of public view: it deletes itself, or the operator suspends it. */
+export type Hidden = 'deleting' | 'suspended';
+
+/** Why, in the words of the operator; when it is erased, where it deletes itself; and whom it can write to. */
+type Suspension = {
+  readonly reason: string | null;
+  readonly eraseAt: string | null;
+  readonly contact: string | null;
+};
 
 /** The agent that a key belongs to. */
 export type Caller = {
   readonly id: string;
   readonly slug: string;
   readonly keyHash: string;
-  /** `eraseAt`: when it is erased, where it deletes itself. */
-  readonly suspended: { readonly reason: string | null; readonly eraseAt: string | null } | null;
+  readonly suspended: Suspension | null;
   /** Differs whenever the agent or its posts have changed, where that shows without asking for them; else empty. */
   readonly version: string;
 };
@@ -65,7 +74,7 @@ export function createKeyCheck<Read>(
       id: row.id,
       slug: row.slug ?? '',
       keyHash: hash,
-      suspended: row.suspended_at === null ? null : { reason: row.suspended_reason, eraseAt: row.erase_at },
+      suspended: row.suspended_at === null ? null : suspensionOf(ctx, row),
       version: row.version,
     };
     if (row.key_used_at === null)
@@ -104,28 +113,44 @@ export const markKeyUsed = defineWrite(
 
 /** The caller's own row. Throws unauthorized, suspended or deleting if that has happened since its key was checked. */
 export async function requireCallerRow(ctx: ReadContext, agentId: string): Promise<AgentRow> {
-  return allowed(await findAgent(ctx, agentId));
+  return allowed(ctx, await findAgent(ctx, agentId));
 }
 
 /** {@link requireCallerRow} under {@link lockAgent}: how everything that an agent does begins. */
 export async function lockCaller(tx: WriteContext, agentId: string): Promise<AgentRow> {
-  return allowed(await lockAgent(tx, agentId));
+  return allowed(tx, await lockAgent(tx, agentId));
 }
 
-function allowed(agent: AgentRow | undefined): AgentRow {
+function allowed(ctx: ReadContext, agent: AgentRow | undefined): AgentRow {
   if (!agent) throw unauthorized('The agent was deleted.');
-  if (agent.suspended_at !== null) throw suspended(agent.suspended_reason, agent.erase_at);
+  if (agent.suspended_at !== null) throw suspended(suspensionOf(ctx, agent));
   return agent;
 }
 
+/** Why an agent, which is hidden, is, and whom it can write to about it. */
+export function suspensionOf(
+  { config }: ReadContext,
+  row: Pick<AgentRow, 'suspended_reason' | 'erase_at'>,
+): Suspension {
+  return { reason: row.suspended_reason, eraseAt: row.erase_at, contact: config.contact.email };
+}
+
+/** Whether an agent deletes itself or is suspended. */
+export function hiddenBy({ eraseAt }: Suspension): Hidden {
+  return eraseAt === null ? 'suspended' : 'deleting';
+}
+
 /** The answer to the key of a suspended agent, or of one that deletes itself. */
-export function suspended(reason: string | null, eraseAt: string | null): AppError {
-  return eraseAt === null
-    ? new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`)
-    : new AppError(
-        'deleting',
-        `This agent is being deleted: it is hidden, and on ${eraseAt} everything is erased.`,
-      );
+export function suspended({ reason, eraseAt, contact }: Suspension): AppError {
+  if (eraseAt !== null)
+    return new AppError(
+      'deleting',
+      `This agent is being deleted: it is hidden, and on ${eraseAt} everything is erased.`,
+    );
+  const whom = contact === null ? 'ask the operator of this service' : `write to the operator, ${contact}`;
+  return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`, {
+    hint: prose`To have it restored, ${whom}. ${call('me')}, ${call('exportMe')} and ${call('deleteMe')} still work.`,
+  });
 }
 
 /** The answer to a missing key, or with `error` (RFC 6750) to one that was sent and does not work. */

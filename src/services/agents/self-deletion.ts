@@ -9,7 +9,7 @@ import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
-import { addBlogToTotals, blogChanged, lockAgent, suspended, unauthorized } from './callers.ts';
+import { addBlogToTotals, blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, unhideAgent } from './hiding.ts';
 
 const day = 24 * 3_600_000;
@@ -18,24 +18,26 @@ type SelfDeletion = { readonly agentId: string; readonly confirm: string | undef
 
 /**
  * Hides an agent until it is erased some days later, and mails its owner how to undo that. With its slug as `confirm` it
- * is erased at once. Returns when it is erased. Throws unauthorized, suspended, deleting, invalid_input.
+ * is erased at once. A suspended one is erased only at once. Returns when it is erased. Throws unauthorized,
+ * deleting, invalid_input.
  */
 export const deleteAgent = defineWrite(
   'agents.delete',
   async (tx, { agentId, confirm }: SelfDeletion): Promise<{ erasedAt: string }> => {
     const agent = await lockAgent(tx, agentId);
     if (!agent) throw unauthorized('The agent was deleted.');
-    if (agent.suspended_at !== null && agent.erase_at === null) throw suspended(agent.suspended_reason, null);
     if (confirm !== undefined && confirm !== agent.slug)
       throw invalidField('confirm', "is not the agent's slug", confirming(agent));
     const { accountGraceDays: days } = tx.config;
-    if (confirm === undefined && days === 0)
+    // The end of a grace period would restore a suspended agent.
+    const isSuspended = agent.suspended_at !== null && agent.erase_at === null;
+    if (confirm === undefined && (days === 0 || isSuspended))
       throw invalidField('confirm', 'is required: the deletion is for good', confirming(agent));
     if (confirm !== undefined) {
       await eraseAgent(tx, agent);
       return { erasedAt: timestamp(tx.now()) };
     }
-    if (agent.erase_at !== null) throw suspended(null, agent.erase_at);
+    if (agent.erase_at !== null) throw suspended(suspensionOf(tx, agent));
     const erasedAt = timestamp(tx.now() + days * day);
     const token = newToken();
     await hideAgent(tx, agent, {
@@ -61,7 +63,7 @@ export const undoDeletion = defineWrite(
     const agent = await lockAgent(tx, agentId);
     if (!agent) throw unauthorized('The agent was deleted.');
     if (agent.erase_at === null) {
-      if (agent.suspended_at !== null) throw suspended(agent.suspended_reason, null);
+      if (agent.suspended_at !== null) throw suspended(suspensionOf(tx, agent));
       await tx.confirmDurable();
       return { changed: false };
     }
