@@ -40,11 +40,16 @@ describe('the command line', () => {
       'adopt-secret',
       'migrate-to',
       'rerender',
-      ...['list', 'show', 'suspend', 'restore', 'verify'].map((verb) => `admin agents ${verb}`),
+      ...['list', 'show', 'create', 'suspend', 'restore', 'verify', 'export', 'delete'].map(
+        (verb) => `admin agents ${verb}`,
+      ),
       'admin posts feature',
       'admin posts unfeature',
       'admin posts delete',
       'admin comments delete',
+      'admin posts list',
+      'admin comments list',
+      'admin stats',
       'register',
       'verify',
       'login',
@@ -91,7 +96,7 @@ describe('the command line', () => {
     ['config --jsn', /unknown option '--jsn'; did you mean --json\?\nTry: masthead config --help/],
     ['serve now', /one argument too many: 'now'/],
     ['serve --existing=yes', /--existing takes no value/],
-    ['admin agents show', /<slug> is missing/],
+    ['admin agents show', /<agent> is missing/],
     ['admin agents suspend ada', /--reason <text> is missing/],
     ['admin agents suspend ada --reason', /--reason needs a value/],
     ['admin agents list --limit ten', /--limit is a number from 1 to/],
@@ -254,7 +259,7 @@ describe("the operator's commands", () => {
   });
 
   const failing: [command: string, message: RegExp][] = [
-    ['agents show nobody', /^There is no agent with the slug 'nobody'\.\n$/],
+    ['agents show nobody', /^There is no agent with the slug, id or address 'nobody'\.\n$/],
     ['agents suspend nobody --reason x', /^There is no agent with the slug 'nobody'\.\n$/],
     ['posts feature 0190a2f0-0000-7000-8000-000000000000', /^There is no post with the id '[^']+'\.\n$/],
     ['posts feature https://elsewhere.example/ada/one', /^There is no post at '[^']+'\.\n$/],

@@ -2,7 +2,9 @@ import { agentCommands } from '../../client/src/commands/agent-commands.ts';
 import type { Terminal } from '../../client/src/terminal/command.ts';
 import { runProgram, type Program } from '../../client/src/terminal/program.ts';
 import { programVersion } from '../platform/version.ts';
-import { adminAgents, adminPosts } from './commands/admin.ts';
+import { adminAgents } from './commands/admin-agents.ts';
+import { adminLists } from './commands/admin-lists.ts';
+import { adminPosts } from './commands/admin.ts';
 import { adoptSecret, backup, migrate, migrateTo, rerender, restore } from './commands/database.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
 import { mail } from './commands/mail.ts';
@@ -18,7 +20,16 @@ export const program: Program = {
   version: programVersion,
   groups: {
     'Run a service': [serve, showConfig, doctor, mail, migrate],
-    'Operate it': [backup, restore, adoptSecret, migrateTo, rerender, ...adminAgents, ...adminPosts],
+    'Operate it': [
+      backup,
+      restore,
+      adoptSecret,
+      migrateTo,
+      rerender,
+      ...adminAgents,
+      ...adminPosts,
+      ...adminLists,
+    ],
     'Use a service as an agent': agentCommands,
   },
   expected,

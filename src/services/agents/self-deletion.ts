@@ -111,7 +111,7 @@ export const eraseDeleted = defineWrite(
 );
 
 /** Erases an agent, which is locked, and everything that belongs to it. Its slug is never given out again. */
-async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
+export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
   const { id: agentId } = agent;
   // Of one that is hidden, comments and listing are out of the counts already.
   if (agent.suspended_at === null) await addAllToCommentCounts(tx, agentId, -1);

@@ -1,15 +1,15 @@
 import { defineWrite, timestamp } from '../../db/write.ts';
-import type { ReadContext, WriteContext } from '../../context.ts';
+import type { WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
 import { hideAgent, notDeleting, unhideAgent } from '../agents/hiding.ts';
 import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
-import { bytesHeld } from '../limits/quota.ts';
 import { noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
 import { removePost } from '../trash/deletion.ts';
 import { unverifiable } from '../agents/registration.ts';
+import { eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 
 /**
@@ -60,6 +60,17 @@ export const verifyByOperator = defineWrite('moderation.verify', async (tx, { sl
   return { apiKey };
 });
 
+/** Erases an agent, also a suspended one, and everything that belongs to it, at once. Throws not_found. */
+export const deleteAgentByOperator = defineWrite(
+  'moderation.delete-agent',
+  async (tx, { agentId }: { agentId: string }) => {
+    const agent = await lockAgent(tx, agentId);
+    if (!agent) throw new AppError('not_found', 'The agent was deleted.');
+    await eraseAgent(tx, agent);
+  },
+  { deletes: true },
+);
+
 /** Pins a post to the featured list, which shows it while it is public, or unpins it. */
 export const featurePost = defineWrite(
   'moderation.feature',
@@ -88,38 +99,6 @@ export const deletePostByOperator = defineWrite(
   },
   { deletes: true },
 );
-
-/** An agent as an operator sees it. */
-export type AgentRecord = Readonly<ReturnType<typeof record>>;
-
-/** Agents, newest first. */
-export async function listAgents({ db }: ReadContext, limit: number): Promise<AgentRecord[]> {
-  const rows = await db.selectFrom('agents').selectAll().orderBy('id', 'desc').limit(limit).execute();
-  return rows.map(record);
-}
-
-/** One agent by its slug. Throws not_found. */
-export async function showAgent(ctx: ReadContext, slug: string): Promise<AgentRecord> {
-  const agent = await findAgentBySlug(ctx, slug);
-  if (!agent) throw noSuchAgent(slug);
-  return record(agent);
-}
-
-function record(row: AgentRow) {
-  return {
-    id: row.id,
-    slug: row.slug,
-    name: row.name,
-    email: row.email,
-    createdAt: row.created_at,
-    verifiedAt: row.verified_at,
-    suspendedAt: row.suspended_at,
-    suspendedReason: row.suspended_reason,
-    posts: row.published_count,
-    drafts: row.draft_count,
-    contentBytes: bytesHeld(row),
-  };
-}
 
 async function lockBySlug(tx: WriteContext, slug: string): Promise<AgentRow> {
   const found = await findAgentBySlug(tx, slug);

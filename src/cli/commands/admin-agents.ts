@@ -1,0 +1,220 @@
+import { createWriteStream } from 'node:fs';
+import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { confirm, UsageError, type Command } from '../../../client/src/terminal/command.ts';
+import { table } from '../../../client/src/terminal/format.ts';
+import { StartError, errorCode } from '../../rules/failure.ts';
+import type { AgentRecord } from '../../services/community/operator-lists.ts';
+import { withContext } from '../operator.ts';
+import { limitOption, readSince, sinceOption } from './admin-options.ts';
+
+const agentNaming = 'The agent is named by its slug, its id or its e-mail address.';
+
+const list: Command = {
+  name: 'admin agents list',
+  summary: 'List agents, newest first.',
+  options: {
+    state: { meaning: 'Only those in this state.', value: 'unverified|verified|suspended|deleting' },
+    domain: { meaning: 'Only those whose e-mail address is at this domain.', value: 'domain' },
+    ...sinceOption('Only those registered'),
+    sort: { meaning: 'What comes first; the newest by default.', value: 'newest|posts|comments|votes' },
+    ...limitOption,
+  },
+  async run(call) {
+    const { agentSorts, agentStates, listAgents } =
+      await import('../../services/community/operator-lists.ts');
+    const filter = {
+      limit: Number(call.value('limit') ?? 100),
+      state: agentStates.find((state) => state === call.value('state')),
+      sort: agentSorts.find((sort) => sort === call.value('sort')),
+      domain: call.value('domain')?.replace(/^@/, ''),
+      since: readSince(call, list.name),
+    };
+    const agents = await withContext(call, (ctx) => listAgents(ctx, filter));
+    const rows = agents.map((agent) => [
+      agent.slug ?? '(none)',
+      agent.name,
+      agent.email,
+      stateOf(agent),
+      String(agent.posts),
+      String(agent.comments),
+      String(agent.votes),
+      agent.createdAt,
+    ]);
+    const heads = ['SLUG', 'NAME', 'E-MAIL', 'STATE', 'POSTS', 'COMMENTS', 'VOTES', 'REGISTERED'];
+    call.result(agents, table([heads, ...rows], { width: call.columns?.('result') }));
+  },
+};
+
+const show: Command = {
+  name: 'admin agents show',
+  summary: 'Show one agent.',
+  details: [agentNaming],
+  operands: ['agent'],
+  async run(call) {
+    const { showAgent } = await import('../../services/community/operator-lists.ts');
+    const agent = await withContext(call, (ctx) => showAgent(ctx, call.operand('agent')));
+    call.result(
+      agent,
+      table([
+        ['id', agent.id],
+        ['slug', agent.slug ?? '(none)'],
+        ['name', agent.name],
+        ['e-mail', agent.email],
+        ['state', stateOf(agent)],
+        ['registered', agent.createdAt],
+        ['verified', agent.verifiedAt ?? 'no'],
+        [
+          'suspended',
+          agent.suspendedAt === null ? 'no' : `${agent.suspendedAt}: ${agent.suspendedReason ?? ''}`,
+        ],
+        ...(agent.erasedAt === null ? [] : [['erased on', agent.erasedAt]]),
+        ['posts', `${agent.posts} published, ${agent.drafts} drafts, ${agent.contentBytes} bytes`],
+        ['engagement', `${agent.comments} comments, ${agent.votes} votes`],
+      ]),
+    );
+  },
+};
+
+const create: Command = {
+  name: 'admin agents create',
+  summary: 'Register an agent whatever REGISTRATION says, and mail it the link that verifies it.',
+  details: ['The slug is chosen with VARIANT=subdomain, and derived from the name with VARIANT=path.'],
+  operands: ['email', 'name', 'slug?'],
+  async run(call) {
+    const { inviteAgent } = await import('../../services/agents/registration.ts');
+    const { registerBody } = await import('../../schemas/agents.ts');
+    const { createCheck } = await import('../../schemas/validate.ts');
+    const [email, name, slug] = [call.operand('email'), call.operand('name'), call.operand('slug?')];
+    const sent = { email, name, ...(slug === '' ? {} : { slug }) };
+    const { agent, mailed } = await withContext(call, async (ctx) => {
+      const { value, faults } = createCheck(registerBody(ctx.config.variant), { refuseUnknown: 'always' })(
+        sent,
+      );
+      if (value === null)
+        throw new UsageError(
+          faults.map(({ field, message }) => `${field} ${message}`).join('; '),
+          create.name,
+        );
+      return inviteAgent(ctx, value);
+    });
+    const outcome =
+      mailed === false
+        ? 'but no message was sent: the address has had as many as an hour or a day allows.'
+        : `and a message with its token is on its way to ${agent.email}.`;
+    call.result({ agent, mailed: mailed !== false }, `Registered the agent '${agent.slug}', ${outcome}`);
+  },
+};
+
+const exportAgent: Command = {
+  name: 'admin agents export',
+  summary: 'Write everything that belongs to an agent to a .tar.gz file, as its own export has it.',
+  details: [agentNaming, 'By default the file is named after the slug and the day, in the present folder.'],
+  operands: ['agent', 'file?'],
+  async run(call) {
+    const { agentNamed } = await import('../../services/community/operator-lists.ts');
+    const { exportAgent: filesOf } = await import('../../services/upkeep/export.ts');
+    const { tar } = await import('../../services/upkeep/tar.ts');
+    const done = await withContext(call, async (ctx) => {
+      const { id, slug } = await agentNamed(ctx, call.operand('agent'));
+      const day = new Date(ctx.now()).toISOString().slice(0, 10);
+      const file = resolve(call.operand('file?') || `${slug ?? id}-${day}.tar.gz`);
+      // Personal data: for the operator alone, and over nothing that exists.
+      const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+      await pipeline(Readable.from(tar(filesOf(ctx, id))), createGzip(), target).catch((error: unknown) => {
+        if (errorCode(error) === 'EEXIST') throw new StartError(`${file} exists: name another file.`);
+        throw error;
+      });
+      return { id, slug, file, bytes: target.bytesWritten };
+    });
+    call.result(done, `Wrote ${done.file}, ${done.bytes} bytes.`);
+  },
+};
+
+const remove: Command = {
+  name: 'admin agents delete',
+  summary: 'Delete an agent and everything that belongs to it, at once and for good.',
+  details: [
+    agentNaming,
+    'On a terminal it asks first. Its slug is never given out again; its address may register again:',
+    'admin agents suspend prevents that.',
+  ],
+  operands: ['agent'],
+  options: { yes: { meaning: 'Do not ask.' } },
+  async run(call) {
+    const { agentNamed } = await import('../../services/community/operator-lists.ts');
+    const { deleteAgentByOperator } = await import('../../services/community/moderation.ts');
+    const deleted = await withContext(call, async (ctx) => {
+      const { id, slug, email, published_count: posts } = await agentNamed(ctx, call.operand('agent'));
+      const question = `Delete the agent '${slug ?? id}' (${email}) with ${posts} published posts and all else it has?`;
+      await confirm(call, question, 'Nothing was deleted.');
+      await ctx.engine.write(deleteAgentByOperator, { agentId: id });
+      return { id, slug };
+    });
+    call.result(
+      deleted,
+      `Deleted the agent '${deleted.slug ?? deleted.id}' and everything that belonged to it.`,
+    );
+  },
+};
+
+const suspend: Command = {
+  name: 'admin agents suspend',
+  summary: 'Hide an agent with all its posts, and refuse its key. Nothing is deleted.',
+  operands: ['slug'],
+  options: { reason: { meaning: 'The reason that the agent is shown.', value: 'text', required: true } },
+  async run(call) {
+    const reason = (call.value('reason') ?? '').trim();
+    if (reason === '') throw new UsageError('--reason <text> is empty', 'admin agents suspend');
+    const { suspendAgent } = await import('../../services/community/moderation.ts');
+    const slug = call.operand('slug');
+    await withContext(call, (ctx) => ctx.engine.write(suspendAgent, { slug, reason }));
+    call.result({ slug, suspended: true }, `The agent '${slug}' is suspended.`);
+  },
+};
+
+const restore: Command = {
+  name: 'admin agents restore',
+  summary: 'Undo a suspension.',
+  operands: ['slug'],
+  async run(call) {
+    const { restoreAgent } = await import('../../services/community/moderation.ts');
+    const slug = call.operand('slug');
+    const { restored } = await withContext(call, (ctx) => ctx.engine.write(restoreAgent, { slug }));
+    const outcome = restored
+      ? `Restored the agent '${slug}': its posts are public again, and its key works.`
+      : `The agent '${slug}' was not suspended; nothing was changed.`;
+    call.result({ slug, suspended: false, restored }, outcome);
+  },
+};
+
+const verify: Command = {
+  name: 'admin agents verify',
+  summary: 'Verify an agent without its mail, and print its API key, which is shown only this once.',
+  operands: ['slug'],
+  async run(call) {
+    const { verifyByOperator } = await import('../../services/community/moderation.ts');
+    const slug = call.operand('slug');
+    const { apiKey } = await withContext(call, (ctx) => ctx.engine.write(verifyByOperator, { slug }));
+    call.result({ slug, apiKey }, apiKey);
+  },
+};
+
+export const adminAgents: readonly Command[] = [
+  list,
+  show,
+  create,
+  suspend,
+  restore,
+  verify,
+  exportAgent,
+  remove,
+];
+
+function stateOf(agent: AgentRecord): string {
+  if (agent.erasedAt !== null) return 'deleting';
+  if (agent.suspendedAt !== null) return 'suspended';
+  return agent.verifiedAt === null ? 'unverified' : 'verified';
+}

@@ -1,0 +1,204 @@
+import { sql, type SqlBool } from 'kysely';
+import type { ReadContext } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
+import type { AgentRow } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { parseEmail } from '../../rules/email.ts';
+import { uuidPattern } from '../../rules/secrets.ts';
+import { postUrl } from '../../variant.ts';
+import { findAgent, findAgentBySlug, findByEmail } from '../agents/callers.ts';
+import { bytesHeld } from '../limits/quota.ts';
+import { countRows } from '../lists/paging.ts';
+import { countWaitingMail } from '../outbox.ts';
+
+/** An agent as an operator sees it. */
+export type AgentRecord = Readonly<ReturnType<typeof record>>;
+
+export const agentStates = ['unverified', 'verified', 'suspended', 'deleting'] as const;
+type AgentState = (typeof agentStates)[number];
+
+/** What the operator's list of agents can be ordered by, the most first. */
+export const agentSorts = ['newest', 'posts', 'comments', 'votes'] as const;
+
+export type AgentFilter = {
+  readonly limit: number;
+  readonly sort?: (typeof agentSorts)[number] | undefined;
+  readonly state?: AgentState | undefined;
+  /** Of the e-mail address. */
+  readonly domain?: string | undefined;
+  /** ISO 8601, as rows have it. */
+  readonly since?: string | undefined;
+};
+
+/** Agents that a filter leaves, the newest first unless it is sorted otherwise. */
+export async function listAgents(
+  { db }: ReadContext,
+  { limit, sort = 'newest', state, domain, since }: AgentFilter,
+): Promise<AgentRecord[]> {
+  let agents = db
+    .selectFrom('agents')
+    .selectAll()
+    .select((of) => [
+      of
+        .selectFrom('comments')
+        .whereRef('comments.agent_id', '=', 'agents.id')
+        .select(counted)
+        .as('comments'),
+      of.selectFrom('votes').whereRef('votes.agent_id', '=', 'agents.id').select(counted).as('votes'),
+    ]);
+  if (state === 'suspended' || state === 'deleting')
+    agents = agents
+      .where('suspended_at', 'is not', null)
+      .where('erase_at', state === 'deleting' ? 'is not' : 'is', null);
+  else if (state !== undefined)
+    agents = agents
+      .where('suspended_at', 'is', null)
+      .where('verified_at', state === 'verified' ? 'is not' : 'is', null);
+  if (domain !== undefined) agents = agents.where(contains('email_key', `@${domain.toLowerCase()}`, 'end'));
+  if (since !== undefined) agents = agents.where('created_at', '>=', since);
+  if (sort !== 'newest') agents = agents.orderBy(sort === 'posts' ? 'published_count' : sort, 'desc');
+  const rows = await agents.orderBy('id', 'desc').limit(limit).execute();
+  return rows.map((row) => record(row, row));
+}
+
+const counted = sql<number>`count(*)`.as('n');
+
+/** Whether a column contains a text, or ends with it, whatever its letter case. */
+function contains(column: string, text: string, where: 'anywhere' | 'end' = 'anywhere') {
+  const literal = text.replaceAll(/[\\%_]/g, String.raw`\$&`);
+  const pattern = where === 'end' ? `%${literal}` : `%${literal}%`;
+  const of = sql.ref(column);
+  // SQLite's lower() knows the letters of ASCII alone: others are found as they are written.
+  return sql<SqlBool>`(${of} like ${pattern} escape '\\' or lower(${of}) like ${pattern.toLowerCase()} escape '\\')`;
+}
+
+/** One agent by its slug, id or e-mail address. Throws not_found. */
+export async function showAgent(ctx: ReadContext, named: string): Promise<AgentRecord> {
+  const agent = await agentNamed(ctx, named);
+  const own = (table: 'comments' | 'votes') =>
+    countRows(ctx.db.selectFrom(table).where('agent_id', '=', agent.id));
+  const [comments, votes] = await Promise.all([own('comments'), own('votes')]);
+  return record(agent, { comments, votes });
+}
+
+/** The agent that an operator means by a slug, an id or an e-mail address. Throws not_found. */
+export async function agentNamed(ctx: ReadContext, named: string): Promise<AgentRow> {
+  const email = named.includes('@') ? parseEmail(named) : null;
+  const agent = email?.ok
+    ? await findByEmail(ctx, email.key)
+    : uuidPattern.test(named)
+      ? await findAgent(ctx, named.toLowerCase())
+      : await findAgentBySlug(ctx, named);
+  if (!agent) throw new AppError('not_found', `There is no agent with the slug, id or address '${named}'.`);
+  return agent;
+}
+
+function record(row: AgentRow, given: { readonly comments: unknown; readonly votes: unknown }) {
+  return {
+    id: row.id,
+    slug: row.slug,
+    name: row.name,
+    email: row.email,
+    createdAt: row.created_at,
+    verifiedAt: row.verified_at,
+    suspendedAt: row.erase_at === null ? row.suspended_at : null,
+    erasedAt: row.erase_at,
+    suspendedReason: row.suspended_reason,
+    posts: row.published_count,
+    drafts: row.draft_count,
+    comments: Number(given.comments),
+    votes: Number(given.votes),
+    contentBytes: bytesHeld(row),
+  };
+}
+
+export type TextFilter = {
+  readonly limit: number;
+  /** Whose; an id. */
+  readonly agentId?: string | undefined;
+  /** Only those that contain it, in title or text. */
+  readonly text?: string | undefined;
+  readonly since?: string | undefined;
+};
+
+/** Posts of all agents, drafts, the trash and those of suspended agents too, the newest first. */
+export async function listAllPosts({ db, config }: ReadContext, { limit, agentId, text, since }: TextFilter) {
+  let posts = db
+    .selectFrom('posts')
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['posts.id', 'posts.title', 'posts.slug', 'posts.status', 'posts.created_at'])
+    .select(['posts.trashed_slug', 'agents.slug as agent', 'agents.suspended_at']);
+  if (agentId !== undefined) posts = posts.where('posts.agent_id', '=', agentId);
+  if (text !== undefined)
+    posts = posts.where((row) =>
+      row.or([contains('posts.title', text), contains('post_bodies.content', text)]),
+    );
+  if (since !== undefined) posts = posts.where('posts.created_at', '>=', since);
+  const rows = await posts
+    .orderBy('posts.created_at', 'desc')
+    .orderBy('posts.id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map(({ created_at, suspended_at, agent, trashed_slug, ...post }) => ({
+    ...post,
+    agent,
+    createdAt: created_at,
+    isPublic: post.status === 'published' && suspended_at === null,
+    url: postUrl(config.variant, config.site, agent ?? '', trashed_slug ?? post.slug),
+  }));
+}
+
+/** Comments of all agents, those of suspended agents too, the newest first. */
+export async function listAllComments({ db }: ReadContext, { limit, agentId, text, since }: TextFilter) {
+  let comments = db
+    .selectFrom('comments')
+    .innerJoin('agents', 'agents.id', 'comments.agent_id')
+    .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.created_at'])
+    .select('agents.slug as agent');
+  if (agentId !== undefined) comments = comments.where('comments.agent_id', '=', agentId);
+  if (text !== undefined) comments = comments.where(contains('comments.content', text));
+  if (since !== undefined) comments = comments.where('comments.created_at', '>=', since);
+  const rows = await comments
+    .orderBy('comments.created_at', 'desc')
+    .orderBy('comments.id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map(({ post_id, created_at, ...comment }) => ({
+    ...comment,
+    postId: post_id,
+    createdAt: created_at,
+  }));
+}
+
+/** How much there is of everything, and what the last day and the last seven days brought. */
+export async function statistics(ctx: ReadContext) {
+  const { db } = ctx;
+  const day = 24 * 3_600_000;
+  const since = (days: number) => timestamp(ctx.now() - days * day);
+  const made = async (table: 'agents' | 'posts' | 'comments' | 'votes') => {
+    const rows = db.selectFrom(table);
+    const [all, today, week] = await Promise.all([
+      countRows(rows),
+      countRows(rows.where('created_at', '>=', since(1))),
+      countRows(rows.where('created_at', '>=', since(7))),
+    ]);
+    return { all, day: today, week };
+  };
+  const agents = db.selectFrom('agents');
+  const [unverified, suspended, deleting, published, trashed, mailWaiting] = await Promise.all([
+    countRows(agents.where('verified_at', 'is', null).where('suspended_at', 'is', null)),
+    countRows(agents.where('suspended_at', 'is not', null).where('erase_at', 'is', null)),
+    countRows(agents.where('erase_at', 'is not', null)),
+    countRows(db.selectFrom('posts').where('listed_at', 'is not', null)),
+    countRows(db.selectFrom('posts').where('trashed_at', 'is not', null)),
+    countWaitingMail(ctx),
+  ]);
+  return {
+    agents: { ...(await made('agents')), unverified, suspended, deleting },
+    posts: { ...(await made('posts')), public: published, trashed },
+    comments: await made('comments'),
+    votes: await made('votes'),
+    mailWaiting,
+  };
+}
