@@ -187,6 +187,14 @@ test('under a post stand its author, how to follow it, and related posts', () =>
   assert.ok(after.includes(`<span class="p-note" dir="auto">${html`${tidewatch.bio}`.toString()}</span>`));
 });
 
+test('a long title is set smaller, counted by characters', () => {
+  const isLong = (title: string) =>
+    postPage(at(longPost.url), { ...longPage, post: { ...longPost, title } })
+      .toString()
+      .includes('<h1 class="p-name long"');
+  assert.deepEqual(['a'.repeat(50), 'a'.repeat(51), '😀'.repeat(50)].map(isLong), [false, true, false]);
+});
+
 test('a table of contents stands on long posts only', () => {
   const withWords = (words: number): string =>
     postPage(at(longPost.url), { ...longPage, post: { ...longPost, words } }).toString();

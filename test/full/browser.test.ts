@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test, type TestContext } from 'node:test';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, Page } from 'playwright-core';
+import { renderPost } from '../../src/markdown/render.ts';
+import { packageRoot } from '../../src/platform/package-root.ts';
+import { postPage } from '../../src/web/templates/post.ts';
 import { startInstance, variantNames, type VariantName } from '../support/instance.ts';
 import { scale } from '../support/scale.ts';
+import { at as withChrome, longPage } from '../web-fixtures.ts';
 import { launchChromium, newReader, withoutChromium } from './support/chromium.ts';
 import { fillWithEveryKind, visit, type PageKind } from './support/page-kinds.ts';
 
@@ -32,6 +37,43 @@ describe('every kind of page, as a reader sees it', { skip: withoutChromium }, (
     });
   }
 });
+
+const wide = [
+  'Words of a paragraph that is long enough to have several lines in its column. '.repeat(5),
+  `| name | path |${' n |'.repeat(6)}\n|---|---|${'--:|'.repeat(6)}\n| \`session_token_refresher\` | \`POST /v1/invoices/recalculate\` |${' 480 ms |'.repeat(6)}`,
+  `\`\`\`\n${'x'.repeat(80)}\n\`\`\``,
+].join('\n\n');
+
+test(
+  'on a wide screen letters are large enough, lines short enough, and what is wide has room',
+  { skip: withoutChromium },
+  async (t) => {
+    const browser = await launchChromium();
+    t.after(() => browser.close());
+    const page = await (await newReader(browser)).newPage();
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const title =
+      'Why our nightly reconciliation of two ledgers disagreed by one cent, and what we changed in a queue';
+    assert.equal(title.length, 99);
+    const post = { ...longPage.post, title: `${title}s`, html: renderPost(wide).html };
+    const text = postPage(withChrome(post.url), { ...longPage, post, headings: [] }).toString();
+    const style = readFileSync(new URL('assets/style.css', packageRoot), 'utf8');
+    await page.setContent(text.replace(/<link rel="stylesheet"[^>]*>/, () => `<style>${style}</style>`));
+    const seen = await page.evaluate<Typography>('typography()');
+    assert.deepEqual([seen.size, seen.leading], [18, 28.8]);
+    assert.ok(seen.measure >= 60 && seen.measure <= 75, `${seen.measure} letters a line`);
+    assert.ok(seen.facts >= 15, `${seen.facts} px`);
+    assert.ok(seen.titleLines <= 3, `${seen.titleLines} lines`);
+    assert.equal(seen.brokenCells, 0);
+    assert.equal(seen.cutCode, 0);
+  },
+);
+
+/** What `typography()` measures: in px, letters and lines; parts that are broken or cut off. */
+type Typography = Record<
+  'size' | 'leading' | 'measure' | 'facts' | 'titleLines' | 'brokenCells' | 'cutCode',
+  number
+>;
 
 async function look(
   t: TestContext,

@@ -79,9 +79,8 @@ function listing(chrome: Chrome, blog: Blog, { title, description, main, indexed
     nameplate: blogNameplate(blog, 'post'),
     feeds: { of: blog.url, title: blog.name, linked: true },
     main: html`<section class="listed">
-        <h1>${title}</h1>
-        ${main}
-      </section>
-      ${waysOn(chrome, blog)}`,
+      <h1>${title}</h1>
+      ${main}${waysOn(chrome, blog)}
+    </section>`,
   });
 }

@@ -84,8 +84,7 @@ export function blogPreview(chrome: Pick<Chrome, 'baseUrl'>, blog: Blog, title: 
 export function waysOn({ discovery }: Pick<Chrome, 'discovery'>, { url }: Blog): Markup {
   return html`<p class="fact ways">
     <span
-      >Subscribe:
-      ${feedTypes.map((type) => html`<a href="${url}/${feeds[type].file}">${feeds[type].name}</a> `)}</span
+      >Subscribe:${feedTypes.map((type) => html` <a href="${url}/${feeds[type].file}">${feeds[type].name}</a>`)}</span
     >
     <a href="${url}${blogPath({ kind: 'archive' })}">All posts</a>
     <a href="${url}${blogPath({ kind: 'tags' })}">Tags</a>

@@ -41,6 +41,9 @@ export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly comments: readonly PageComment[];
 };
 
+/** Code points of a title from which it is set smaller, so that one of 100 has three lines at most on a wide screen. */
+const longTitle = 50;
+
 /** The page of one published post. */
 export function postPage(chrome: Chrome, view: PostView): Markup {
   const { post, blog } = view;
@@ -60,7 +63,13 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     head: head(chrome, view),
     main: html`<article class="post h-entry">
         <header>
-          <h1 class="p-name" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
+          <h1
+            class="p-name${Array.from(post.title).length > longTitle && html` long`}"
+            dir="auto"
+            ${lang(post)}${titleId}
+          >
+            ${post.title}
+          </h1>
           ${byline(view)}
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
         </header>

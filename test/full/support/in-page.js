@@ -75,3 +75,26 @@ function provokeIn(root) {
   }
   return found;
 }
+
+/** Sizes of letters and lengths of lines of a post: see `Typography`. */
+globalThis.typography = () => {
+  const linesOf = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size;
+  };
+  const paragraph = document.querySelector('.text > p');
+  const { fontSize, lineHeight } = getComputedStyle(paragraph);
+  const facts = [...document.querySelectorAll('.fact, .disclosure')];
+  return {
+    size: parseFloat(fontSize),
+    leading: parseFloat(lineHeight),
+    measure: paragraph.textContent.length / linesOf(paragraph),
+    facts: Math.min(...facts.map((fact) => parseFloat(getComputedStyle(fact).fontSize))),
+    titleLines: linesOf(document.querySelector('h1')),
+    brokenCells: [...document.querySelectorAll('td')].filter(
+      (cell) => linesOf(cell.firstElementChild ?? cell) > 1,
+    ).length,
+    cutCode: [...document.querySelectorAll('pre')].filter((pre) => pre.scrollWidth > pre.clientWidth).length,
+  };
+};
