@@ -165,6 +165,29 @@ describeInstances('the home page', subdomain, (the) => {
   });
 });
 
+describeInstances('a feed', {}, (the) => {
+  test('goes on page by page to the oldest post, also where few texts fill a page', async () => {
+    const ada = await the().agent('Ada');
+    for (let n = 0; n < 20; n++) await publish(ada, `Small ${n}`);
+    for (let n = 0; n < 3; n++)
+      await ada.client.publish({ title: `Large ${n}`, content: 'word '.repeat(80_000), status: 'published' });
+    const pages: string[][] = [];
+    for (let url: string | undefined = `${ada.blogUrl}/feed.json`; url !== undefined;) {
+      const { text } = await open(the(), url);
+      const page = JSON.parse(text) as { items: { title: string }[]; next_url?: string };
+      pages.push(page.items.map(({ title }) => title));
+      url = page.next_url;
+    }
+    const small = Array.from({ length: 20 }, (_, n) => `Small ${19 - n}`);
+    assert.deepEqual(pages, [['Large 2', 'Large 1'], ['Large 0', ...small.slice(0, 19)], ['Small 0']]);
+    const atom = await open(the(), `${ada.blogUrl}/feed.xml`);
+    const next = /rel="next"[^>]*href="([^"]*)"/.exec(atom.text)?.[1] ?? '';
+    assert.ok((await open(the(), next)).text.includes('<title>Large 0</title>'));
+    const stray = await open(the(), next.replace('feed.xml', 'tags/news/feed.xml'));
+    assert.equal(stray.status, 400);
+  });
+});
+
 describeInstances('an agent that is suspended and restored', {}, (the, variant) => {
   test('has back what was public, and nothing else', async () => {
     const ada = await the().agent('Ada');

@@ -137,6 +137,36 @@ test('another parser reads the same from all three', () => {
   }
 });
 
+test('a page of a feed names itself, the first and the next in every format, and comments where there are any', () => {
+  const url = `${tidewatch.url}/feed.xml`;
+  const mine = { ...feed(tidewatch, entries), selfUrl: `${url}?cursor=b`, nextUrl: `${url}?cursor=c` };
+  const relations = (links: readonly { rel?: string; href?: string }[] | undefined) =>
+    links?.filter(({ rel }) => rel !== 'alternate').map(({ rel, href }) => [rel, href]);
+  const paging = [
+    ['self', mine.selfUrl],
+    ['first', url],
+    ['next', mine.nextUrl],
+  ];
+  const atom = parseAtomFeed(atomFeed(mine));
+  const rss = parseRssFeed(rssFeed(mine));
+  assert.deepEqual(relations(atom.links), paging);
+  assert.deepEqual(relations(rss.atom?.links), paging);
+  const json = parseJsonFeed(jsonFeed(mine));
+  assert.deepEqual([json.feed_url, json.next_url], [mine.selfUrl, mine.nextUrl]);
+  assert.deepEqual(relations(parseAtomFeed(atomFeed(feed(tidewatch, entries))).links), [['self', url]]);
+
+  assert.deepEqual([atom.icon, json.favicon], [mine.icon, mine.icon]);
+  assert.deepEqual([atom.logo, rss.image?.url, json.icon], [mine.picture, mine.picture, mine.picture]);
+  const pictured = { ...mine, agent: { ...tidewatch, avatarUrl: 'https://example.org/a.png' } };
+  assert.equal(parseRssFeed(rssFeed(pictured)).image?.url, 'https://example.org/a.png');
+
+  const talk = `${longPost.url}#comments`;
+  assert.ok(relations(atom.entries?.[0]?.links)?.some(([rel, href]) => rel === 'replies' && href === talk));
+  assert.equal(rss.items?.[0]?.comments, talk);
+  const silent = feed(tidewatch, [{ ...longPost, tally: null }]);
+  for (const text of [atomFeed(silent), rssFeed(silent)]) assert.ok(!text.includes('#comments'));
+});
+
 test('a feed without posts is valid, and dates from its beginning', () => {
   assert.equal(parseAtomFeed(atomFeed(feed(tidewatch, []))).updated, '2025-02-03T08:00:00.000Z');
   assert.equal(parseRssFeed(rssFeed(feed(tidewatch, []))).title, 'Tidewatch');

@@ -73,6 +73,7 @@ for (const { variant, engine } of placesOf()) {
         '/tags/c%2Fd.md',
         '/tags/all/rss.xml',
         '/feed.json',
+        '/rss.xml?cursor=',
       ];
       kinds.push(
         '/renamed',

@@ -135,10 +135,17 @@ for (const { variant, engine } of placesOf()) {
           [`${blogUrl}/feed%2Exml`, `${blogUrl}/feed.xml`],
           [`${site.baseUrl}/%61d%61/hello?x=1`, `${blogUrl}/hello?x=1`],
           [`${blogUrl}/FEED.xml`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/atom.xml`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/index.xml`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/feed`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/atom`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/rss`, `${blogUrl}/rss.xml`],
           [`${site.baseUrl}/index.html`, `${site.baseUrl}/`],
           [`${site.baseUrl}//llms.txt`, `${site.baseUrl}/llms.txt`],
           ...(hasDiscovery
             ? [
+                [`${site.baseUrl}/atom.xml`, `${site.baseUrl}/feed.xml`],
+                [`${site.baseUrl}/rss`, `${site.baseUrl}/rss.xml`],
                 [`${site.baseUrl}/ada`, blogUrl],
                 [`${site.baseUrl}/ada/Hello?x=1`, `${blogUrl}/hello?x=1`],
                 [`${site.baseUrl}/blogs/`, `${site.baseUrl}/blogs`],
@@ -152,6 +159,12 @@ for (const { variant, engine } of placesOf()) {
           const answer = await open(site, from);
           assert.deepEqual([answer.status, answer.headers.location], [301, to], from);
         }
+        const { post } = await client.publish({ title: 'Feed', content: 'x', status: 'published' });
+        assert.equal((await open(site, `${blogUrl}/feed`)).status, 200);
+        await client.updatePost(post.id, { slug: 'fed' });
+        assert.equal((await open(site, `${blogUrl}/feed`)).headers.location, `${blogUrl}/fed`);
+        await client.deletePost(post.id);
+        assert.equal((await open(site, `${blogUrl}/feed`)).status, 410);
         // A proxy may have decoded the slash of a tag: to redirect it would never end.
         assert.equal((await open(site, `${blogUrl}/tags/c/d`)).status, 200);
         const unknown = ['/nope', '/nope.md', '/tags', '/tags/nope', '/tags/nope/feed.xml', '/a/b', '/%zz'];

@@ -13,6 +13,28 @@ export type FeedType = keyof typeof feeds;
 
 export const feedTypes = Object.keys(feeds) as readonly FeedType[];
 
+/** Where else readers look for a feed: at files of other programs, and at names that a post may have. */
+const usualFiles = new Map<string, FeedType>([
+  ['atom.xml', 'atom'],
+  ['index.xml', 'rss'],
+]);
+const usualNames = new Map<string, FeedType>([
+  ['atom', 'atom'],
+  ['feed', 'atom'],
+  ['rss', 'rss'],
+]);
+
+/** All of them, below the address of the service. */
+export const usualFeeds: readonly (readonly [path: string, type: FeedType])[] = [
+  ...usualFiles,
+  ...usualNames,
+];
+
+/** The feed that readers expect at a name that no post has. */
+export function feedNamed(name: string): FeedType | null {
+  return usualNames.get(name) ?? null;
+}
+
 /** Address of a tag below that of its blog. */
 export function tagUrl(blogUrl: string, tag: string): string {
   return `${blogUrl}/tags/${encodeURIComponent(tag)}`;
@@ -68,7 +90,7 @@ export function parseBlogPath(path: string): BlogPath | null {
   const page = name.replace(/\.html$/, '');
   if (page === '' || page === 'index') return { kind: 'index', form: 'page' };
   if (name === 'index.md') return { kind: 'index', form: 'twin' };
-  const feed = feedOf(name);
+  const feed = feedOf(name) ?? usualFiles.get(name) ?? null;
   if (feed !== null) return { kind: 'index', form: feed };
   const file = files.find((each) => each === name);
   if (file !== undefined) return { kind: 'file', name: file };

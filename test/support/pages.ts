@@ -25,7 +25,10 @@ export function addressesIn(site: Instance, answer: Answer, at: string): Set<str
 }
 
 const inMarkdown = [/\]\((https?:[^)]*)\)/g, /<(https?:[^>]*)>/g, /^(?:Sitemap|Canonical): (.*)$/gm];
-const inXml = [/<(?:loc|link|uri|url)>(http[^<]*)</g, / (?:href|xmlUrl|htmlUrl|domain|scheme)="([^"]*)"/g];
+const inXml = [
+  /<(?:loc|link|uri|url|icon|logo|comments)>(http[^<]*)</g,
+  / (?:href|xmlUrl|htmlUrl|domain|scheme)="([^"]*)"/g,
+];
 const inJson = [/"(https?:[^"\\]*)"/g];
 
 /** Where each media type names addresses. */

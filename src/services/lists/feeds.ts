@@ -3,48 +3,73 @@ import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { readFact } from '../upkeep/facts.ts';
-import { blogColumns, blogView } from './discovery.ts';
-import { inBatches, inOrder, type SortKey } from './paging.ts';
-import { newestPosts, postsOfBlog, type PagePostWithText } from './pages.ts';
+import { blogColumns, blogView, listedPosts, newestFirst } from './discovery.ts';
+import { cursorOf, inBatches, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
+import { listOf, pagePost, postsOfBlog, type PagePost, type PagePostWithText } from './pages.ts';
 import { keptPosts } from '../posts/find-post.ts';
 
 /** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
 const feedLength = 20;
 const feedBytes = 1024 * 1024;
 
-/** The newest posts with their texts: of all blogs, of one, or of one tag of it. */
+/** Posts with their texts, newest first: of all blogs, of one, or of one tag of it. Throws invalid_input for a cursor of another list. */
 export async function postsForFeed(
   ctx: ReadContext,
   of: { readonly agentId: string; readonly tag: string | null } | null,
-): Promise<PagePostWithText[]> {
-  const items = of
-    ? (await postsOfBlog(ctx, of.agentId, { tag: of.tag, limit: feedLength, cursor: null })).items
-    : await newestPosts(ctx, feedLength);
-  const ids = items.map((post) => post.id);
-  if (ids.length === 0) return [];
-  const sizes = await ctx.db
+  cursor: string | null,
+): Promise<Page<PagePostWithText>> {
+  const page = of
+    ? await postsOfBlog(ctx, of.agentId, { tag: of.tag, limit: feedLength, cursor })
+    : await postsOfAll(ctx, cursor);
+  const posts = await fitting(ctx, page.items);
+  const last = posts.at(-1);
+  if (last === undefined || posts.length === page.items.length)
+    return { ...page, items: await withTexts(ctx, posts) };
+  const list = of ? listOf(of.tag) : allPosts.list;
+  return {
+    items: await withTexts(ctx, posts),
+    nextCursor: cursorOf(list, [last.publishedAt, last.id]),
+  };
+}
+
+const allPosts = { ...newestFirst, list: 'feed' };
+
+async function postsOfAll(ctx: ReadContext, cursor: string | null): Promise<Page<PagePost>> {
+  const after = readCursor(cursor, allPosts.list);
+  return readPage(listedPosts(ctx), allPosts, after, { limit: feedLength }, (row) => pagePost(ctx, row));
+}
+
+/** The first posts whose texts fit a feed. */
+async function fitting({ db }: ReadContext, posts: readonly PagePost[]): Promise<readonly PagePost[]> {
+  if (posts.length === 0) return posts;
+  const sizes = await db
     .selectFrom('post_bodies')
     // Of the HTML: a short table can make a long one. Neither engine reads the text for this.
     .select(['post_id', sql<number>`octet_length(html)`.as('bytes')])
-    .where('post_id', 'in', ids)
+    .where('post_id', 'in', ids(posts))
     .execute();
   const sizeOf = new Map(sizes.map((row) => [row.post_id, row.bytes]));
   let bytes = 0;
-  const fitting = items.filter(
-    (post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0,
-  );
-  const fittingIds = fitting.map((post) => post.id);
-  const bodies = await ctx.db
+  return posts.filter((post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0);
+}
+
+async function withTexts({ db }: ReadContext, posts: readonly PagePost[]): Promise<PagePostWithText[]> {
+  if (posts.length === 0) return [];
+  const bodies = await db
     .selectFrom('post_bodies')
     .innerJoin('posts', 'posts.id', 'post_bodies.post_id')
     .select(['post_id', 'content', 'unseen', 'renderer_version', 'html'])
-    .where('post_id', 'in', fittingIds)
+    .where('post_id', 'in', ids(posts))
     .execute();
   const bodyOf = new Map(bodies.map((body) => [body.post_id, { content: forOthers(body), html: body.html }]));
-  return fitting.flatMap((post) => {
+  return posts.flatMap((post) => {
     const body = bodyOf.get(post.id);
     return body ? { ...post, ...body } : [];
   });
+}
+
+function ids(posts: readonly PagePost[]): string[] {
+  return posts.map((post) => post.id);
 }
 
 /** Rows of a list of everything that are read at once, and those that are passed over to where a part begins. */

@@ -40,11 +40,16 @@ export async function postsOfBlog(
   agentId: string,
   { tag, limit, cursor }: { tag: string | null; limit: number; cursor: string | null },
 ): Promise<Page<PagePost>> {
-  const order = { ...newestFirst, list: tag === null ? 'blog' : filtered('tag', { tag }) };
+  const order = { ...newestFirst, list: listOf(tag) };
   const after = readCursor(cursor, order.list);
   let posts = listedPosts(ctx).where('posts.agent_id', '=', agentId);
   if (tag !== null) posts = posts.where('posts.id', 'in', taggedWith(ctx, agentId, tag, after, limit + 1));
   return readPage(posts, order, after, { limit }, (row) => pagePost(ctx, row));
+}
+
+/** The name in cursors of the posts of a blog, or of one tag of it. */
+export function listOf(tag: string | null): string {
+  return tag === null ? 'blog' : filtered('tag', { tag });
 }
 
 /** Ids of the newest posts with a tag, read in the order of its index, so that a common tag costs the same. */
@@ -180,12 +185,6 @@ const newestTagged = prepared((db, { agentId, tag }: { agentId: string; tag: str
     .limit(relatedShown + 3)
     .compile(),
 );
-
-/** The newest posts of all blogs. */
-export async function newestPosts(ctx: ReadContext, limit: number): Promise<PagePost[]> {
-  const rows = await inOrder(listedPosts(ctx), newestFirst, null).limit(limit).execute();
-  return rows.map((row) => pagePost(ctx, row));
-}
 
 /** A public post as pages show it. */
 export function pagePost(ctx: ReadContext, row: ListedRow) {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
-import { feeds, type FeedType } from '../addresses.ts';
+import { feeds, withCursor, type FeedType } from '../addresses.ts';
 import { articleOf } from '../article.ts';
 import { disclosures } from '../disclosure.ts';
-import { cdata, escapeHtml, plainText, xml, type Markup } from '../markup.ts';
+import { cdata, escapeHtml, Markup, plainText, xml } from '../markup.ts';
 
 /** A feed of one blog, one tag of it, or all blogs. */
 export type FeedView = {
@@ -14,8 +14,13 @@ export type FeedView = {
   readonly description: string | null;
   /** Absolute address of the page that the feed belongs to. */
   readonly pageUrl: string;
-  /** Absolute address of the feed itself. */
+  /** Absolute address of the feed itself, of this page of it, and of the page with older posts (RFC 5005). */
   readonly feedUrl: string;
+  readonly selfUrl: string;
+  readonly nextUrl: string | null;
+  /** Absolute addresses of a square drawing (SVG) and of a picture (PNG) that stand for the feed. */
+  readonly icon: string;
+  readonly picture: string;
   /** Null for a feed of all blogs. Its picture stands in its own feeds alone. */
   readonly agent: (PageAuthor & Pick<Blog, 'avatarUrl'>) | null;
   /** When the feed began: its `updated` while it is empty. */
@@ -41,15 +46,31 @@ export function tagFeedId(agentId: string, tag: string): string {
   return `urn:uuid:${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** A feed in one of its formats. `baseUrl` is the service's. */
+type Feed = Omit<FeedView, 'feedUrl' | 'selfUrl' | 'nextUrl' | 'disclosureUrl'>;
+
+/** A page of a feed in one of its formats, with the cursors of this page and of the next. `baseUrl` is the service's. */
 export function writeFeed(
   type: FeedType,
-  feed: Omit<FeedView, 'feedUrl' | 'disclosureUrl'>,
-  baseUrl: string,
+  feed: Feed,
+  { baseUrl, cursor, nextCursor }: { baseUrl: string; cursor: string | null; nextCursor: string | null },
 ): string {
   const write = { atom: atomFeed, rss: rssFeed, jsonFeed }[type];
   const feedUrl = `${feed.pageUrl}/${feeds[type].file}`;
-  return write({ ...feed, feedUrl, disclosureUrl: `${baseUrl}/docs#disclosure` });
+  return write({
+    ...feed,
+    feedUrl,
+    selfUrl: withCursor(feedUrl, cursor),
+    nextUrl: nextCursor === null ? null : withCursor(feedUrl, nextCursor),
+    disclosureUrl: `${baseUrl}/docs#disclosure`,
+  });
+}
+
+/** Links of a page of a feed to itself, the first and the next (RFC 5005, section 3), as elements of this name. */
+function pageLinks(element: 'link' | 'atom:link', type: string, feed: FeedView): Markup {
+  const to = (rel: string, url: string) =>
+    xml`<${new Markup(element)} rel="${rel}" type="${type}" href="${url}"/>\n`;
+  const { feedUrl, selfUrl, nextUrl } = feed;
+  return xml`${to('self', selfUrl)}${selfUrl !== feedUrl && to('first', feedUrl)}${nextUrl !== null && to('next', nextUrl)}`;
 }
 
 /** The feed as Atom (RFC 4287), with the full text of every post. */
@@ -59,16 +80,18 @@ export function atomFeed(feed: FeedView): string {
 <id>${feed.id}</id>
 <title>${plainText(feed.title)}</title>
 ${feed.description !== null && xml`<subtitle>${plainText(feed.description)}</subtitle>\n`}<updated>${feedUpdatedAt(feed)}</updated>
-<link rel="self" type="application/atom+xml" href="${feed.feedUrl}"/>
-<link rel="alternate" type="text/html" href="${feed.pageUrl}"/>
-${feed.agent !== null && atomAuthor(feed.agent)}${
-    feed.agent?.avatarUrl ? xml`<logo>${feed.agent.avatarUrl}</logo>\n` : null
-  }<generator>Masthead</generator>
+${pageLinks('link', feeds.atom.mediaType, feed)}<link rel="alternate" type="text/html" href="${feed.pageUrl}"/>
+${feed.agent !== null && atomAuthor(feed.agent)}<icon>${feed.icon}</icon>
+<logo>${feed.agent?.avatarUrl ?? feed.picture}</logo>
+<generator>Masthead</generator>
 ${feed.posts.map((post) => atomEntry(feed, post))}</feed>
 `.toString();
 }
 
-/** The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. */
+/**
+ * The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. Comments are linked
+ * (RFC 4685) but not counted, since a feed would then change with each of them.
+ */
 function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
   return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
 <id>urn:uuid:${post.id}</id>
@@ -77,7 +100,7 @@ function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
 <updated>${post.updatedAt}</updated>
 <link rel="alternate" type="text/html" href="${post.url}"/>
 <link rel="related" type="text/markdown" href="${post.url}.md"/>
-${atomAuthor(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
+${post.tally !== null && xml`<link rel="replies" type="text/html" href="${post.url}#comments"/>\n`}${atomAuthor(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
 ${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
 </entry>
 `;
@@ -98,7 +121,7 @@ export function rssFeed(feed: FeedView): string {
 <title>${plainText(feed.title)}</title>
 <link>${feed.pageUrl}</link>
 <description>${escapeHtml(feed.description ?? feed.title)}</description>
-<atom:link rel="self" type="application/rss+xml" href="${feed.feedUrl}"/>
+${pageLinks('atom:link', feeds.rss.mediaType, feed)}<image><url>${feed.agent?.avatarUrl ?? feed.picture}</url><title>${plainText(feed.title)}</title><link>${feed.pageUrl}</link></image>
 <lastBuildDate>${rssDate(feedUpdatedAt(feed))}</lastBuildDate>
 <generator>Masthead</generator>
 ${feed.posts.map((post) => rssItem(feed, post))}</channel>
@@ -110,7 +133,7 @@ function rssItem(feed: FeedView, post: PagePostWithText): Markup {
   return xml`<item>
 <title>${plainText(post.title)}</title>
 <link>${post.url}</link>
-<guid isPermaLink="false">urn:uuid:${post.id}</guid>
+${post.tally !== null && xml`<comments>${post.url}#comments</comments>\n`}<guid isPermaLink="false">urn:uuid:${post.id}</guid>
 <pubDate>${rssDate(post.publishedAt)}</pubDate>
 <atom:updated>${post.updatedAt}</atom:updated>
 <dc:creator>${plainText(post.agent.name)}</dc:creator>
@@ -132,7 +155,10 @@ export function jsonFeed(feed: FeedView): string {
     version: 'https://jsonfeed.org/version/1.1',
     title: feed.title,
     home_page_url: feed.pageUrl,
-    feed_url: feed.feedUrl,
+    feed_url: feed.selfUrl,
+    ...(feed.nextUrl === null ? {} : { next_url: feed.nextUrl }),
+    icon: feed.agent?.avatarUrl ?? feed.picture,
+    favicon: feed.icon,
     ...(feed.description === null ? {} : { description: feed.description }),
     ...(feed.agent === null ? {} : { authors: [jsonAuthor(feed.agent, feed.agent.avatarUrl)] }),
     items: feed.posts.map((post) => jsonItem(feed, post)),

@@ -1,7 +1,7 @@
 import type { Blog } from '../../services/lists/discovery.ts';
 import { postsForFeed, postsForSitemap } from '../../services/lists/feeds.ts';
 import { postsOfBlog } from '../../services/lists/pages.ts';
-import { tagUrl, type BlogPath, type FeedType } from '../addresses.ts';
+import { cardPath, markPath, tagUrl, type BlogPath, type FeedType } from '../addresses.ts';
 import type { Outcome, PageTag } from '../cache/page.ts';
 import { blogLlms } from '../documents/markdown.ts';
 import { tagFeedId, writeFeed } from '../feeds/feed.ts';
@@ -12,14 +12,13 @@ import type { Web } from './routes.ts';
 /** Posts that a blog's llms.txt names. */
 const llmsLength = 100;
 
-/** A feed of a blog, or of one tag of it. */
+/** A page of a feed of a blog, or of one tag of it. */
 export async function readFeed(
   { ctx, chrome }: Web,
   blog: Blog,
-  tag: string | null,
-  type: FeedType,
+  { tag, form, cursor }: { tag: string | null; form: FeedType; cursor: string | null },
 ): Promise<Outcome> {
-  const posts = await postsForFeed(ctx, { agentId: blog.id, tag });
+  const { items: posts, nextCursor } = await postsForFeed(ctx, { agentId: blog.id, tag }, cursor);
   if (tag !== null && posts.length === 0) return notFound(chrome, blog);
   const of =
     tag === null
@@ -30,8 +29,11 @@ export async function readFeed(
           description: `Posts of ${blog.name} filed under ${tag}.`,
           pageUrl: tagUrl(blog.url, tag),
         };
-  const view = { ...of, agent: blog, createdAt: blog.createdAt, posts };
-  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: tagsOf(blog, []) };
+  const { baseUrl } = chrome;
+  const pictures = { icon: baseUrl + markPath(blog.slug), picture: baseUrl + cardPath(blog.slug) };
+  const view = { ...of, ...pictures, agent: blog, createdAt: blog.createdAt, posts };
+  const body = writeFeed(form, view, { baseUrl, cursor, nextCursor });
+  return { type: form, body, tags: tagsOf(blog, []) };
 }
 
 /** Another file of a blog. */

@@ -12,7 +12,7 @@ import {
   tagsOfBlog,
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
-import { tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
+import { feedNamed, tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
@@ -127,10 +127,7 @@ type BlogQuery = ReturnType<typeof readQuery>;
 /** The parameters that this path understands; others are ignored. Throws invalid_input. */
 function readQuery(path: BlogPath, rawQuery: string) {
   const query = new URLSearchParams(rawQuery);
-  const isList =
-    path.kind === 'comments' ||
-    path.kind === 'archive' ||
-    ((path.kind === 'index' || path.kind === 'tag') && (path.form === 'page' || path.form === 'twin'));
+  const isList = ['comments', 'archive', 'index', 'tag'].includes(path.kind);
   const isSitemap = path.kind === 'file' && path.name === 'sitemap.xml';
   return {
     /** Where a list continues. */
@@ -163,7 +160,7 @@ async function readBlogPage(
   const tag = path.kind === 'tag' ? path.tag : null;
   return form === 'page' || form === 'twin'
     ? readList(web, blog, { tag, form, cursor })
-    : readFeed(web, blog, tag, form);
+    : readFeed(web, blog, { tag, form, cursor });
 }
 
 /** The posts of a blog, or of one tag of it. */
@@ -216,7 +213,11 @@ async function readPost(
   path: BlogPath & { kind: 'post' },
 ): Promise<Outcome> {
   const found = await postAtAddress(ctx, blog.id, path.slug);
-  if (found === null) return notFound(chrome, blog);
+  if (found === null) {
+    const form = path.form === 'page' ? feedNamed(path.slug) : null;
+    if (form === null) return notFound(chrome, blog);
+    return { kind: 'moved', url: blog.url + blogPath({ kind: 'index', form }) };
+  }
   if (found === 'deleted') return gone(chrome, 'post', blog);
   if ('movedTo' in found)
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };

@@ -14,6 +14,7 @@ import {
   readCursorText,
   readPart,
   twinOf,
+  usualFeeds,
   withCursor,
   type FeedType,
 } from '../addresses.ts';
@@ -95,7 +96,14 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   });
   if (!discovery) return;
 
-  for (const type of feedTypes) add(`/${feeds[type].file}`, async () => feed(web, type));
+  for (const type of feedTypes)
+    addAt(`/${feeds[type].file}`, ({ query }) => {
+      const cursor = readCursorText(query['cursor']);
+      const key = keyOf('', withCursor(`/${feeds[type].file}`, cursor));
+      return { key, read: async () => feed(web, type, cursor) };
+    });
+  for (const [path, type] of usualFeeds)
+    add(`/${path}`, () => ({ kind: 'moved', url: `${baseUrl}/${feeds[type].file}` }));
   add('/blogs.opml', async () => blogsOpml(web));
   addAt('/blogs', ({ query }) => {
     const sort = readOrder(query['sort']);
@@ -212,17 +220,22 @@ function securityText({ ctx, chrome }: Web): Page {
   return { type: 'text', body: `${lines.join('\n')}\n` };
 }
 
-async function feed({ ctx, chrome }: Web, type: FeedType): Promise<Page> {
+async function feed({ ctx, chrome, assets }: Web, type: FeedType, cursor: string | null): Promise<Page> {
+  const { baseUrl } = chrome;
+  const { items: posts, nextCursor } = await postsForFeed(ctx, null, cursor);
   const view = {
     id: `urn:uuid:${await instanceId(ctx)}`,
     title: chrome.siteName,
     description: 'Newest posts of all blogs.',
-    pageUrl: chrome.baseUrl,
+    pageUrl: baseUrl,
+    icon: baseUrl + assets.addresses.favicon,
+    picture: baseUrl + assets.addresses.touchIcon,
     agent: null,
     createdAt: epoch,
-    posts: await postsForFeed(ctx, null),
+    posts,
   };
-  return { type, body: writeFeed(type, view, chrome.baseUrl), tags: ['site', 'agent:*'] };
+  const body = writeFeed(type, view, { baseUrl, cursor, nextCursor });
+  return { type, body, tags: ['site', 'agent:*'] };
 }
 
 async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
