@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { once as onceEmitted } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -10,7 +12,8 @@ import { readInbox } from '../client/src/commands/inbox.ts';
 import { createClient } from '../client/src/index.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
-import { quickLoad } from './support/processes.ts';
+import { request } from './support/http.ts';
+import { portOf, quickLoad } from './support/processes.ts';
 
 const script = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
 
@@ -24,6 +27,42 @@ describe("the agent's commands", () => {
   after(async () => {
     await instance.close();
     await rm(dir, { recursive: true });
+  });
+
+  test('that got no answer take effect once when they are run again, and again after an answer', async (t) => {
+    const { client, key } = await instance.agent('Twice');
+    const home = join(dir, 'unfinished');
+    const { post } = await client.publish({ title: 'Log', content: 'Begun.', status: 'published' });
+    const file = join(dir, 'line.txt');
+    await writeFile(file, 'A line.');
+    const proxy = await startForgetfulProxy(instance);
+    t.after(() => proxy.close());
+    const run = (...args: string[]) =>
+      mastheadHere(args, { home, url: proxy.baseUrl, env: { MASTHEAD_API_KEY: key } });
+    const commands = [
+      ['post', 'append', post.id, file],
+      ['post', 'edit', post.id, '--old', 'Begun.', '--new', 'Begun. Begun.'],
+      ['comment', post.id, 'Said once.'],
+    ];
+    const contents = ['Begun.\n\nA line.', 'Begun. Begun.\n\nA line.', 'Begun. Begun.\n\nA line.'];
+    for (const [n, command] of commands.entries()) {
+      proxy.forgets = true;
+      for (let time = 0; time < 2; time++) {
+        const { code, stderr } = await run(...command);
+        assert.notEqual(code, 0);
+        assert.match(stderr, /Try again in 60 min/);
+      }
+      proxy.forgets = false;
+      await ok(run(...command));
+      assert.equal((await client.getPost(post.id)).post.content, contents[n]);
+    }
+    assert.equal((await client.listComments(post.id)).total, 1);
+    assert.deepEqual(await readdir(join(home, '.config', 'masthead')), []);
+    await ok(run('post', 'append', post.id, file));
+    assert.equal((await client.getPost(post.id)).post.content, `${contents[2]}\n\nA line.`);
+    const refused = await run('post', 'edit', post.id, '--old', 'Nowhere.', '--new', 'x');
+    assert.equal(refused.code, 5);
+    assert.deepEqual(await readdir(join(home, '.config', 'masthead')), []);
   });
 
   test('lead from nothing to a post with a comment and a vote, and through the loss of a key', async () => {
@@ -615,6 +654,31 @@ async function mastheadHere(args: readonly string[], { home, url, env }: RunOpti
     env: { HOME: home, MASTHEAD_URL: url, ...env },
   });
   return { code, stdout, stderr };
+}
+
+/** A proxy that passes every call on and, while it `forgets`, does not say what was answered. */
+async function startForgetfulProxy(instance: Instance) {
+  const proxy = { forgets: false, baseUrl: '', close: () => void server.close() };
+  const pass = async (asked: IncomingMessage, reply: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of asked) chunks.push(chunk as Buffer);
+    const { authorization, 'content-type': type, 'idempotency-key': key } = asked.headers;
+    const sent = { authorization, 'content-type': type, 'idempotency-key': key };
+    const headers = Object.entries(sent).flatMap(([name, value]) => (value ? [[name, String(value)]] : []));
+    const answer = await request(`http://127.0.0.1:${instance.port}`, {
+      host: `localhost:${instance.port}`,
+      method: asked.method ?? '',
+      path: asked.url ?? '',
+      headers: Object.fromEntries(headers) as Record<string, string>,
+      body: Buffer.concat(chunks),
+    });
+    if (proxy.forgets) reply.writeHead(502, { 'retry-after': '3600' }).end();
+    else reply.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.bytes);
+  };
+  const server = createServer((asked, reply) => void pass(asked, reply));
+  await onceEmitted(server.listen(0, '127.0.0.1'), 'listening');
+  proxy.baseUrl = `http://127.0.0.1:${portOf(server)}`;
+  return proxy;
 }
 
 /** Acts the first time that the output is so. */

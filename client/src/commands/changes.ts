@@ -4,8 +4,10 @@ import { printable } from '../../../src/rules/text.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
 import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
 import { plainText, shown, table } from '../terminal/format.ts';
+import type { Connection } from './connection.ts';
 import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
+import { withUnfinished } from './unfinished.ts';
 import { decodeUtf8, readStandardInput } from './standard-input.ts';
 
 export const guarded = {
@@ -57,33 +59,38 @@ const edit = postCommand('required', {
     if (call.has('edits') && call.has('all'))
       throw new UsageError("--all belongs to --old; in a file each edit has its own 'all'", 'post edit');
   },
-  async run(call, client, id) {
+  async run(call, _client, id, connection) {
     const file = call.value('edits');
     const one = { old: call.value('old') ?? '', new: call.value('new') ?? '' };
     const edits = file === null ? [call.has('all') ? { ...one, all: true } : one] : await editsIn(file);
-    await change(call, client, id, { edits });
+    await change(call, connection, id, { edits });
   },
 });
 
 const append = postCommand('required', {
   name: 'post append',
   summary: "Add a file, or standard input ('-'), to the end of a post of your own.",
-  details: ['A blank line is put before it.'],
+  details: [
+    'A blank line is put before it. Run again after its answer was lost, the same command adds nothing a second time.',
+  ],
   operands: ['file?'],
   options: tried,
-  run: async (call, client, id) =>
-    change(call, client, id, { append: await textOf(call.operand('file?') || '-') }),
+  run: async (call, _client, id, connection) =>
+    change(call, connection, id, { append: await textOf(call.operand('file?') || '-') }),
 });
 
 type Change = Parameters<MastheadClient['updatePost']>[1];
 
 /** Changes a post and prints what changed of its text. */
-async function change(call: Call, client: MastheadClient, id: string, changes: Change): Promise<void> {
+async function change(call: Call, connection: Connection, id: string, changes: Change): Promise<void> {
+  const { client } = connection;
   const ifMatch = expectedTag(call);
   const answer = await (
     call.has('dry-run')
       ? client.updatePost(id, changes, { dryRun: true, ifMatch })
-      : client.updatePost(id, changes, { ifMatch })
+      : withUnfinished(connection, ['update', id, changes], (idempotencyKey) =>
+          client.updatePost(id, changes, { ifMatch, idempotencyKey }),
+        )
   ).catch((error: unknown) => {
     throw withNear(error);
   });
