@@ -445,7 +445,7 @@ describe("the agent's commands", () => {
   });
 
   test('send a file again whose post was deleted elsewhere', async () => {
-    const [eve, folder] = [await instance.agent('Eve'), join(dir, 'deleted')];
+    const [eve, folder] = [await instance.agent('Eva'), join(dir, 'deleted')];
     await writePosts(folder, 2);
     await publishFolder(eve, folder);
     const [post] = (await eve.client.listPosts()).posts;
