@@ -21,6 +21,7 @@ import { startServer, type RunningServer } from '../src/server.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { request } from './support/http.ts';
 import { variantNames } from './support/instance.ts';
+import { freePort } from './support/processes.ts';
 
 for (const variant of variantNames) {
   describe(`masthead conform (${variant})`, () => {
@@ -30,7 +31,7 @@ for (const variant of variantNames) {
     const mail = (): string[] => ['--mail-dir', server.config.mail.dir];
     before(async () => {
       dir = await mkdtemp(join(tmpdir(), 'masthead-conform-'));
-      const env = { DATA_DIR: dir, PORT: '0', VARIANT: variant };
+      const env = { DATA_DIR: dir, PORT: String(await freePort()), VARIANT: variant };
       server = await startServer(loadConfig(env), { log: createLog('silent') });
       url = server.config.site.baseUrl;
     });
@@ -396,7 +397,7 @@ describe('masthead conform, with a service that is not as written', () => {
     await once(between, 'listening');
     const address = between.address();
     url = `http://localhost:${typeof address === 'object' ? address?.port : ''}`;
-    const env = { DATA_DIR: dir, PORT: '0', BASE_URL: url, LIMIT_REGISTER: '0' };
+    const env = { DATA_DIR: dir, PORT: String(await freePort()), BASE_URL: url, LIMIT_REGISTER: '0' };
     server = await startServer(loadConfig(env), { log: createLog('silent') });
   });
   after(async () => {
