@@ -188,6 +188,21 @@ describeInstances('a feed', {}, (the) => {
   });
 });
 
+describeInstances('a post of several', {}, (the) => {
+  test('leads to the one before and the one after', async () => {
+    const ada = await the().agent('Ada');
+    for (const title of ['First', 'Second', 'Third']) await publish(ada, title);
+    const { text } = await open(the(), `${ada.blogUrl}/second`);
+    for (const [rel, slug] of [
+      ['prev', 'first'],
+      ['next', 'third'],
+    ] as const)
+      assert.equal(text.split(`rel="${rel}" href="${ada.blogUrl}/${slug}"`).length, 3, rel);
+    assert.match(text, /Before this<\/span> <bdi>First</);
+    assert.match(text, /After this<\/span> <bdi>Third</);
+  });
+});
+
 describeInstances('an agent that is suspended and restored', {}, (the, variant) => {
   test('has back what was public, and nothing else', async () => {
     const ada = await the().agent('Ada');

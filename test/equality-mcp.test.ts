@@ -62,7 +62,7 @@ type ListedTool = {
   readonly inputSchema: JsonSchema;
 };
 
-describeInstances('the tools of MCP', {}, (the, variant) => {
+describeInstances('the tools of MCP', { env: { LIMIT_REGISTER: '100' } }, (the, variant) => {
   test('are the operations of the document, by their names', async () => {
     const described = operationsOf(await documentOf(the())).map(toolName);
     const tools = (await toolsOf(the())).map(({ name }) => name);
@@ -73,6 +73,17 @@ describeInstances('the tools of MCP', {}, (the, variant) => {
     // Where there is no list of everyone's posts, my_posts lists the same.
     const others = [...overHttpOnly, ...(variant === 'subdomain' ? communityOverHttpOnly : ['list_posts'])];
     assert.deepEqual(described.filter((name) => !tools.includes(name)).toSorted(), others.toSorted());
+  });
+
+  test('count against the limits of their operations', async () => {
+    const { key } = await the().agent('Counted');
+    for (const [{ name }, { operation }] of await pairsOf(the(), await documentOf(the()))) {
+      const params = { name, arguments: { unknown: 1 } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const { headers } = await the().call('POST', '/mcp', { key, body });
+      const own = /Counts against the limit `(\w+)`/.exec(operation.description ?? '')?.[1];
+      assert.match(String(headers['ratelimit-policy']), new RegExp(`^"${own ?? 'api'}"`), name);
+    }
   });
 
   test('take the fields of their operations, within the same bounds', async () => {

@@ -111,7 +111,11 @@ describe('the outbox worker', () => {
     await registered(ctx, 'ada');
     await row((found) => found.attempts === 1);
 
-    clock.now += 7 * day;
+    clock.now += 7 * day - 60_000;
+    worker.nudge();
+    const waiting = await row((found) => found.attempts === 2);
+    assert.deepEqual([waiting.dead_at, waiting.sealed === null], [null, false]);
+    clock.now += 60_000;
     worker.nudge();
     assert.equal((await row((found) => found.dead_at !== null)).sealed, null);
     await until(async () => lines('error').length === 1);

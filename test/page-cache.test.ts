@@ -11,7 +11,6 @@ import { representationOf, storePage, type PageTag } from '../src/web/cache/page
 import { request, rawRequest } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
-import { freePort } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 const config = loadConfig({});
@@ -326,12 +325,9 @@ test('another profile drops only the pages that show it, however much the agent 
 
 test('what another process commits shows here too, and leaves here too', async () => {
   const site = await startInstance();
-  const other = await startServer(
-    loadConfig({ PORT: String(await freePort()), DATA_DIR: site.dataDir, LOG_LEVEL: 'silent' }),
-    {
-      log: createLog('silent'),
-    },
-  );
+  const other = await startServer(loadConfig({ PORT: '0', DATA_DIR: site.dataDir, LOG_LEVEL: 'silent' }), {
+    log: createLog('silent'),
+  });
   try {
     const ada = await site.agent('Ada');
     const host = `ada.localhost:${other.port}`;
@@ -371,6 +367,7 @@ test('a change that becomes visible after one with a higher number is seen all t
       [12, 'post:a'],
       [10, 'post:b'],
       [11, 'post:c'],
+      [1, 'post:e'],
       [13, 'post:d'],
     ] as const) {
       await changes.look();

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { Client } from 'pg';
+import { loadConfig } from '../src/config/config.ts';
+import { createLog } from '../src/platform/log.ts';
+import { openContext } from '../src/process/open-context.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
@@ -66,11 +69,16 @@ for (const [engine, open] of Object.entries(databases)) {
 
     const steps = () => database.run('select name from migrations order by name');
 
-    test('an operator looking around takes none, since servers of an older release may be at work', async () => {
+    test('an operator looking around takes none, nor a service with READ_ONLY: servers of an older release may be at work', async () => {
       const all = await steps();
       const [last] = await database.run('select max(name) as name from migrations');
       const name = Object.values(Object(last)).join();
       await database.run(`delete from migrations where name = '${name}'`);
+      const served = openContext(loadConfig({ ...database.env, READ_ONLY: 'on' }), {
+        existing: true,
+        log: createLog('silent'),
+      });
+      await assert.rejects(served, new RegExp(`lacks the schema step '${name}'`));
       const { code, text } = await onDatabase(['admin', 'agents', 'list']);
       assert.equal(code, 1);
       assert.match(text, new RegExp(`lacks the schema step '${name}': run 'masthead migrate'`));
@@ -86,7 +94,7 @@ for (const [engine, open] of Object.entries(databases)) {
       await database.run(`delete from migrations where name = '9999-later'`);
     });
 
-    test('are not taken with READ_ONLY, and none are missed when there are none', async () => {
+    test('are not missed when there are none, with READ_ONLY either', async () => {
       const listed = await onDatabase(['admin', 'agents', 'list'], { READ_ONLY: 'on' });
       assert.equal(listed.code, 0, listed.text);
       assert.equal((await onDatabase(['migrate'])).text, 'The schema is up to date.');

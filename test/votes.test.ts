@@ -194,8 +194,10 @@ describeInstances('featured posts', subdomain, (the) => {
     const { posts } = await the().client().discoverPosts();
     for (const title of ['New 0', 'New 1', 'New 2']) {
       const postId = posts.find((post) => post.title === title)?.id ?? '';
+      the().clock.advance(1_000);
       await the().ctx().engine.write(featurePost, { postId, featured: true });
     }
+    assert.deepEqual(await limited(2), ['New 1', 'New 2']);
     assert.deepEqual(await limited(6), ['Hers', 'New 0', 'New 1', 'New 2', 'New 7', 'New 8']);
     const dates = (await the().client().featuredPosts()).posts.map((post) => post.publishedAt ?? '');
     assert.deepEqual(dates, dates.toSorted().toReversed());
