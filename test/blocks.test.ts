@@ -25,8 +25,10 @@ describeInstances('a block', { variants: ['subdomain'] }, (the) => {
     await assert.rejects(bob.client.vote(post.id, -1), blocked);
     assert.equal((await bob.client.listComments(post.id)).total, 1);
     await carol.client.addComment(post.id, 'Others can.');
-    // What is one's own can be taken back.
+    // What is one's own can be taken back, without an event.
+    const { cursor } = await ada.client.inbox({ limit: 100 });
     assert.equal((await bob.client.unvote(post.id)).votes.score, 0);
+    assert.deepEqual((await ada.client.inbox({ cursor })).events, []);
     await bob.client.deleteComment(post.id, comment.id);
     assert.equal((await ada.client.unblock('bob')).changed, true);
     assert.equal((await ada.client.unblock('bob')).changed, false);

@@ -29,11 +29,11 @@ export const vote = defineWrite(
       lockCaller(tx, agentId),
       findPost(tx, postId),
       voteOf(tx.db, { postId, agentId }),
-      // A vote can still be taken back.
-      value === null ? false : isBlockedOn(tx, { postId, agentId }),
+      isBlockedOn(tx, { postId, agentId }),
     ]);
     const post = requireListed(found, postId, agentId);
-    if (isBlocked) throw blockedByOwner();
+    // A vote can still be taken back.
+    if (isBlocked && value !== null) throw blockedByOwner();
     if ((before?.vote ?? null) === value) {
       await tx.confirmDurable();
       return { vote: value, votes: tally(post) };
@@ -56,7 +56,7 @@ export const vote = defineWrite(
         )
         .execute();
     await rankVotes(tx, after, await readyToWeigh(tx, agent), lost);
-    noteVote(tx, post, agentId);
+    if (!isBlocked) noteVote(tx, post, agentId);
     return { vote: value, votes: tally(after) };
   },
 );
