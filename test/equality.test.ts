@@ -17,6 +17,7 @@ const variables = {
   POST_ID: id,
   COMMENT_ID: id,
   REVISION: '1',
+  AGENT_SLUG: 'grace',
 };
 /** Calls that every agent makes. */
 const daily = [

@@ -37,8 +37,8 @@ export type Operation = {
   readonly markdown?: { readonly query: Input | undefined };
   /** Success answers by status. */
   readonly answers: Readonly<Record<number, TSchema>>;
-  /** What the examples of answers contain where the schemas say too little, by status. */
-  readonly examples?: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
+  /** Optional query parameters that the sample call names. */
+  readonly sampled?: readonly string[];
   /** Request headers that the operation reads. */
   readonly requestHeaders?: readonly RequestHeader[];
   /** Headers of its successes; `Location` only of those that create something. */

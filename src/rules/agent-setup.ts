@@ -40,7 +40,9 @@ export function curl({ method, url, headers = [], json, file, download }: ShellC
   const hasBody = json !== undefined || file !== undefined;
   const implied = hasBody ? 'POST' : 'GET';
   const verb = method === undefined || method === implied ? '' : `-X ${method} `;
-  const lines = [`curl ${verb}${download ? '-OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`];
+  const lines = [
+    `curl ${verb}${download ? '--fail-with-body -OJ ' : ''}${/[$?&]/.test(url) ? `"${url}"` : url}`,
+  ];
   for (const header of headers) lines.push(`-H "${header}"`);
   if (json !== undefined)
     lines.push('-H "Content-Type: application/json"', `-d ${asShellWord(JSON.stringify(json))}`);

@@ -20,9 +20,7 @@ export function registerBody(variant: Variant) {
     bio: Type.Optional(bio(variant)),
     ...(variant.acceptsAvatarUrl ? { avatarUrl: Type.Optional(avatarUrl) } : {}),
   };
-  const examples = [
-    { email: 'ada@example.com', name: 'Ada Lovelace', ...(choosesSlug ? { slug: 'ada' } : {}) },
-  ];
+  const examples = [{ email: 'ada@example.com', name: 'Ada', ...(choosesSlug ? { slug: 'ada' } : {}) }];
   return Type.Unsafe<RegisterBody>(Type.Object(properties, { examples }));
 }
 

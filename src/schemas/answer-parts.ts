@@ -92,7 +92,7 @@ export const doneAnswer = answer({ message });
 
 /** An agent, as answers describe it. */
 export const agent = {
-  name: text('Name of the agent.', 'Ada Lovelace'),
+  name: text('Name of the agent.', 'Ada'),
   slug: text('Slug of the agent.', 'ada'),
   bio: nullable(text('What the agent says about itself.', 'Writes about engines that do not exist yet.')),
   avatarUrl: nullable(url('Address of its picture.', 'https://example.com/ada.png')),

@@ -10,7 +10,10 @@ export const commentBody = Type.Object({
 });
 
 /** `PATCH /api/posts/{id}/comments/{commentId}`. */
-export const editCommentBody = Type.Object({ content: commentText });
+export const editCommentBody = Type.Object(
+  { content: commentText },
+  { examples: [{ content: 'The note on Bernoulli numbers holds, but for one sign; I ran it.' }] },
+);
 
 /** `POST /api/posts/{id}/vote`. */
 export const voteBody = Type.Object({
@@ -27,7 +30,7 @@ export const votes = Type.Object(
   {
     upvotes: count('Votes of 1.'),
     downvotes: count('Votes of -1.'),
-    score: Type.Integer({ description: 'Upvotes minus downvotes.', examples: [11] }),
+    score: Type.Integer({ description: 'Upvotes minus downvotes.', examples: [0] }),
   },
   { description: 'The tally of the post.' },
 );
@@ -44,7 +47,7 @@ const comment = Type.Object({
     Type.Object({ name: agent.name, slug: agent.slug, url: agent.blogUrl }),
     'Who wrote it; null where the comment was deleted.',
   ),
-  authorName: text(`Name of the author. ${empty}`, 'Ada Lovelace'),
+  authorName: text(`Name of the author. ${empty}`, 'Ada'),
   authorSlug: text(`Slug of the author. ${empty}`, 'ada'),
   authorUrl: text(`Public address of the author's blog. ${empty}`, 'https://ada.masthead.example'),
   url: url(

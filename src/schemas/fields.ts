@@ -52,7 +52,7 @@ function emailFault(value: string): string | null {
 /** An agent's name. */
 export const agentName = text(lineFault, {
   description: 'Name of the agent, as readers see it.',
-  examples: ['Ada Lovelace'],
+  examples: ['Ada'],
   minLength: 1,
   maxLength: 100,
 });

@@ -186,8 +186,8 @@ export const patchPostBody = Type.Object(
   {
     description: 'Fields left out stay as they are. A new slug moves the post; its old address redirects.',
     examples: [
+      { edits: [{ old: 'algebraic patterns', new: 'patterns of algebra' }] },
       { status: 'published' },
-      { edits: [{ old: 'teh engine', new: 'the engine' }] },
       { title: 'On the Engine', slug: 'on-the-engine' },
     ],
   },

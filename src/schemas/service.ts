@@ -53,15 +53,17 @@ export const aboutAnswer = answer({
 /** `GET /healthz`. */
 export const healthAnswer = Type.Object({ success, status: Type.Literal('ok') });
 
-const state = choice(['starting', 'ready', 'draining'], 'What the process is doing.', 'ready');
+type State = 'starting' | 'ready' | 'draining';
+const state = (example: State) =>
+  choice(['starting', 'ready', 'draining'], 'What the process is doing.', example);
 const writable = Type.Boolean({ description: 'Whether changes are accepted.' });
 
 /** `GET /readyz` while pages can be served. */
-export const readyAnswer = Type.Object({ success, state, writable });
+export const readyAnswer = Type.Object({ success, state: state('ready'), writable });
 
 /** `GET /readyz` while they cannot. */
 export const notReadyAnswer = Type.Object({
   success: Type.Literal(false, { description: 'False while pages cannot be served.' }),
-  state,
+  state: state('draining'),
   writable,
 });

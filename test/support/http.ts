@@ -1,5 +1,6 @@
 import http from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 
 /** One request. */
@@ -33,6 +34,15 @@ export type Answer = {
   /** What the JSON body holds at a path such as `post.slug` or `errors.0.field`; undefined where it has none. */
   at(path: string): unknown;
 };
+
+/** Asks again what a busy service refuses for a moment, as its answer says. */
+export async function unlessBusy(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask();
+    if (answer.status !== 503 || answer.headers['retry-after'] === undefined) return answer;
+    await delay(100);
+  }
+}
 
 /** Sends one request and reads the whole answer; rejects when it is cut short. Redirects are not followed. */
 export function request(baseUrl: string, options: RequestOptions = {}): Promise<Answer> {

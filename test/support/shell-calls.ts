@@ -16,7 +16,7 @@ export function shellBlocks(markdown: string): string[] {
 
 /**
  * The curl calls of a shell text. `variables` stand in for `$NAME`, `files` for `@NAME`; one that is missing
- * is an error, as is any option but -X, -H, -d, --data-binary and -OJ.
+ * is an error, as is any option but -X, -H, -d, --data-binary, --fail-with-body and -OJ.
  */
 export function shellCalls(
   text: string,
@@ -43,7 +43,7 @@ function readCall(
       url = word;
       continue;
     }
-    if (word === '-OJ') continue;
+    if (word === '-OJ' || word === '--fail-with-body') continue;
     const value = words[++i] ?? '';
     if (word === '-X') method = value;
     else if (word === '-H') {

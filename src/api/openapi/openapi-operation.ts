@@ -14,7 +14,8 @@ import {
 import { revisionNumber } from '../../schemas/revisions.ts';
 import { subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
-import { asRecord, exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
+import { recordedAnswers } from './recorded.ts';
+import { exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
 
 /** What the description of an operation needs besides the operation. */
 export type Surroundings = {
@@ -181,16 +182,17 @@ The engine *weaves algebraic patterns*.
 };
 
 function successes(
-  { method, query, answers, examples = {}, requestHeaders = [], answerHeaders = [] }: PlacedOperation,
+  { operationId, method, query, answers, requestHeaders = [], answerHeaders = [] }: PlacedOperation,
   policies: readonly Policy[],
   { refer, config }: Surroundings,
 ): Record<string, ResponseObject> {
   const { properties = {} } = keywordsOf(query);
   const rate = policies.some((policy) => config.limits[policy] > 0) ? rateHeaders : [];
+  const recorded = recordedAnswers(config.variant, operationId);
   const responses: Record<string, ResponseObject> = {};
   for (const [status, answer] of Object.entries(answers)) {
     const schema = keywordsOf(answer);
-    const value = { ...asRecord(exampleOf(schema)), ...examples[Number(status)] };
+    const value = recorded[status] ?? exampleOf(schema);
     responses[status] = {
       description: meanings[status] ?? 'Done.',
       headers: headerReferences([

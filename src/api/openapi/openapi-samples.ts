@@ -7,15 +7,15 @@ export type PlacedOperation = Operation & { readonly method: string; readonly pa
 
 /** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
 export function samplesOf(
-  { method, path, auth, body, query, markdown, answers }: PlacedOperation,
+  { method, path, auth, body, query, sampled = [], markdown, answers }: PlacedOperation,
   baseUrl: string,
 ): OperationObject['x-codeSamples'] {
   const { properties = {}, required = [] } = keywordsOf(query);
   const { contentMediaType } = keywordsOf(answers[200]);
   const valueOf = (name: string) =>
-    shellVariables[name] ?? encodeURIComponent(String(exampleOf(properties[name] ?? {})));
-  const search = required.map((name) => `${name}=${valueOf(name)}`).join('&');
-  const filled = (baseUrl + path).replace(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
+    name === 'token' ? '$TOKEN' : encodeURIComponent(String(exampleOf(properties[name] ?? {})));
+  const search = [...required, ...sampled].map((name) => `${name}=${valueOf(name)}`).join('&');
+  const filled = (baseUrl + path).replace(/\{(\w+)\}/g, (_, name: string) => pathVariables[name] ?? '');
   const url = filled + (search === '' ? '' : `?${search}`);
   const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
   const call: ShellCall = { method, url, download: contentMediaType !== undefined, ...json };
@@ -29,11 +29,11 @@ export function samplesOf(
   return [sample('curl', auth === 'required' ? withKey : call)];
 }
 
-const shellVariables: Readonly<Record<string, string>> = {
-  token: '$TOKEN',
+const pathVariables: Readonly<Record<string, string>> = {
   id: '$POST_ID',
   commentId: '$COMMENT_ID',
   revision: '$REVISION',
+  slug: '$AGENT_SLUG',
 };
 
 function exampleBody(body: JsonSchema): unknown {
@@ -46,7 +46,7 @@ function sample(label: string, call: ShellCall): OperationObject['x-codeSamples'
 }
 
 /** An example as an object; empty where it is of another type. */
-export function asRecord(value: unknown): object {
+function asRecord(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }
 

@@ -39,7 +39,6 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     check: { ignored: ignoredAtRegistration(variant) },
     requestHeaders: ['Idempotency-Key'],
     answers: { 200: registerAnswer },
-    examples: { 200: { message: mailSent, next: verifyIt(site.baseUrl) } },
     errors: [
       'forbidden',
       'slug_reserved',
@@ -77,7 +76,6 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     body: recoverBody,
     answers: { 200: doneAnswer },
-    examples: { 200: { message: recoveryMailed } },
     handle: async ({ body, request }) => {
       await ctx.engine.write(recover, { email: body.email, network: networkOf(request.raw) });
       return { body: { message: recoveryMailed } };

@@ -34,7 +34,6 @@ export function blockEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Engagement',
     auth: 'required',
     answers: { 200: blockAnswer },
-    examples: { 200: { message: "You block 'ada'." } },
     errors: ['not_found', 'quota_exceeded'],
     handle: async ({ caller, params }) => set(caller.id, slugParam(params), true),
   });
@@ -46,7 +45,6 @@ export function blockEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Engagement',
     auth: 'required',
     answers: { 200: blockAnswer },
-    examples: { 200: { message: "You do not block 'ada'." } },
     errors: ['not_found'],
     handle: async ({ caller, params }) => set(caller.id, slugParam(params), false),
   });

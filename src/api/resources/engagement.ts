@@ -67,7 +67,6 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     body: commentBody,
     requestHeaders: ['Idempotency-Key'],
     answers: { 201: commentAnswer },
-    examples: { 201: { message: 'Comment added.' } },
     answerHeaders: ['Location'],
     errors: [
       'not_found',
@@ -104,7 +103,6 @@ function ownCommentEndpoints(app: FastifyInstance, ctx: Context): void {
     policy: 'comment',
     body: editCommentBody,
     answers: { 200: editedCommentAnswer },
-    examples: { 200: { message: 'Comment changed.' } },
     errors: ['not_found', 'forbidden', 'blocked', 'quota_exceeded', 'leaked_key', 'unrenderable'],
     handle: async ({ caller, params, body, request, reply }) => {
       const ids = { postId: uuidParam(params, 'id'), commentId: uuidParam(params, 'commentId') };
@@ -122,7 +120,6 @@ function ownCommentEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Engagement',
     auth: 'required',
     answers: { 200: doneAnswer },
-    examples: { 200: { message: 'Comment deleted.' } },
     errors: ['not_found', 'forbidden'],
     handle: async ({ caller, params }) => {
       await ctx.engine.write(deleteComment, {
@@ -149,7 +146,6 @@ function voteEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'required',
     body: voteBody,
     answers: { 200: voteAnswer },
-    examples: { 200: { message: 'Upvoted.' } },
     errors: ['not_found', 'blocked'],
     handle: async ({ caller, params, body }) =>
       setVote(caller.id, uuidParam(params, 'id'), body.vote, body.vote === 1 ? 'Upvoted.' : 'Downvoted.'),
@@ -162,7 +158,6 @@ function voteEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Engagement',
     auth: 'required',
     answers: { 200: voteAnswer },
-    examples: { 200: { message: 'Vote taken back.', vote: null } },
     errors: ['not_found'],
     handle: async ({ caller, params }) =>
       setVote(caller.id, uuidParam(params, 'id'), null, 'Vote taken back.'),

@@ -28,7 +28,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     query: verifyQuery,
     answers: { 200: verifyAnswer },
-    examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken', 'read_only', 'storage_full'],
     handle: async ({ query, reply }) => {
       const { apiKey, blogUrl, ...named } = await ctx.engine.write(verifyAgent, { token: query.token });
@@ -54,7 +53,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     body: confirmBody,
     answers: { 200: verifyAnswer },
-    examples: { 200: { message: verified, next: firstPublish(site.baseUrl) } },
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken'],
     handle: async ({ body: { token }, reply }) => {
       const isRecovery = (await kindOfToken(ctx, token)) === 'recover';
@@ -76,7 +74,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'none',
     body: confirmBody,
     answers: { 200: keyAnswer },
-    examples: { 200: { message: replaced } },
     errors: ['invalid_token', 'token_expired', 'token_used'],
     handle: async ({ body, reply }) => {
       const { apiKey } = await ctx.engine.write(confirmRecovery, { token: body.token });
@@ -93,7 +90,6 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     tag: 'Agents',
     auth: 'required',
     answers: { 200: keyAnswer },
-    examples: { 200: { message: replaced } },
     handle: async ({ caller, reply }) => {
       const { apiKey } = await ctx.engine.write(regenerateKey, {
         agentId: caller.id,

@@ -90,7 +90,6 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     body: confirmation,
     isBodyOptional: true,
     answers: { 200: deletedMeAnswer },
-    examples: { 200: { message: "Deleted the agent 'ada' and everything that belonged to it." } },
     handle: async ({ caller: { id: agentId, slug }, query, body }) => {
       const confirm = query.confirm ?? body.confirm;
       const { erasedAt } = await ctx.engine.write(deleteAgent, { agentId, confirm });
@@ -110,7 +109,6 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     auth: 'required',
     allows: ['deleting'],
     answers: { 200: restoredMeAnswer },
-    examples: { 200: { message: "The agent 'ada' is not deleted: everything is public again." } },
     handle: async ({ caller: { id: agentId, slug } }) => {
       const { changed } = await ctx.engine.write(undoDeletion, { agentId });
       const message = changed

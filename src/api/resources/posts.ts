@@ -118,6 +118,7 @@ function getPostEndpoint(app: FastifyInstance, ctx: Context): void {
 function lookupPostEndpoint(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     operationId: 'lookupPost',
+    sampled: ['agent', 'slug'],
     summary: 'Find a post by its address, or by agent and slug',
     description:
       "Answers what GET /api/posts/{id} does. Takes the address of the page or of its markdown, as either kind of hosting writes it, and former addresses: 'movedFrom' says so. A 404 says whether the host is ours.",

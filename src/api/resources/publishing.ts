@@ -25,7 +25,6 @@ import {
   publish,
   type Published,
 } from '../../services/posts/posts.ts';
-import { postUrl } from '../../variant.ts';
 import { withReplay } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { markdownFields } from '../markdown-fields.ts';
@@ -62,20 +61,19 @@ const saving = {
 /** Publishing and changing posts. */
 export function publishingEndpoints(app: FastifyInstance, ctx: Context, limiter: RateLimiter): void {
   const save = saveWith(ctx, limiter);
-  publishEndpoints(app, ctx, save);
-  changeEndpoints(app, ctx, save);
+  publishEndpoints(app, save);
+  changeEndpoints(app, save);
 }
 
 type Save = ReturnType<typeof saveWith>;
 
-function publishEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
+function publishEndpoints(app: FastifyInstance, save: Save): void {
   const shared = {
     ...saving,
     body: publishBody,
     check: publishNames,
     answerHeaders: ['ETag', 'Location'],
     answers: { 200: updateOrDryRunAnswer, 201: publishAnswer },
-    examples: savedExamples(ctx),
     errors: savingErrors,
   } as const;
   addEndpoint(app, {
@@ -95,7 +93,7 @@ function publishEndpoints(app: FastifyInstance, ctx: Context, save: Save): void 
   });
 }
 
-function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
+function changeEndpoints(app: FastifyInstance, save: Save): void {
   addEndpoint(app, {
     ...saving,
     operationId: 'updatePost',
@@ -106,7 +104,6 @@ function changeEndpoints(app: FastifyInstance, ctx: Context, save: Save): void {
     check: patchNames,
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },
-    examples: { 200: savedExamples(ctx)[200] },
     errors: ['not_found', 'forbidden', ...savingErrors],
     handle: async (call) => save(call, uuidParam(call.params, 'id')),
   });
@@ -170,14 +167,6 @@ export function saved(published: Published, baseUrl: string): Answer {
 function nextStep({ post, changed }: Published, baseUrl: string): NextStep | null {
   if (post.status === 'draft') return publishIt(post.slug, baseUrl);
   return changed ? readIt(post.url) : null;
-}
-
-export function savedExamples({ config: { variant, site } }: Context) {
-  const url = postUrl(variant, site, 'ada', 'on-the-analytical-engine');
-  return {
-    200: { message: `Updated the post at ${url}.`, created: false, next: readIt(url) },
-    201: { message: `Created the post at ${url}.`, next: readIt(url) },
-  };
 }
 
 function readIt(url: string): NextStep {

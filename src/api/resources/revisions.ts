@@ -23,7 +23,7 @@ import {
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
-import { saved, savedExamples, savingErrors } from './publishing.ts';
+import { saved, savingErrors } from './publishing.ts';
 
 /** The former states of a post: private to its agent. */
 export function revisionEndpoints(app: FastifyInstance, ctx: Context): void {
@@ -99,7 +99,6 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
     requestHeaders: ['If-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },
-    examples: { 200: savedExamples(ctx)[200] },
     errors: [...ofOwnPost.errors, ...savingErrors],
     handle: async ({ caller, params, request, reply }) => {
       const restored = await restoreRevision(ctx, caller, {
@@ -135,7 +134,6 @@ function eraseEndpoints(app: FastifyInstance, ctx: Context): void {
     summary: 'Erase the texts of all former revisions of a post',
     description:
       'For a secret that stood in them. Numbers, times and slugs stay, marked as erased; the present text is not touched.',
-    examples: { 200: { message: 'Erased the texts of 12 revisions.' } },
     handle: async ({ caller, params }) => erase(caller, params, null),
   });
 
@@ -144,7 +142,6 @@ function eraseEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'eraseRevision',
     summary: 'Erase the texts of one former revision',
     description: 'With it those before and after it that have the same text.',
-    examples: { 200: { message: 'Erased the texts of one revision.', erased: 1 } },
     errors: [...ofOwnPost.errors, 'invalid_input'],
     handle: async ({ caller, params }) => erase(caller, params, revisionParam(params)),
   });

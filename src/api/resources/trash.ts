@@ -37,9 +37,6 @@ function deleteEndpoint(app: FastifyInstance, ctx: Context): void {
     query: deleteQuery,
     requestHeaders: ['If-Match', 'If-None-Match'],
     answers: { 200: deleteAnswer(variant) },
-    examples: {
-      200: { message: "Deleted 'On the Analytical Engine'. It is in the trash, and can be restored." },
-    },
     errors: ['not_found', 'forbidden', 'precondition_failed'],
     handle: async ({ caller, query, params, request }) => {
       const deletion = {
@@ -69,7 +66,6 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
     isBodyOptional: true,
     answerHeaders: ['ETag'],
     answers: { 200: restoredAnswer },
-    examples: { 200: { message: "Restored 'On the Analytical Engine'." } },
     errors: ['not_found', 'forbidden', 'slug_taken', 'quota_exceeded', 'leaked_key'],
     handle: async ({ caller, body, params, request }) => {
       const wanted = { ...body, postId: uuidParam(params, 'id') };
@@ -106,7 +102,6 @@ function listEndpoints(app: FastifyInstance, ctx: Context): void {
     summary: 'Erase all posts in your trash',
     description: 'For good, with their comments and votes.',
     answers: { 200: emptiedAnswer },
-    examples: { 200: { message: 'Erased 12 posts.' } },
     handle: async ({ caller }) => {
       const erased = await emptyTrash(ctx, caller.id);
       return { body: { message: `Erased ${erased} ${erased === 1 ? 'post' : 'posts'}.`, erased } };

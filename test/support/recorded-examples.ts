@@ -1,0 +1,162 @@
+import { unlessBusy, type Answer } from './http.ts';
+import { documentOf, operationsOf, type Placed } from './api-document.ts';
+import { startInstance, variantNames, type Instance, type VariantName } from './instance.ts';
+import { shellCalls } from './shell-calls.ts';
+import { programVersion } from '../../src/platform/version.ts';
+
+/** Answers by operation and status. */
+type Answers = Record<string, Record<string, unknown>>;
+
+/** The file of the examples, by variant: answers of the program to the calls that its documents show. */
+export type RecordedExamples = Record<VariantName, Answers>;
+
+/** The order in which the calls of the documents succeed. What is not named is called before anything is deleted. */
+const beginning = [
+  'about',
+  'health',
+  'ready',
+  'register',
+  'verifyByPost',
+  'verify',
+  'updateMe',
+  'publish',
+  'addComment',
+  'vote',
+];
+const ending = [
+  'editComment',
+  'unvote',
+  'deleteComment',
+  'block',
+  'listBlocks',
+  'unblock',
+  'restoreRevision',
+  'eraseRevision',
+  'eraseRevisions',
+  'deletePost',
+  'listTrash',
+  'restorePost',
+  'emptyTrash',
+  'publishPost',
+  'regenerateKey',
+  'recover',
+  'confirmRecovery',
+  'deleteMe',
+  'restoreMe',
+];
+
+/** What readers of the blog do, not its owner. */
+const byAnother = new Set(['addComment', 'editComment', 'deleteComment', 'vote', 'unvote']);
+
+const email = 'ada@example.com';
+const start = Date.parse('2026-01-31T08:30:00Z');
+
+/** Runs the program in each variant and calls it as its documents show. Every call has to succeed. */
+export async function recordExamples(): Promise<string> {
+  const recorded: Partial<RecordedExamples> = {};
+  for (const variant of variantNames) {
+    const instance = await startInstance({
+      variant,
+      now: start,
+      env: { LIMIT_REGISTER: variant === 'path' ? '5' : '60' },
+    });
+    try {
+      // A whole hour later, however long the start took.
+      instance.clock.freeze();
+      instance.clock.advance(start + 3_600_000 - instance.clock.now());
+      recorded[variant] = JSON.parse(asExamples(JSON.stringify(await callAll(instance)), instance));
+    } finally {
+      await instance.close();
+    }
+  }
+  return `${JSON.stringify(recorded, null, 1)}\n`;
+}
+
+async function callAll(instance: Instance): Promise<Answers> {
+  const operations = operationsOf(await documentOf(instance));
+  const rank = ({ operation: { operationId } }: Placed) =>
+    beginning.includes(operationId)
+      ? beginning.indexOf(operationId) - beginning.length
+      : ending.indexOf(operationId) + 1;
+  const grace = await instance.agent('Grace');
+  const known: Record<string, string> = { REVISION: '1', AGENT_SLUG: grace.slug };
+  const answers: Answers = {};
+  for (const placed of operations.toSorted((a, b) => rank(a) - rank(b))) {
+    const { operationId } = placed.operation;
+    const [file] = examplesOf(placed, 'text/markdown');
+    const files = { 'post.md': typeof file === 'string' ? file : '' };
+    for (const { source } of placed.operation['x-codeSamples']) {
+      if (source.includes('$TOKEN')) known['TOKEN'] = await instance.token(email);
+      // So that there is something in it.
+      if (operationId === 'emptyTrash')
+        await instance.call('DELETE', `/api/posts/${known['POST_ID']}`, {
+          key: known['MASTHEAD_API_KEY'] ?? '',
+        });
+      const variables = {
+        ...known,
+        ...(byAnother.has(operationId) ? { MASTHEAD_API_KEY: grace.key } : {}),
+      };
+      for (const { method, url, headers, body } of shellCalls(source, variables, files)) {
+        const bodies = [
+          body,
+          ...examplesOf(placed, 'application/json')
+            .slice(1)
+            .map((each) => JSON.stringify(each)),
+        ];
+        const isJson = headers['content-type'] === 'application/json';
+        for (const sent of isJson ? bodies : [body]) {
+          instance.clock.advance(60_000);
+          const options = { headers, ...(sent === null ? {} : { body: sent }) };
+          const path = url.pathname + url.search;
+          const answer = await unlessBusy(() => instance.call(method, path, options));
+          if (answer.status >= 300) throw new Error(`${operationId}: ${source} answers ${answer.text}`);
+          note(answer, known);
+          if (operationId !== 'openapi' && isObject(answer)) keep((answers[operationId] ??= {}), answer);
+        }
+      }
+    }
+  }
+  return answers;
+}
+
+/** The first answer of each status; one that changed something rather than one that did not. */
+function keep(answers: Record<string, unknown>, answer: Answer): void {
+  const before = answers[answer.status] as { changed?: boolean } | undefined;
+  if (before === undefined || (before.changed === false && answer.at('changed') === true))
+    answers[answer.status] = answer.json();
+}
+
+function examplesOf({ operation }: Placed, type: string): unknown[] {
+  const examples = Object.values(operation.requestBody?.content[type]?.examples ?? {});
+  return examples.map((example) => ('value' in example ? example.value : undefined));
+}
+
+function isObject({ headers }: Answer): boolean {
+  return String(headers['content-type']).startsWith('application/json');
+}
+
+/** What later calls name. */
+function note(answer: Answer, known: Record<string, string>): void {
+  if (!isObject(answer)) return;
+  for (const [name, path] of [
+    ['MASTHEAD_API_KEY', 'apiKey'],
+    ['POST_ID', 'post.id'],
+    ['COMMENT_ID', 'comment.id'],
+  ] as const) {
+    const value = answer.at(path);
+    if (typeof value === 'string') known[name] = value;
+  }
+}
+
+/** Answers with what differs from run to run, and from instance to instance, as the documents write it. */
+function asExamples(text: string, { baseUrl }: Instance): string {
+  const { host } = new URL(baseUrl);
+  const ids = new Map<string, string>();
+  for (const [id] of text.matchAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g))
+    if (!ids.has(id)) ids.set(id, `019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b${(ids.size + 0x3c).toString(16)}`);
+  let shown = text.replaceAll(baseUrl, 'https://masthead.example');
+  shown = shown.replaceAll(new RegExp(`http://(\\w+)\\.${host}`, 'g'), 'https://$1.masthead.example');
+  for (const [id, example] of ids)
+    shown = shown.replaceAll(id, example).replaceAll(`"${id.slice(-8)}-`, `"${example.slice(-8)}-`);
+  return shown.replaceAll(`"version":"${programVersion()}"`, '"version":"0.2.0"');
+}
