@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { runCommandLine } from '../src/cli/main.ts';
+import { unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 describe('changing posts from the command line', () => {
@@ -25,7 +26,7 @@ describe('changing posts from the command line', () => {
     const code = await runCommandLine(args, {
       env: { HOME: dir, MASTHEAD_URL: instance.baseUrl, MASTHEAD_API_KEY: ada.key },
       out: (line) => void out.push(line),
-      err: (line) => void err.push(line),
+      err: unlessSlow((line) => void err.push(line)),
     });
     return { code, out: out.join('\n'), err: err.join('\n') };
   }

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { program, runCommandLine } from '../src/cli/main.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
 import { cutInMiddle, table } from '../client/src/terminal/format.ts';
-import { masthead } from './support/command-line.ts';
+import { masthead, unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
 describe('on a terminal', () => {
@@ -37,7 +37,7 @@ describe('on a terminal', () => {
       const lines: string[] = [];
       const code = await runCommandLine(['post', 'delete', ...names], {
         out: (line) => lines.push(line),
-        err: (line) => lines.push(line),
+        err: unlessSlow((line) => lines.push(line)),
         ask: async (question) => asked.push(question) > 0 && answer,
         env: env(),
       });
@@ -62,7 +62,7 @@ describe('on a terminal', () => {
     const lines: string[] = [];
     const code = await runCommandLine(['login'], {
       out: (line) => lines.push(line),
-      err: (line) => lines.push(line),
+      err: unlessSlow((line) => lines.push(line)),
       secret: async (prompt) => (prompts.push(prompt), `${ada.key}\n`),
       env: { HOME: home, MASTHEAD_URL: instance.baseUrl },
     });
@@ -121,7 +121,11 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
     const { post } = await ada.client.publish({ title, content: 'c' });
     const list = async (columns: number | undefined) => {
       let text = '';
-      const terminal = { out: (line: string) => (text += `${line}\n`), err: assert.fail, env: env() };
+      const terminal = {
+        out: (line: string) => (text += `${line}\n`),
+        err: unlessSlow(assert.fail),
+        env: env(),
+      };
       const code = await runCommandLine(['post', 'list'], { ...terminal, columns: () => columns });
       assert.equal(code, 0);
       return text;

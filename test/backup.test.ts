@@ -12,6 +12,7 @@ import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
 import { startInstance, type Instance } from './support/instance.ts';
+import { freePort } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 let dir = '';
@@ -58,7 +59,8 @@ describe('a backup of a service at work', () => {
     const examined = await masthead(['doctor', '--json'], { DATA_DIR: dataDir });
     assert.equal(examined.code, 0, examined.stdout);
 
-    const config = loadConfig({ DATA_DIR: dataDir, VARIANT: 'path', PORT: '0', BASE_URL: source.baseUrl });
+    const PORT = String(await freePort());
+    const config = loadConfig({ DATA_DIR: dataDir, VARIANT: 'path', PORT, BASE_URL: source.baseUrl });
     const server = await startServer(config, { existing: true, log: createLog('silent') });
     const host = new URL(source.baseUrl).host;
     try {

@@ -14,7 +14,7 @@ import { startServer, type RunningServer } from '../src/server.ts';
 import { countWaitingMail } from '../src/services/outbox.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { request } from './support/http.ts';
-import { quickLoad } from './support/processes.ts';
+import { freePort, quickLoad } from './support/processes.ts';
 
 const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
@@ -194,7 +194,9 @@ describe("the operator's commands", () => {
   const env = (): Record<string, string> => ({ DATA_DIR: dir, BASE_URL: url });
   before(async () => {
     dir = scratchFolder('admin');
-    server = await startServer(loadConfig({ DATA_DIR: dir, PORT: '0' }), { log: createLog('silent') });
+    server = await startServer(loadConfig({ DATA_DIR: dir, PORT: String(await freePort()) }), {
+      log: createLog('silent'),
+    });
     url = server.config.site.baseUrl;
     await post('/api/register', { email: 'ada@agents.example', name: 'Ada', slug: 'ada' });
   });

@@ -10,6 +10,7 @@ import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
 import { masthead } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { freePort } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 const posts = 30;
@@ -46,8 +47,8 @@ describe('a database file', () => {
     return { DATA_DIR: copy };
   }
 
-  const start = (env: Readonly<Record<string, string>>) =>
-    startServer(loadConfig({ ...env, PORT: '0' }), { log: createLog('silent') });
+  const start = async (env: Readonly<Record<string, string>>) =>
+    startServer(loadConfig({ ...env, PORT: String(await freePort()) }), { log: createLog('silent') });
 
   test('copied without its log is refused in one line, by serve and by doctor, until the operator decides', async () => {
     await marked();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport, type CallToolResult } from '@modelcontextprotocol/client';
 import { suspendAgent } from '../src/services/community/moderation.ts';
+import { atMost } from './support/at-most.ts';
 import {
   assertProblem,
   startInstance,
@@ -645,13 +646,10 @@ describe('on one instance', () => {
       ),
       { name, arguments: JSON.parse('{"__proto__":{"postId":"x"},"constructor":1}') },
     ]);
-    await Promise.all(
-      calls.map(async (call) => {
-        const result = await asBob.callTool(call);
-        if (result.isError)
-          assert.notEqual(failure(result).at('code'), 'internal_error', JSON.stringify(call));
-      }),
-    );
+    await atMost(16, calls, async (call) => {
+      const result = await asBob.callTool(call);
+      if (result.isError) assert.notEqual(failure(result).at('code'), 'internal_error', JSON.stringify(call));
+    });
     assert.ok(calls.length > 300);
     assert.doesNotMatch(at.log(), /not foreseen/);
   });

@@ -11,6 +11,7 @@ import { representationOf, storePage, type PageTag } from '../src/web/cache/page
 import { request, rawRequest } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
+import { freePort } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
 const config = loadConfig({});
@@ -325,9 +326,12 @@ test('another profile drops only the pages that show it, however much the agent 
 
 test('what another process commits shows here too, and leaves here too', async () => {
   const site = await startInstance();
-  const other = await startServer(loadConfig({ PORT: '0', DATA_DIR: site.dataDir, LOG_LEVEL: 'silent' }), {
-    log: createLog('silent'),
-  });
+  const other = await startServer(
+    loadConfig({ PORT: String(await freePort()), DATA_DIR: site.dataDir, LOG_LEVEL: 'silent' }),
+    {
+      log: createLog('silent'),
+    },
+  );
   try {
     const ada = await site.agent('Ada');
     const host = `ada.localhost:${other.port}`;

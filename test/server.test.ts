@@ -297,7 +297,7 @@ describe('a running server', () => {
   test('serves without writing where READ_ONLY is on', async () => {
     const dataDir = freshDir();
     await madeDatabase(dataDir);
-    const config = loadConfig({ DATA_DIR: dataDir, PORT: '0', READ_ONLY: 'on' });
+    const config = loadConfig({ DATA_DIR: dataDir, PORT: String(await freePort()), READ_ONLY: 'on' });
     const server = await startServer(config, { log: createLog('silent') });
     const url = server.config.site.baseUrl;
     const probe = await request(url, { path: '/readyz' });
@@ -349,7 +349,7 @@ describe('SIGTERM', () => {
 
   test('is heard from the moment that the server is ready', async () => {
     const others = process.listenerCount('SIGTERM');
-    const env = { DATA_DIR: freshDir(), PORT: '0' };
+    const env = { DATA_DIR: freshDir(), PORT: String(await freePort()) };
     const said: string[] = [];
     const out = (text: string) => {
       said.push(text);

@@ -15,7 +15,7 @@ import { scratchFolder } from './support/scratch-folder.ts';
 import { masthead } from './support/command-line.ts';
 import { engines, type EngineName } from './support/instance.ts';
 import { query } from './support/postgres.ts';
-import { quickLoad } from './support/processes.ts';
+import { freePort, quickLoad } from './support/processes.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 import { startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -43,7 +43,7 @@ const wrong = { SECRET: 'w'.repeat(32) };
 
 /** A database that does not exist yet, as settings; with PostgreSQL its secret is one of them. */
 async function newPlace(engine: EngineName): Promise<Env> {
-  const env = { DATA_DIR: join(dir, String(++last)), PORT: '0' };
+  const env = { DATA_DIR: join(dir, String(++last)), PORT: String(await freePort()) };
   if (engine === 'sqlite') return env;
   return {
     ...env,

@@ -202,7 +202,7 @@ describe('migrate-to', () => {
   });
 
   test('refuses a source that is served, a target that is in use, and what is no address', async () => {
-    const env = { DATA_DIR: fresh(), PORT: '0' };
+    const env = { DATA_DIR: fresh(), PORT: String(await freePort()) };
     await makeInstance(env);
     const to = `sqlite:${fresh()}`;
     const server = await startServer(loadConfig(env), { existing: true, log });

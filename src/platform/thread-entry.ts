@@ -1,3 +1,6 @@
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+
 /**
  * MiB that the young generation of each kind of thread may take, measured: less costs the writer a tenth of its
  * speed, more gains the others nothing. V8 makes each of its two halves the next power of two of a third of it.
@@ -17,4 +20,13 @@ export function threadEntry(name: keyof typeof threadEntries): URL {
   const source = threadEntries[name];
   const path = import.meta.url.endsWith('.ts') ? `../${source}` : source.replace(/^.*\/|\.ts$/g, '') + '.js';
   return new URL(path, import.meta.url);
+}
+
+/**
+ * The environment of a thread or process that is given no other: where compiled code is kept, if anywhere, with which
+ * it starts in a third of the time.
+ */
+export function threadEnv(): Readonly<Record<string, string>> {
+  const ofThisVersion = getCompileCacheDir();
+  return ofThisVersion === undefined ? {} : { NODE_COMPILE_CACHE: dirname(ofThisVersion) };
 }

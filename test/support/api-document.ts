@@ -19,6 +19,19 @@ export async function documentOf(instance: {
   return JSON.parse((await instance.call('GET', '/api/openapi.json')).text);
 }
 
+const documents = new Map<string, OpenApiDocument>();
+
+/**
+ * The document in a text. One that differs from an earlier one by its port alone is taken for that, whose schemas are
+ * compiled already.
+ */
+export function readDocument(text: string): OpenApiDocument {
+  const content = text.replaceAll(/localhost:\d+/g, 'localhost');
+  const document = documents.get(content) ?? (JSON.parse(text) as OpenApiDocument);
+  documents.set(content, document);
+  return document;
+}
+
 /** All operations of the document. */
 export function operationsOf({ paths }: OpenApiDocument): Placed[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
@@ -32,16 +45,19 @@ export function operationsOf({ paths }: OpenApiDocument): Placed[] {
 
 /** The operation that a call is for; null if the document has none. */
 export function operationAt(document: OpenApiDocument, method: string, pathname: string): Placed | null {
-  const found = operationsOf(document)
-    .filter((placed) => placed.method === method && pattern(placed.path).test(pathname))
-    // OpenAPI: what is concrete goes before what has parameters.
-    .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length);
-  return found[0] ?? null;
+  let ordered = searched.get(document);
+  if (ordered === undefined) {
+    ordered = operationsOf(document)
+      // OpenAPI: what is concrete goes before what has parameters.
+      .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length)
+      .map((placed) => ({ placed, pattern: new RegExp(`^${placed.path.replace(/\{\w+\}/g, '[^/]+')}$`) }));
+    searched.set(document, ordered);
+  }
+  const found = ordered.find(({ placed, pattern }) => placed.method === method && pattern.test(pathname));
+  return found?.placed ?? null;
 }
 
-function pattern(path: string): RegExp {
-  return new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
-}
+const searched = new WeakMap<OpenApiDocument, { readonly placed: Placed; readonly pattern: RegExp }[]>();
 
 /** The names of parameters in a place. */
 export function parametersOf(parameters: readonly ParameterObject[] | undefined, place: string): string[] {

@@ -9,8 +9,15 @@ export async function masthead(
   const err: string[] = [];
   const code = await runCommandLine(args, {
     out: (line) => void out.push(line),
-    err: (line) => void err.push(line),
+    err: unlessSlow((line) => void err.push(line)),
     env,
   });
   return { code, stdout: out.join('\n'), stderr: err.join('\n') };
+}
+
+/** Prints all but the line in which a command says that the service takes long, as it may on a busy machine. */
+export function unlessSlow(print: (line: string) => void): (line: string) => void {
+  return (line) => {
+    if (!/^Waiting for http\S+; Ctrl-C ends\.$/.test(line)) print(line);
+  };
 }

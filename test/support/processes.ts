@@ -50,9 +50,12 @@ export function quickLoad(): Readonly<Record<string, string>> {
     : {};
 }
 
+/** Whether this process runs test files, and not what one of them or a bench has started. */
+export const isTestProcess = /\.test\.(?:ts|mjs)$/.test(process.argv[1] ?? '');
+
 /** Kills those that still run. A failed test may leave one, and the process of its file would never end. */
 const running = new Set<() => void>();
-if (process.argv[1]?.endsWith('.test.ts') === true)
+if (isTestProcess)
   after(() => {
     for (const kill of running) kill();
   });

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
-import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
+import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type Outcome } from '../write.ts';
 import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owners.ts';
@@ -213,7 +213,7 @@ function checkInBackground(file: string, log: Log, onFault: (fault: string) => v
     log.warn(fields, 'the background check of the database could not run');
 
   const timer = setTimeout(() => {
-    child = fork(threadEntry('check'), [file], { execArgv: [], env: {}, stdio: 'ignore' })
+    child = fork(threadEntry('check'), [file], { execArgv: [], env: threadEnv(), stdio: 'ignore' })
       .once('message', ({ fault }: { readonly fault: string | null }) => {
         if (fault !== null) onFault(fault);
       })

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Log } from '../../platform/log.ts';
-import { threadEntry } from '../../platform/thread-entry.ts';
+import { threadEntry, threadEnv } from '../../platform/thread-entry.ts';
 import type { SearchQuery } from '../../rules/search/search-terms.ts';
 import { SearchCutOff, searchStopped, searchTime, tooManySearches, type FoundNewest } from '../database.ts';
 
@@ -138,7 +138,7 @@ export function createSearchProcesses(file: string, log: Log) {
 
 /** A search process, for which this one does not stay alive. */
 function startProcess(file: string): ChildProcess {
-  const env = { MALLOC_ARENA_MAX: '1' };
+  const env = { ...threadEnv(), MALLOC_ARENA_MAX: '1' };
   const child = fork(threadEntry('search'), [file], { execArgv: smallHeap, env, stdio: 'ignore' });
   child.unref();
   child.channel?.unref();

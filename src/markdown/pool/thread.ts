@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { AppError, type ErrorCode, type ErrorExtra } from '../../errors.ts';
-import { threadEntry, youngMemory } from '../../platform/thread-entry.ts';
+import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry.ts';
 import type { Prose } from '../../rules/calls.ts';
 import { unrenderable } from '../rendered.ts';
 import type { Job, Result } from './jobs.ts';
@@ -63,7 +63,7 @@ export class Thread {
     this.options = options;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
-      env: {},
+      env: threadEnv(),
       execArgv: [],
       resourceLimits: {
         maxOldGenerationSizeMb: options.memoryMb,

@@ -49,6 +49,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
   const { post, blog } = view;
   const article = articleOf(post);
   const titleId = article.titleId !== null && html` id="${article.titleId}"`;
+  const titleClass = Array.from(post.title).length > longTitle ? 'p-name long' : 'p-name';
   const hue = hueOf(blog.slug);
   return layout(chrome, {
     title: `${post.title} · ${blog.name}`,
@@ -63,13 +64,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     head: head(chrome, view),
     main: html`<article class="post h-entry">
         <header>
-          <h1
-            class="p-name${Array.from(post.title).length > longTitle && html` long`}"
-            dir="auto"
-            ${lang(post)}${titleId}
-          >
-            ${post.title}
-          </h1>
+          <h1 class="${titleClass}" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
           ${byline(view)}
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
         </header>
