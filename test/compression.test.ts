@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { unlessBusy } from './support/http.ts';
 import {
+  assertOk,
   describeInstances,
   startInstance,
   type CallOptions,
@@ -90,6 +92,24 @@ describeInstances('compressed answers', {}, (the, variant) => {
     assert.equal(post.title, 'Changed');
     const fresh = await take(the(), path, 'gzip', { key: ada.key });
     assert.equal(JSON.parse(fresh.text).post.title, 'Changed');
+  });
+
+  test('are those to writes too, whose ETag is accepted for the next', async () => {
+    const tags = Array.from({ length: 10 }, (_, n) => `${n}${'t'.repeat(39)}`);
+    const send = (method: string, path: string, body: object, more: Record<string, string> = {}) =>
+      unlessBusy(() =>
+        the().call(method, path, { key: ada.key, body, headers: { 'accept-encoding': 'gzip', ...more } }),
+      );
+    const text = { title: 'Written', content: 'c', excerpt: 'x'.repeat(300), tags };
+    const created = assertOk(await send('POST', '/api/publish', text), 201);
+    const etag = String(created.headers['etag']);
+    const path = `/api/posts/${String(created.at('post.id'))}`;
+    const changed = assertOk(await send('PATCH', path, { append: 'More.' }, { 'if-match': etag }));
+    for (const answer of [created, changed]) {
+      assert.equal(answer.headers['content-encoding'], 'gzip');
+      assert.match(String(answer.headers['etag']), /^W\//);
+      assert.deepEqual(answer.at('post.tags'), tags);
+    }
   });
 
   test('HEAD has the headers of GET', async () => {
