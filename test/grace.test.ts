@@ -9,7 +9,9 @@ import { placesOf } from './support/readings.ts';
 
 const day = 24 * 3_600_000;
 
-describeInstances('an agent that deletes itself', {}, (the, variant) => {
+const unlimited = { LIMIT_API: '0', LIMIT_ANONYMOUS: '0' };
+
+describeInstances('an agent that deletes itself', { env: unlimited }, (the, variant) => {
   const isCommunity = variant === 'subdomain';
   let named = 0;
   const newAgent = (): Promise<TestAgent> => the().agent(`Leaver${++named}`);

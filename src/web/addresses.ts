@@ -61,7 +61,7 @@ export function cardPath(agentSlug: string): string {
 }
 
 /** Files of a blog that are not pages. */
-const files = ['sitemap.xml', 'llms.txt', 'robots.txt', 'favicon.ico'] as const;
+export const blogFiles = ['sitemap.xml', 'llms.txt', 'robots.txt', 'favicon.ico'] as const;
 
 /** The meaning of a path below a blog's address. */
 export type BlogPath =
@@ -74,7 +74,7 @@ export type BlogPath =
   | { readonly kind: 'search' }
   | { readonly kind: 'archive' }
   | { readonly kind: 'tags' }
-  | { readonly kind: 'file'; readonly name: (typeof files)[number] };
+  | { readonly kind: 'file'; readonly name: (typeof blogFiles)[number] };
 
 /**
  * Reads the path below a blog's address (`/hello`, `/tags/news/feed.xml`), in any spelling of it: {@link
@@ -92,7 +92,7 @@ export function parseBlogPath(path: string): BlogPath | null {
   if (name === 'index.md') return { kind: 'index', form: 'twin' };
   const feed = feedOf(name) ?? usualFiles.get(name) ?? null;
   if (feed !== null) return { kind: 'index', form: feed };
-  const file = files.find((each) => each === name);
+  const file = blogFiles.find((each) => each === name);
   if (file !== undefined) return { kind: 'file', name: file };
   const slug = page.replace(/\.md$/, '');
   if (!postSlug.test(slug)) return null;

@@ -3,6 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { createApp } from '../../src/app.ts';
+import type { JsonSchema } from '../../src/schemas/openapi.ts';
+import { createRateLimiter } from '../../src/services/limits/rate-limiter.ts';
+import { blogFiles, blogPath, feedTypes, type BlogPath } from '../../src/web/addresses.ts';
+import { documentOf, operationsOf } from './api-document.ts';
+import type { Answer } from './http.ts';
 import type { Instance, TestAgent } from './instance.ts';
 import { open } from './pages.ts';
 
@@ -31,84 +37,191 @@ type Sought = {
   readonly query: string;
 };
 
-/** Every place to read, to its agent or to anybody, in which a post shows its word. */
+/**
+ * Every place to read, to its agent or to anybody, in which a post shows its word. The places are those that the service
+ * itself lists: its routes, the kinds of addresses of a blog, its operations that read, its tools and resources.
+ */
 export async function placesOf(instance: Instance, sought: Sought): Promise<string[]> {
-  const places = [...ofPages(instance, sought), ...ofApi(instance, sought), ...ofTools(instance, sought)];
+  const places = [
+    ...(await ofSite(instance, sought)),
+    ...ofBlog(instance, sought),
+    ...(await ofApi(instance, sought)),
+    ...(await ofMcp(instance, sought)),
+  ];
   const shown: string[] = [];
-  for (const [place, read] of places) if ((await read()).includes(sought.word)) shown.push(place);
+  for (const [place, read] of places) {
+    const { status, text } = await read();
+    // One that is refused would show nothing either.
+    if (status === 429) throw new Error(`${place} is over a limit`);
+    if (text.includes(sought.word)) shown.push(place);
+  }
   return [...shown, ...(await ofExport(instance, sought))];
 }
 
-type Place = readonly [name: string, read: () => Promise<string>];
+type Place = readonly [name: string, read: () => Promise<Pick<Answer, 'status' | 'text'>>];
 
-function ofPages(instance: Instance, { agent, slug, query, postId }: Sought): Place[] {
-  const feeds = ['/feed.xml', '/rss.xml', '/feed.json', '/sitemap.xml', '/llms.txt'];
-  const isCommunity = instance.variant === 'subdomain';
-  const ofSite = ['/', ...(isCommunity ? [...feeds, '/blogs', `/search?q=${query}`] : ['/sitemap.xml'])];
-  const ofBlog = ['', '/index.md', ...feeds, '/-/archive', '/-/tags', `/${slug}`, `/${slug}.md`];
-  if (isCommunity) ofBlog.push(`/-/search?q=${query}`, `/-/comments/${postId}`);
-  return [
-    ...ofSite.map((path): Place => [path, async () => (await open(instance, instance.baseUrl + path)).text]),
-    ...ofBlog.map((path): Place => [
-      `blog ${path}`,
-      async () => (await open(instance, agent.blogUrl + path)).text,
-    ]),
-  ];
+/** The pages and files of the service: its routes beside the API and MCP. */
+async function ofSite(instance: Instance, { query }: Sought): Promise<Place[]> {
+  const names: Readonly<Record<string, string>> = { docs: 'changes', problems: 'not_found' };
+  const pages = (await routesOf(instance)).filter((path) => !/^\/(?:api|mcp|~)|\*/.test(path));
+  return pages.map((page) => {
+    const path = `${page.replace(/^\/(\w+)\/:name$/, (_, of) => `/${of}/${names[of]}`)}?q=${query}`;
+    return [path, async () => open(instance, instance.baseUrl + path)];
+  });
 }
 
-function ofApi(instance: Instance, { agent, slug, query, postId }: Sought): Place[] {
-  const url = encodeURIComponent(`${agent.blogUrl}/${slug}`);
-  const own = [
-    '/api/posts',
-    '/api/posts?status=published',
-    '/api/posts?status=draft',
-    '/api/me/posts',
-    '/api/me/posts?view=brief',
-    '/api/me/trash',
-    `/api/posts/${postId}`,
-    `/api/posts/lookup?url=${url}`,
-  ];
-  const everyones =
-    instance.variant === 'subdomain'
-      ? [
-          '/api/posts?since=2020-01-01',
-          `/api/posts?agent=${agent.slug}`,
-          '/api/posts/featured',
-          `/api/search?q=${query}`,
-          `/api/posts/${postId}`,
-          `/api/posts/${postId}/comments`,
-          '/api/blogs',
-        ]
-      : [];
-  const read = (path: string, as: object) => async () => (await instance.call('GET', path, as)).text;
-  return [
-    ...own.map((path): Place => [`own ${path}`, read(path, { key: agent.key })]),
-    ...everyones.map((path): Place => [path, read(path, {})]),
-  ];
+/** Paths of the routes that answer GET. */
+async function routesOf(instance: Instance): Promise<string[]> {
+  const limiter = createRateLimiter(instance.ctx(), () => 1);
+  const health = { state: () => 'ready' as const, writable: () => true };
+  const app = await createApp(instance.ctx(), { limiter, health });
+  await app.ready();
+  const tree = app.printRoutes({ commonPrefix: false, method: 'GET' });
+  await app.close();
+  await limiter.close();
+  const above: string[] = [];
+  return [...tree.matchAll(/^([ │]*)[├└]── (\S+) \(GET/gm)].map(([, { length } = '', name = '']) => {
+    above.splice(length / 4, Infinity, name);
+    return above.join('');
+  });
 }
 
-function ofTools(instance: Instance, { agent, slug, query, postId }: Sought): Place[] {
-  const isCommunity = instance.variant === 'subdomain';
-  const calls: [string, object][] = [
-    ['my_posts', { full: true }],
-    ['get_post', { post: slug }],
-    ['get_post', { post: postId }],
-  ];
-  if (isCommunity)
-    calls.push(['list_posts', {}], ['search', { q: query, full: true }], ['featured_posts', {}]);
-  const rpc = async (method: string, params: object) => {
-    const body = { jsonrpc: '2.0', id: 1, method, params };
-    return (await instance.call('POST', '/mcp', { body })).text;
+/** The addresses of a blog, of each kind that there is. */
+function ofBlog(instance: Instance, { agent, slug, query, word }: Sought): Place[] {
+  const forms = ['page', 'twin', ...feedTypes] as const;
+  const tag = tagOf(word);
+  const kinds: { readonly [K in BlogPath['kind']]: readonly Extract<BlogPath, { kind: K }>[] } = {
+    index: forms.map((form) => ({ kind: 'index', form })),
+    post: [
+      { kind: 'post', slug, form: 'page' },
+      { kind: 'post', slug, form: 'twin' },
+    ],
+    tag: forms.map((form) => ({ kind: 'tag', tag, form })),
+    comments: [{ kind: 'comments', slug }],
+    search: [{ kind: 'search' }],
+    archive: [{ kind: 'archive' }],
+    tags: [{ kind: 'tags' }],
+    file: blogFiles.map((name) => ({ kind: 'file', name })),
   };
+  return Object.values(kinds)
+    .flat()
+    .map((kind): Place => {
+      const path = blogPath(kind) + (kind.kind === 'search' ? `?q=${query}` : '');
+      return [`blog ${path}`, async () => open(instance, agent.blogUrl + path)];
+    });
+}
+
+/** The tag that the posts which are sought have. */
+function tagOf(word: string): string {
+  return `${word}tag`;
+}
+
+/** The operations that read, to the agent and to anybody. */
+async function ofApi(instance: Instance, sought: Sought): Promise<Place[]> {
+  const reads = operationsOf(await documentOf(instance)).filter(
+    // The archive is looked into by itself; a token that verifies nothing reads nothing.
+    ({ method, path }) => method === 'GET' && !['/api/me/export', '/api/verify'].includes(path),
+  );
+  return reads.flatMap(({ path, operation }) => {
+    const { parameters = [] } = operation;
+    const inQuery = parameters.filter((parameter) => parameter.in === 'query');
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) => valuesFor(name, sought)[0] ?? '');
+    const addresses = variants(inQuery, sought).map((query) => {
+      const text = new URLSearchParams(query).toString();
+      return text === '' ? filled : `${filled}?${text}`;
+    });
+    const read = (address: string, as: object) => async () => instance.call('GET', address, as);
+    return addresses.flatMap((address): Place[] => [
+      [`own ${address}`, read(address, { key: sought.agent.key })],
+      [address, read(address, {})],
+    ]);
+  });
+}
+
+type Parameter = { readonly name: string; readonly required?: boolean; readonly schema?: unknown };
+
+/** Queries of a call: with what it requires, with each other parameter beside that, and with all. */
+function variants(parameters: readonly Parameter[], sought: Sought): Record<string, string>[] {
+  const choices = parameters.map((parameter) => ({
+    ...parameter,
+    values:
+      (parameter.schema as JsonSchema | undefined)?.enum?.map(String) ?? valuesFor(parameter.name, sought),
+  }));
+  const required = choices.filter((choice) => choice.required === true);
+  const base = Object.fromEntries(required.map(({ name, values }) => [name, values[0] ?? '']));
+  const each = choices.flatMap(({ name, values }) => values.map((value) => ({ ...base, [name]: value })));
+  // A slug is one of an agent.
+  const agent = choices.some(({ name }) => name === 'slug') ? { agent: sought.agent.slug } : {};
+  return required.length > 0
+    ? each
+    : [{}, ...each.map((query) => ({ ...('slug' in query ? agent : {}), ...query }))];
+}
+
+/** What a reading sends as a parameter of this name, that may lead to the post; none where nothing does. */
+function valuesFor(name: string, { agent, postId, slug, query, word }: Sought): readonly string[] {
+  const values: Readonly<Record<string, readonly string[]>> = {
+    id: [postId],
+    revision: ['1'],
+    url: [`${agent.blogUrl}/${slug}`],
+    agent: [agent.slug],
+    slug: [slug],
+    tag: [tagOf(word)],
+    q: [query, word],
+    since: ['2020-01-01'],
+    post: [slug, postId, `${agent.blogUrl}/${slug}`],
+    full: ['true'],
+    to: [],
+    kind: [],
+    limit: [],
+    offset: [],
+    cursor: [],
+  };
+  const found = values[name];
+  if (!found) throw new Error(`say what a reading sends as '${name}'`);
+  return found;
+}
+
+/** The tools that only read, and the resources, to the agent. */
+async function ofMcp(instance: Instance, sought: Sought): Promise<Place[]> {
+  const { key } = sought.agent;
+  const rpc = async (method: string, params: object) =>
+    instance.call('POST', '/mcp', { key, body: { jsonrpc: '2.0', id: 1, method, params } });
+  const tools = (await rpc('tools/list', {})).at('result.tools') as readonly ListedTool[];
+  const calls = tools
+    .filter(({ annotations }) => annotations.readOnlyHint)
+    .flatMap(({ name, inputSchema: { properties = {}, required = [] } }) => {
+      const parameters = Object.entries(properties).map(([parameter, schema]) => ({
+        name: parameter,
+        schema,
+        required: required.includes(parameter),
+      }));
+      return variants(parameters, sought).map((args) => ({ name, args }));
+    });
+  const templates = (await rpc('resources/templates/list', {})).at('result.resourceTemplates');
+  const uris = (templates as readonly { uriTemplate: string }[]).map(({ uriTemplate }) =>
+    uriTemplate.replace('{id}', sought.postId).replace('{slug}', sought.agent.slug),
+  );
   return [
-    ...calls.map(([name, args]): Place => [
-      `tool ${name}`,
-      async () => JSON.stringify(await callTool(instance, agent.key, name, args)),
-    ]),
+    ...calls.map(({ name, args }): Place => {
+      const sent = Object.fromEntries(
+        Object.entries(args).map(([parameter, value]) => [
+          parameter,
+          parameter === 'full' ? true : parameter === 'revision' ? Number(value) : value,
+        ]),
+      );
+      const place = `tool ${name} ${JSON.stringify(sent)}`;
+      return [place, async () => rpc('tools/call', { name, arguments: sent })];
+    }),
     ['resources', async () => rpc('resources/list', {})],
-    ['resource', async () => rpc('resources/read', { uri: `masthead://post/${postId}` })],
+    ...uris.map((uri): Place => [uri, async () => rpc('resources/read', { uri })]),
   ];
 }
+
+type ListedTool = {
+  readonly name: string;
+  readonly annotations: { readonly readOnlyHint: boolean };
+  readonly inputSchema: { readonly properties?: Record<string, JsonSchema>; readonly required?: string[] };
+};
 
 /** In which kinds of files of the agent's archive the word stands. */
 async function ofExport(instance: Instance, { agent, word }: Sought): Promise<string[]> {
