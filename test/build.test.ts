@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { describe, test, type TestContext } from 'node:test';
+import { before, describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { layOutPackage } from '../scripts/build.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
@@ -12,13 +12,16 @@ import { sharedPostgres } from './support/shared-postgres.ts';
 const run = promisify(execFile);
 
 describe('the package as it is published', () => {
+  let script = '';
+  before(async () => {
+    script = join(await layOutPackage(scratchFolder('package')), 'bin/masthead.mjs');
+  });
   for (const engine of ['SQLite', 'PostgreSQL'])
-    test(`serves, conforms and searches on ${engine}`, (t) => tryPackage(t, engine));
+    test(`serves, conforms and searches on ${engine}`, (t) => tryPackage(t, script, engine));
 });
 
-async function tryPackage(t: TestContext, engine: string): Promise<void> {
-  const folder = scratchFolder('package');
-  const script = join(await layOutPackage(folder), 'bin/masthead.mjs');
+async function tryPackage(t: TestContext, script: string, engine: string): Promise<void> {
+  const folder = scratchFolder('packaged');
   const database =
     engine === 'SQLite'
       ? {}
