@@ -101,7 +101,7 @@ test('takes little for the worst of texts', async () => {
     for (let i = 0; i < 20_000; i++) lines[turn === 0 ? 'push' : 'unshift'](`${i % 9_999}\n`);
     return lines.join('');
   };
-  const renderer = createRenderer({ threads: 1, deadlineMs: 2000 });
+  const renderer = createRenderer({ threads: 1, deadlineMs: 2000, longestMs: 600_000 });
   const { added, removed } = await renderer.diff({ before: nested(0), after: nested(1), names });
   assert.equal(added, removed);
   await renderer.close();
