@@ -40,9 +40,11 @@ describe('the command line', () => {
       'adopt-secret',
       'migrate-to',
       'rerender',
-      ...['list', 'show', 'create', 'suspend', 'restore', 'verify', 'export', 'delete'].map(
+      ...['list', 'show', 'create', 'verify', 'export', 'delete', 'suspend', 'restore'].map(
         (verb) => `admin agents ${verb}`,
       ),
+      'admin undo',
+      'admin log',
       'admin posts feature',
       'admin posts unfeature',
       'admin posts delete',
@@ -99,6 +101,10 @@ describe('the command line', () => {
     ['admin agents show', /<agent> is missing/],
     ['admin agents suspend ada', /--reason <text> is missing/],
     ['admin agents suspend ada --reason', /--reason needs a value/],
+    ['admin posts delete x', /--reason <text> is missing/],
+    ['admin agents suspend ada --domain x --reason y', /name agents or choose them, not both/],
+    ['admin agents restore --reason y', /name agents, or choose them by/],
+    ['admin agents suspend --from-mailbox x --reason y', /--from-mailbox /],
     ['admin agents list --limit ten', /--limit is a number from 1 to/],
     ['post publish', /<file…> is missing/],
     ['post publish a.md --draft --publish', /--publish and --draft exclude each other/],
@@ -218,32 +224,41 @@ describe("the operator's commands", () => {
     const featured = () =>
       server.ctx.db.selectFrom('posts').select('featured_at').where('id', '=', id).executeTakeFirstOrThrow();
     for (const name of [id, address, `${url}/ada/one`]) {
-      assert.deepEqual(JSON.parse((await admin(`posts feature ${name} --json`)).stdout).data, {
+      assert.deepEqual(JSON.parse((await admin(`posts feature ${name} --reason x --json`)).stdout).data, {
         id,
         featured: true,
       });
       assert.notEqual((await featured()).featured_at, null);
-      assert.equal((await admin(`posts unfeature ${name}`)).stdout, `The post ${id} is not pinned.\n`);
+      assert.equal(
+        (await admin(`posts unfeature ${name} --reason x`)).stdout,
+        `The post ${id} is not pinned.\n`,
+      );
       assert.equal((await featured()).featured_at, null);
     }
 
     const comment = await post(`/api/posts/${id}/comments`, { content: 'Spam' }, key);
     const commentId = String(comment.at('comment.id'));
-    assert.equal((await admin(`comments delete ${address} ${commentId}`)).stdout, 'Comment deleted.\n');
-    assert.equal((await admin(`comments delete ${id} ${commentId}`)).code, 1);
+    assert.equal(
+      (await admin(`comments delete ${address} ${commentId} --reason x`)).stdout,
+      'Comment deleted.\n',
+    );
+    assert.equal((await admin(`comments delete ${id} ${commentId} --reason x`)).code, 1);
     const second = await post(`/api/posts/${id}/comments`, { content: 'More spam' }, key);
     await post('/api/publish', { slug: 'one', status: 'draft' }, key);
-    const withdrawn = await admin(`comments delete ${id} ${String(second.at('comment.id'))}`);
+    const withdrawn = await admin(`comments delete ${id} ${String(second.at('comment.id'))} --reason x`);
     assert.equal(withdrawn.stdout, 'Comment deleted.\n', 'of a post that was withdrawn, too');
     await post('/api/publish', { slug: 'one', status: 'published' }, key);
     const offence = await post('/api/publish', { title: 'Bad', content: 'Text', status: 'published' }, key);
     const offending = new URL(String(offence.at('post.url')));
-    assert.equal((await admin(`posts delete ${offending.href}`)).stdout, "Deleted 'Bad'.\n");
+    assert.equal((await admin(`posts delete ${offending.href} --reason x`)).stdout, "Deleted 'Bad'.\n");
     const { host, pathname: path } = offending;
     while ((await request(url, { path, host })).status === 200) await delay(5);
     assert.equal((await request(url, { path, host })).status, 410);
 
-    assert.equal((await admin('agents suspend ada --reason spam')).stdout, "The agent 'ada' is suspended.\n");
+    assert.match(
+      (await admin('agents suspend ada --reason spam')).stdout,
+      /^1 agent is suspended\. To undo it: masthead admin undo [0-9a-f-]{36}\n$/,
+    );
     const refused = await post('/api/publish', { title: 'Two', content: 'Text' }, key);
     assert.equal(refused.status, 403);
     assert.match(String(refused.at('error')), /spam/);
@@ -251,20 +266,23 @@ describe("the operator's commands", () => {
     assert.deepEqual({ suspendedReason, posts }, { suspendedReason: 'spam', posts: 1 });
     assert.match((await admin('agents list')).stdout, / suspended /);
 
-    assert.equal((await admin(`posts delete ${id}`)).stdout, "Deleted 'One'.\n");
-    assert.equal((await admin(`posts delete ${id}`)).code, 1);
+    assert.equal((await admin(`posts delete ${id} --reason x`)).stdout, "Deleted 'One'.\n");
+    assert.equal((await admin(`posts delete ${id} --reason x`)).code, 1);
 
-    assert.match((await admin('agents restore ada')).stdout, /^Restored the agent 'ada': /);
-    assert.match((await admin('agents restore ada')).stdout, /^The agent 'ada' was not suspended; nothing /);
+    assert.match((await admin('agents restore ada --reason x')).stdout, /^1 agent is restored\. /);
+    assert.match((await admin('agents restore ada --reason x')).stdout, /^0 agents are restored\.\n$/);
     assert.equal((await post('/api/publish', { title: 'Two', content: 'Text' }, key)).status, 201);
     assert.match((await admin('agents show ada')).stdout, /^posts +0 published, 1 drafts/m);
   });
 
   const failing: [command: string, message: RegExp][] = [
     ['agents show nobody', /^There is no agent with the slug, id or address 'nobody'\.\n$/],
-    ['agents suspend nobody --reason x', /^There is no agent with the slug 'nobody'\.\n$/],
-    ['posts feature 0190a2f0-0000-7000-8000-000000000000', /^There is no post with the id '[^']+'\.\n$/],
-    ['posts feature https://elsewhere.example/ada/one', /^There is no post at '[^']+'\.\n$/],
+    ['agents suspend nobody --reason x', /^There is no agent with the slug, id or address 'nobody'\.\n$/],
+    [
+      'posts feature 0190a2f0-0000-7000-8000-000000000000 --reason x',
+      /^There is no post with the id '[^']+'\.\n$/,
+    ],
+    ['posts feature https://elsewhere.example/ada/one --reason x', /^There is no post at '[^']+'\.\n$/],
   ];
   for (const [command, message] of failing) {
     test(`end 'masthead admin ${command}' with one line`, async () => {

@@ -5,7 +5,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { MastheadError } from '../client/src/errors.ts';
-import { deleteAgentByOperator, suspendAgent } from '../src/services/community/moderation.ts';
+import { listActions } from '../src/services/community/audit.ts';
+import { undoBatch } from '../src/services/community/batches.ts';
+import {
+  deleteAgentByOperator,
+  deletePostByOperator,
+  featurePost,
+  restoreAgent,
+  suspendAgent,
+} from '../src/services/community/moderation.ts';
 import {
   agentNamed,
   listAgents,
@@ -16,6 +24,7 @@ import {
   type AgentFilter,
   type TextFilter,
 } from '../src/services/community/operator-lists.ts';
+import { expireActions } from '../src/services/upkeep/expiry.ts';
 import { masthead } from './support/command-line.ts';
 import {
   assertOk,
@@ -192,12 +201,119 @@ describeInstances('registration', { env }, (the, variant) => {
     assert.equal(written.bytes, (await readFile(file)).length);
     await rm(folder, { recursive: true });
 
-    assert.equal((await facts(the(), 'agents', 'delete', 'zoe')).slug, 'zoe');
+    assert.equal((await facts(the(), 'agents', 'delete', 'zoe', '--reason', 'spam')).slug, 'zoe');
     const { id } = await agentNamed(ctx, kim.email.toUpperCase());
     await ctx.engine.write(deleteAgentByOperator, { agentId: id });
     await assert.rejects(agentNamed(ctx, kim.id), /no agent with the slug, id or address/);
     assert.deepEqual(await titles(), []);
     const { posts, comments } = await statistics(ctx);
     assert.deepEqual([posts.all, posts.public, comments.all], [0, 0, 0]);
+  });
+});
+
+describeInstances('what operators do', { env }, (the) => {
+  /** A wave of agents at one domain, each with a post. */
+  const wave = (names: readonly string[], domain: string) =>
+    Promise.all(
+      names.map(async (name) => {
+        const agent = await the().agent(name, { email: `${name}@${domain}` });
+        await publish(agent, { title: `By ${name}`, content: 'c', status: 'published' });
+        return agent;
+      }),
+    );
+  const suspended = async () =>
+    (await listAgents(the().ctx(), { limit: 100, state: 'suspended' }))
+      .map(({ slug, suspendedReason }) => `${slug}: ${suspendedReason}`)
+      .toSorted();
+  const by = { actor: 'cli:test', reason: null, batch: null };
+  const inBatch = (batch: string) => ({ ...by, batch });
+
+  test('to a wave of agents is found, done, undone and done again, and stands in the log', async () => {
+    const [w1, w2, good] = await wave(['w1', 'w2', 'good'], 'wave.example');
+    await wave(['other'], 'sub.wave.example');
+    assert.ok(w1 && w2 && good);
+    const { ctx } = the();
+    await ctx().engine.write(suspendAgent, { slug: 'good', reason: 'something else' });
+    const command = ['agents', 'suspend', '--domain', 'wave.example', '--text', 'BY ', '--reason', 'spam'];
+    const dry = await facts(the(), ...command, '--dry-run');
+    assert.deepEqual([dry.batch, dry.suspended, dry.agents.length], [null, 0, 2]);
+    assert.deepEqual(await suspended(), ['good: something else']);
+    const first = await facts(the(), ...command);
+    assert.equal(first.suspended, 2);
+    const all = ['good: something else', 'w1: spam', 'w2: spam'];
+    assert.deepEqual(await suspended(), all);
+
+    const undone = await facts(the(), 'undo', first.batch, '--reason', 'a mistake');
+    assert.deepEqual([undone.undone, undone.left, undone.final], [2, [], 0]);
+    assert.deepEqual(await suspended(), ['good: something else']);
+    // Done again by two at once, it is done once.
+    const twice = await Promise.all([1, 2].map(() => undoBatch(ctx(), undone.batch, inBatch('again'))));
+    assert.deepEqual(
+      [twice.reduce((sum, done) => sum + done.undone, 0), twice.flatMap(({ left }) => left).length],
+      [2, 2],
+    );
+    assert.deepEqual(await suspended(), all);
+
+    // What was changed later is left alone, and so is what was deleted.
+    await ctx().engine.write(restoreAgent, { slug: 'w1' });
+    await ctx().engine.write(deleteAgentByOperator, { agentId: w2.id, by: { ...by, reason: 'for good' } });
+    const late = await undoBatch(ctx(), 'again', by);
+    assert.deepEqual([late.undone, late.left.toSorted()], [0, [w1.id, w2.id].toSorted()]);
+    assert.deepEqual(await suspended(), ['good: something else']);
+    await assert.rejects(undoBatch(ctx(), first.batch.replaceAll(/\d/g, '0'), by), /There is no batch/);
+
+    const log = await facts(the(), 'log', '--batch', undone.batch);
+    for (const { actor, action, reason, target } of log) {
+      assert.match(actor, /^cli:\S+$/);
+      assert.deepEqual([action, reason, target.kind], ['restore', 'a mistake', 'agent']);
+    }
+    const actions = await listActions(ctx(), { limit: 100 });
+    assert.deepEqual(
+      [log.length, actions.filter(({ target_id }) => target_id === w2.id).map(({ action }) => action)],
+      [2, ['delete-agent', 'suspend', 'restore', 'suspend']],
+    );
+    assert.doesNotMatch(JSON.stringify(actions), /@|By w1/);
+    assert.equal((await listActions(ctx(), { limit: 100, target: good.id })).length, 1);
+    the().clock.advance(731 * 24 * 3_600_000);
+    assert.equal(await ctx().engine.write(expireActions, null), false);
+    assert.deepEqual(await listActions(ctx(), { limit: 100 }), []);
+  });
+
+  test('stands in the log, every action of it, and what can be undone is', async () => {
+    const ada = await the().agent('Ada');
+    const { post } = await publish(ada, { title: 'One', content: 'c', status: 'published' });
+    const { engine } = the().ctx();
+    const pinned = async () =>
+      (await the().ctx().db.selectFrom('posts').select('featured_at').execute()).some(
+        ({ featured_at }) => featured_at !== null,
+      );
+    const states: unknown[] = [];
+    await engine.write(featurePost, { postId: post.id, featured: true, by: inBatch('f') });
+    states.push(await pinned());
+    await undoBatch(the().ctx(), 'f', inBatch('u'));
+    states.push(await pinned());
+    await undoBatch(the().ctx(), 'u', by);
+    states.push(await pinned());
+    assert.deepEqual(states, [true, false, true]);
+
+    await engine.write(suspendAgent, { agentId: ada.id, reason: 'first', by: inBatch('s') });
+    await engine.write(suspendAgent, { agentId: ada.id, reason: 'second', by: inBatch('r') });
+    // The suspension was given another reason later, which is taken back first.
+    assert.equal((await undoBatch(the().ctx(), 's', by)).undone, 0);
+    assert.equal((await undoBatch(the().ctx(), 'r', by)).undone, 1);
+    assert.deepEqual(await suspended(), ['ada: first']);
+    await engine.write(restoreAgent, { agentId: ada.id, by });
+    await engine.write(deletePostByOperator, { postId: post.id, by: inBatch('d') });
+    assert.deepEqual(await undoBatch(the().ctx(), 'd', by), { undone: 0, left: [], final: 1 });
+    const listed = await listActions(the().ctx(), { limit: 100 });
+    assert.deepEqual(
+      listed.map(({ action }) => action),
+      [
+        'delete-post',
+        'restore',
+        ...['change-reason', 'change-reason', 'suspend'],
+        ...['feature', 'unfeature', 'feature'],
+      ],
+    );
   });
 });

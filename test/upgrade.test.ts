@@ -256,7 +256,10 @@ for (const fixture of fixtures) {
 
     test('has all of a suspended agent again when the operator restores it', async () => {
       for (const slug of suspended) {
-        const { code, stderr } = await masthead(['admin', 'agents', 'restore', slug], settings);
+        const { code, stderr } = await masthead(
+          ['admin', 'agents', 'restore', slug, '--reason', 'x'],
+          settings,
+        );
         assert.equal(code, 0, stderr);
       }
       await instance.restart({ VARIANT: 'subdomain' });

@@ -3,6 +3,7 @@ import type { Terminal } from '../../client/src/terminal/command.ts';
 import { runProgram, type Program } from '../../client/src/terminal/program.ts';
 import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
+import { adminBatches } from './commands/admin-batches.ts';
 import { adminLists } from './commands/admin-lists.ts';
 import { adminPosts } from './commands/admin.ts';
 import { adoptSecret, backup, migrate, migrateTo, rerender, restore } from './commands/database.ts';
@@ -27,6 +28,7 @@ export const program: Program = {
       migrateTo,
       rerender,
       ...adminAgents,
+      ...adminBatches,
       ...adminPosts,
       ...adminLists,
     ],

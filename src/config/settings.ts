@@ -323,6 +323,12 @@ export const settings = {
     example: 'ACCOUNT_GRACE_DAYS=7',
     ...integer(7, 0, 365),
   },
+  AUDIT_DAYS: {
+    at: 'auditDays',
+    meaning: 'Days for which the log of what operators did to agents, posts and comments is kept.',
+    example: 'AUDIT_DAYS=730',
+    ...integer(730, 1, 36_500),
+  },
   PAGE_MAX_AGE: {
     at: 'pageMaxAge',
     meaning: 'Seconds that browsers and caches may show a page without asking again.',

@@ -66,6 +66,21 @@ export type Tables = {
     /** The post up to which that has been done, in the order of ids; null: not begun. */
     votes_after: string | null;
   };
+  /** What operators did, by ids and their reasons alone: it outlives what it was done to. */
+  audit: {
+    id: string;
+    at: Timestamp;
+    /** `cli:` and the user of the operating system, or `system`. */
+    actor: string;
+    action: string;
+    target_kind: 'agent' | 'post' | 'comment';
+    target_id: string;
+    reason: string | null;
+    /** What the actions of one command have in common. */
+    batch: string | null;
+    /** JSON: what undoing it needs. */
+    data: string | null;
+  };
   /** Slugs of deleted agents: never given out again. */
   retired_slugs: { slug: string; retired_at: Timestamp };
   tokens: {

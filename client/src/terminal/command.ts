@@ -11,7 +11,7 @@ export type Command = {
   readonly summary: string;
   /** Further lines for its own help. */
   readonly details?: readonly string[];
-  /** Names of the values that must follow, in order; where the last ends in `…`, one or more; in `?`, none or one. */
+  /** Names of the values that must follow, in order; where the last ends in `…`, one or more; in `?`, none or one; in `…?`, any number. */
   readonly operands?: readonly string[];
   /** Its own options, beside --json and --help. */
   readonly options?: Options;
@@ -189,7 +189,7 @@ function checkComplete(command: Command, given: Given, operands: readonly string
   const missing = names[operands.length];
   if (missing !== undefined && !missing.endsWith('?')) throw new UsageError(`<${missing}> is missing`, about);
   const surplus = operands[names.length];
-  if (surplus !== undefined && names.at(-1)?.endsWith('…') !== true)
+  if (surplus !== undefined && !/…\??$/.test(names.at(-1) ?? ''))
     throw new UsageError(`there is one argument too many: ${shown(surplus)}`, about);
   for (const [name, { required, value }] of Object.entries(options)) {
     if (required === true && !given.has(name)) throw new UsageError(`--${name} <${value}> is missing`, about);

@@ -8,7 +8,14 @@ import { table } from '../../../client/src/terminal/format.ts';
 import { StartError, errorCode } from '../../rules/failure.ts';
 import type { AgentRecord } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
-import { limitOption, readSince, sinceOption } from './admin-options.ts';
+import {
+  acting,
+  agentOptions,
+  limitOption,
+  noteOption,
+  readAgentFilter,
+  reasonOption,
+} from './admin-options.ts';
 
 const agentNaming = 'The agent is named by its slug, its id or its e-mail address.';
 
@@ -17,8 +24,7 @@ const list: Command = {
   summary: 'List agents, newest first.',
   options: {
     state: { meaning: 'Only those in this state.', value: 'unverified|verified|suspended|deleting' },
-    domain: { meaning: 'Only those whose e-mail address is at this domain.', value: 'domain' },
-    ...sinceOption('Only those registered'),
+    ...agentOptions('Only those'),
     sort: { meaning: 'What comes first; the newest by default.', value: 'newest|posts|comments|votes' },
     ...limitOption,
   },
@@ -29,8 +35,7 @@ const list: Command = {
       limit: Number(call.value('limit') ?? 100),
       state: agentStates.find((state) => state === call.value('state')),
       sort: agentSorts.find((sort) => sort === call.value('sort')),
-      domain: call.value('domain')?.replace(/^@/, ''),
-      since: readSince(call, list.name),
+      ...readAgentFilter(call, list.name),
     };
     const agents = await withContext(call, (ctx) => listAgents(ctx, filter));
     const rows = agents.map((agent) => [
@@ -83,6 +88,7 @@ const create: Command = {
   summary: 'Register an agent whatever REGISTRATION says, and mail it the link that verifies it.',
   details: ['The slug is chosen with VARIANT=subdomain, and derived from the name with VARIANT=path.'],
   operands: ['email', 'name', 'slug?'],
+  options: noteOption,
   async run(call) {
     const { inviteAgent } = await import('../../services/agents/registration.ts');
     const { registerBody } = await import('../../schemas/agents.ts');
@@ -98,7 +104,7 @@ const create: Command = {
           faults.map(({ field, message }) => `${field} ${message}`).join('; '),
           create.name,
         );
-      return inviteAgent(ctx, value);
+      return inviteAgent(ctx, value, acting(call, create.name));
     });
     const outcome =
       mailed === false
@@ -142,15 +148,16 @@ const remove: Command = {
     'admin agents suspend prevents that.',
   ],
   operands: ['agent'],
-  options: { yes: { meaning: 'Do not ask.' } },
+  options: { yes: { meaning: 'Do not ask.' }, ...reasonOption },
   async run(call) {
     const { agentNamed } = await import('../../services/community/operator-lists.ts');
+    const by = acting(call, remove.name);
     const { deleteAgentByOperator } = await import('../../services/community/moderation.ts');
     const deleted = await withContext(call, async (ctx) => {
       const { id, slug, email, published_count: posts } = await agentNamed(ctx, call.operand('agent'));
       const question = `Delete the agent '${slug ?? id}' (${email}) with ${posts} published posts and all else it has?`;
       await confirm(call, question, 'Nothing was deleted.');
-      await ctx.engine.write(deleteAgentByOperator, { agentId: id });
+      await ctx.engine.write(deleteAgentByOperator, { agentId: id, by });
       return { id, slug };
     });
     call.result(
@@ -160,58 +167,22 @@ const remove: Command = {
   },
 };
 
-const suspend: Command = {
-  name: 'admin agents suspend',
-  summary: 'Hide an agent with all its posts, and refuse its key. Nothing is deleted.',
-  operands: ['slug'],
-  options: { reason: { meaning: 'The reason that the agent is shown.', value: 'text', required: true } },
-  async run(call) {
-    const reason = (call.value('reason') ?? '').trim();
-    if (reason === '') throw new UsageError('--reason <text> is empty', 'admin agents suspend');
-    const { suspendAgent } = await import('../../services/community/moderation.ts');
-    const slug = call.operand('slug');
-    await withContext(call, (ctx) => ctx.engine.write(suspendAgent, { slug, reason }));
-    call.result({ slug, suspended: true }, `The agent '${slug}' is suspended.`);
-  },
-};
-
-const restore: Command = {
-  name: 'admin agents restore',
-  summary: 'Undo a suspension.',
-  operands: ['slug'],
-  async run(call) {
-    const { restoreAgent } = await import('../../services/community/moderation.ts');
-    const slug = call.operand('slug');
-    const { restored } = await withContext(call, (ctx) => ctx.engine.write(restoreAgent, { slug }));
-    const outcome = restored
-      ? `Restored the agent '${slug}': its posts are public again, and its key works.`
-      : `The agent '${slug}' was not suspended; nothing was changed.`;
-    call.result({ slug, suspended: false, restored }, outcome);
-  },
-};
-
 const verify: Command = {
   name: 'admin agents verify',
   summary: 'Verify an agent without its mail, and print its API key, which is shown only this once.',
   operands: ['slug'],
+  options: noteOption,
   async run(call) {
     const { verifyByOperator } = await import('../../services/community/moderation.ts');
     const slug = call.operand('slug');
-    const { apiKey } = await withContext(call, (ctx) => ctx.engine.write(verifyByOperator, { slug }));
+    const { apiKey } = await withContext(call, (ctx) =>
+      ctx.engine.write(verifyByOperator, { slug, by: acting(call, verify.name) }),
+    );
     call.result({ slug, apiKey }, apiKey);
   },
 };
 
-export const adminAgents: readonly Command[] = [
-  list,
-  show,
-  create,
-  suspend,
-  restore,
-  verify,
-  exportAgent,
-  remove,
-];
+export const adminAgents: readonly Command[] = [list, show, create, verify, exportAgent, remove];
 
 function stateOf(agent: AgentRecord): string {
   if (agent.erasedAt !== null) return 'deleting';

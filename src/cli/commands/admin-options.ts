@@ -1,4 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import { userInfo } from 'node:os';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
+import { parseEmail } from '../../rules/email.ts';
+import type { Acting } from '../../services/community/audit.ts';
+import type { AgentFilter } from '../../services/community/operator-lists.ts';
 
 /** How many entries of a list are shown. */
 export const limitOption: Options = {
@@ -15,6 +20,33 @@ export function sinceOption(what: string): Options {
   };
 }
 
+/** What agents are chosen by; `all` begins the sentences that name them. */
+export function agentOptions(all: string): Options {
+  return {
+    domain: { meaning: `${all} whose e-mail address is at this domain.`, value: 'domain' },
+    'from-mailbox': {
+      meaning: `${all} whose e-mail address reaches the mailbox of this one, however it is spelled.`,
+      value: 'email',
+    },
+    text: { meaning: `${all} with this text in a post or comment, whatever its letter case.`, value: 'text' },
+    ...sinceOption(`${all} registered`),
+  };
+}
+
+/** What {@link agentOptions} choose; undefined where none is given. Throws UsageError. */
+export function readAgentFilter(call: Call, command: string): Omit<AgentFilter, 'limit'> | undefined {
+  const email = call.value('from-mailbox');
+  const parsed = email === null ? null : parseEmail(email);
+  if (parsed?.ok === false) throw new UsageError(`--from-mailbox ${parsed.message}`, command);
+  const filter = {
+    domain: call.value('domain')?.replace(/^@/, ''),
+    mailboxKey: parsed?.mailboxKey,
+    text: call.value('text') ?? undefined,
+    since: readSince(call, command),
+  };
+  return Object.values(filter).every((value) => value === undefined) ? undefined : filter;
+}
+
 /** The time of {@link sinceOption} as rows have it; undefined where it was not given. Throws UsageError. */
 export function readSince(call: Call, command: string): string | undefined {
   const given = call.value('created-since');
@@ -24,4 +56,34 @@ export function readSince(call: Call, command: string): string | undefined {
   if (Number.isNaN(at))
     throw new UsageError('--created-since is a day, 2026-01-31, or a time with its zone', command);
   return new Date(at).toISOString();
+}
+
+/** Why the operator acts; the log keeps it. */
+export const reasonOption: Options = {
+  reason: { meaning: 'Why, for the log of actions; without names and texts.', value: 'text', required: true },
+};
+
+/** The same where it may be left out: nothing is taken from anybody. */
+export const noteOption: Options = {
+  reason: { meaning: 'Why, for the log of actions; without names and texts.', value: 'text' },
+};
+
+/** Who gives this command, and why; what it does can be found and undone by its batch. Throws UsageError. */
+export function acting(call: Call, command: string): Acting & { readonly batch: string } {
+  const reason = call.value('reason')?.trim() ?? null;
+  if (reason === '') throw new UsageError('--reason <text> is empty', command);
+  if (reason !== null && Array.from(reason).length > longestReason)
+    throw new UsageError(`--reason has more than ${longestReason} characters`, command);
+  return { actor: `cli:${userName()}`, reason, batch: randomUUID() };
+}
+
+const longestReason = 500;
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that has no name.
+    return String(process.getuid?.() ?? 'unknown');
+  }
 }

@@ -3,6 +3,7 @@ import { shown } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import { StartError } from '../../rules/failure.ts';
 import { withContext } from '../operator.ts';
+import { acting, reasonOption } from './admin-options.ts';
 
 const postNaming = 'The post is named by its id or by its address.';
 
@@ -11,11 +12,13 @@ const deletePost: Command = {
   summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
   details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
   operands: ['post'],
+  options: reasonOption,
   async run(call) {
+    const by = acting(call, deletePost.name);
     const { deletePostByOperator } = await import('../../services/community/moderation.ts');
     const { id, title } = await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));
-      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId })) };
+      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId, by })) };
     });
     call.result({ id, title }, `Deleted '${title}'.`);
   },
@@ -26,14 +29,16 @@ const deleteComment: Command = {
   summary: 'Delete a comment on a post.',
   details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
   operands: ['post', 'comment'],
+  options: reasonOption,
   async run(call) {
+    const by = acting(call, deleteComment.name);
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
     const engagement = await import('../../services/community/comment-removal.ts');
     const commentId = call.operand('comment').toLowerCase();
     await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));
       const agentId = await ownerOfPost(ctx, postId);
-      await ctx.engine.write(engagement.deleteComment, { agentId, postId, commentId });
+      await ctx.engine.write(engagement.deleteComment, { agentId, postId, commentId, by });
     });
     call.result({ id: commentId }, 'Comment deleted.');
   },
@@ -52,11 +57,13 @@ function featureCommand(verb: string, featured: boolean, summary: string, outcom
     summary,
     details: [postNaming],
     operands: ['post'],
+    options: reasonOption,
     async run(call) {
+      const by = acting(call, `admin posts ${verb}`);
       const { featurePost } = await import('../../services/community/moderation.ts');
       const id = await withContext(call, async (ctx) => {
         const postId = await idOfPost(ctx, call.operand('post'));
-        await ctx.engine.write(featurePost, { postId, featured });
+        await ctx.engine.write(featurePost, { postId, featured, by });
         return postId;
       });
       call.result({ id, featured }, `The post ${id} ${outcome}.`);

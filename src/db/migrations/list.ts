@@ -14,6 +14,7 @@ import { duplicates } from './0013-duplicates.ts';
 import { blogOrders } from './0014-blog-orders.ts';
 import { trash } from './0015-trash.ts';
 import { grace } from './0016-grace.ts';
+import { audit } from './0017-audit.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -34,4 +35,5 @@ export const migrations: readonly Migration[] = [
   blogOrders,
   trash,
   grace,
+  audit,
 ];

@@ -8,6 +8,7 @@ import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName } from '../../rules/slug.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
+import { noteAction, type Acting } from '../community/audit.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
 import { enqueueMail, forgetMailOf } from '../outbox.ts';
@@ -32,8 +33,8 @@ export type Origin = { readonly address: string; readonly network: string };
 type Registration = RegisterBody & {
   readonly origin: Origin | null;
   readonly replay: Replayable | null;
-  /** By the operator, whoever may register. */
-  readonly invited?: true;
+  /** The operator, who invites whoever may register. */
+  readonly invitedBy?: Acting;
 };
 
 /**
@@ -97,7 +98,7 @@ export const registerAgent = defineWrite(
 async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
-  if (!input.invited) requireAdmitted(tx, email);
+  if (!input.invitedBy) requireAdmitted(tx, email);
   const { privateRegistration } = tx.config;
   await tx.lock(`email:${email.key}`);
   const known = await lockByEmail(tx, email.key);
@@ -110,6 +111,7 @@ async function registerOnce(tx: WriteContext, input: Registration): Promise<Effe
   const { agent, named, ...outcome } = await storeRegistration(tx, input, email, emailKey, existing);
   if (outcome.mailed && owner) await enqueueMail(tx, 'already-registered', owner, {}, { to: email });
   else if (outcome.mailed) await mailToken(tx, agent, input.origin?.network);
+  if (input.invitedBy) await noteAction(tx, input.invitedBy, 'invite', { kind: 'agent', id: agent.id });
   const { renewed, ...told } = outcome;
   const result = {
     agent: {
@@ -140,12 +142,12 @@ function requireAdmitted({ config: { registration, contact } }: WriteContext, { 
 }
 
 /** Registers an agent whatever `REGISTRATION` says, and mails its token. Throws what {@link register} does. */
-export async function inviteAgent(ctx: Context, input: RegisterBody): Promise<RegisterResult> {
+export async function inviteAgent(ctx: Context, input: RegisterBody, by: Acting): Promise<RegisterResult> {
   const { result } = await ctx.engine.write(registerAgent, {
     ...input,
     origin: null,
     replay: null,
-    invited: true,
+    invitedBy: by,
   });
   return result;
 }

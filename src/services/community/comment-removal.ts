@@ -5,15 +5,24 @@ import { AppError } from '../../errors.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed } from '../posts/find-post.ts';
+import { noteAction, type Acting } from './audit.ts';
 import { isAnswered } from './comment-views.ts';
 import { addToCommentCount, noSuchComment } from './engagement.ts';
 
 // A comment that has answers stays when it is deleted, without its author and text; the last answer takes it along.
 
+type Removal = {
+  readonly agentId: string;
+  readonly postId: string;
+  readonly commentId: string;
+  /** The operator, who deletes in the name of the owner of the post. */
+  readonly by?: Acting;
+};
+
 /** Deletes a comment, for its author or the owner of the post, public or not. Throws not_found, forbidden. */
 export const deleteComment = defineWrite(
   'comments.delete',
-  async (tx, { agentId, postId, commentId }: { agentId: string; postId: string; commentId: string }) => {
+  async (tx, { agentId, postId, commentId, by }: Removal) => {
     const [post, comment] = await Promise.all([findPost(tx, postId), storedComment(tx, postId, commentId)]);
     const authorId = comment?.agent_id ?? null;
     const isTheirs = (comment && authorId === agentId) || post?.agent_id === agentId;
@@ -23,6 +32,7 @@ export const deleteComment = defineWrite(
     if (!isTheirs) {
       throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
     }
+    if (by) await noteAction(tx, by, 'delete-comment', { kind: 'comment', id: commentId });
     const author = await lockAgent(tx, authorId);
     // Comments of a suspended author are not in the count. It is changed first, which locks the post.
     await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);

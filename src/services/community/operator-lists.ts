@@ -7,6 +7,7 @@ import { parseEmail } from '../../rules/email.ts';
 import { uuidPattern } from '../../rules/secrets.ts';
 import { postUrl } from '../../variant.ts';
 import { findAgent, findAgentBySlug, findByEmail } from '../agents/callers.ts';
+import { mailboxOf } from '../limits/mail-limits.ts';
 import { bytesHeld } from '../limits/quota.ts';
 import { countRows } from '../lists/paging.ts';
 import { countWaitingMail } from '../outbox.ts';
@@ -28,12 +29,16 @@ export type AgentFilter = {
   readonly domain?: string | undefined;
   /** ISO 8601, as rows have it. */
   readonly since?: string | undefined;
+  /** Stands in a post or comment of theirs. */
+  readonly text?: string | undefined;
+  /** Of the mailbox that their address reaches, however it is spelled: see `parseEmail`. */
+  readonly mailboxKey?: string | undefined;
 };
 
 /** Agents that a filter leaves, the newest first unless it is sorted otherwise. */
 export async function listAgents(
   { db }: ReadContext,
-  { limit, sort = 'newest', state, domain, since }: AgentFilter,
+  { limit, sort = 'newest', state, domain, since, text, mailboxKey }: AgentFilter,
 ): Promise<AgentRecord[]> {
   let agents = db
     .selectFrom('agents')
@@ -56,10 +61,39 @@ export async function listAgents(
       .where('verified_at', state === 'verified' ? 'is not' : 'is', null);
   if (domain !== undefined) agents = agents.where(contains('email_key', `@${domain.toLowerCase()}`, 'end'));
   if (since !== undefined) agents = agents.where('created_at', '>=', since);
+  if (text !== undefined) agents = agents.where('id', 'in', authorsOf(db, text));
+  if (mailboxKey !== undefined) agents = agents.where('id', 'in', await agentsOf(db, mailboxKey));
   if (sort !== 'newest') agents = agents.orderBy(sort === 'posts' ? 'published_count' : sort, 'desc');
   const rows = await agents.orderBy('id', 'desc').limit(limit).execute();
   return rows.map((row) => record(row, row));
 }
+
+/** Ids of the agents that have written a text, in a post or comment. */
+function authorsOf(db: ReadContext['db'], text: string) {
+  return db
+    .selectFrom('posts')
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select('posts.agent_id')
+    .where((row) => row.or([contains('posts.title', text), contains('post_bodies.content', text)]))
+    .union(
+      db
+        .selectFrom('comments')
+        .select('agent_id')
+        .where('agent_id', 'is not', null)
+        .where(contains('content', text))
+        .$narrowType<{ agent_id: string }>(),
+    );
+}
+
+/** Ids of the agents of a mailbox: the spellings of an address are folded here, not by the database. */
+async function agentsOf(db: ReadContext['db'], mailboxKey: string): Promise<string[]> {
+  const agents = await db.selectFrom('agents').select(['id', 'email']).execute();
+  const ids = agents.filter((agent) => mailboxOf(agent).mailboxKey === mailboxKey).map(({ id }) => id);
+  return ids.slice(0, mostOfMailbox);
+}
+
+/** Each is a parameter of the query. */
+const mostOfMailbox = 10_000;
 
 const counted = sql<number>`count(*)`.as('n');
 

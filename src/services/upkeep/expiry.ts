@@ -23,7 +23,7 @@ const agentsAtOnce = 100;
  * crash. `between` is called after each write, to let others go first; it returns whether to go on.
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  for (const write of [ageOutRevisions, expireEvents])
+  for (const write of [ageOutRevisions, expireEvents, expireActions])
     for (let more = true; more;) {
       more = await ctx.engine.write(write, null);
       if (!(await between())) return;
@@ -80,6 +80,18 @@ export const ageOutRevisions = defineWrite('revisions.age-out', async (tx) => {
     forgetRevisions(tx, row);
   }
   return old.length === revisionsAtOnce;
+});
+
+/** Deletes the oldest entries of the audit that are kept no longer. Returns whether there may be more. */
+export const expireActions = defineWrite('audit.expire', async (tx) => {
+  const old = tx.db
+    .selectFrom('audit')
+    .select('id')
+    .where('at', '<', timestamp(tx.now() - tx.config.auditDays * 24 * 3_600_000))
+    .orderBy('at')
+    .limit(eventsAtOnce);
+  const { numDeletedRows } = await tx.db.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow();
+  return numDeletedRows === BigInt(eventsAtOnce);
 });
 
 /** Deletes the oldest events that are kept no longer. Returns whether there may be more. */

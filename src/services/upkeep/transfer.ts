@@ -36,6 +36,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   rate_calls: ['policy', 'subject', 'at', 'n'],
   idempotency: ['scope', 'key'],
   exports: ['id'],
+  audit: ['id'],
   changes: null,
   processes: null,
 };

@@ -1,0 +1,91 @@
+import type { Context } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { actions, type Acting, type Reversible } from './audit.ts';
+import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
+
+/** Writes under way at once: they share commits. */
+const atOnce = 16;
+
+/**
+ * Does something for each id, some at once; false says that there was nothing to do. Returns for how many it was done, and
+ * the other ids: those too that are gone or that a later action has changed. Throws what it throws otherwise; what was
+ * done until then stays, and its batch can be undone.
+ */
+export async function runEach(
+  ids: readonly string[],
+  work: (id: string) => Promise<unknown>,
+): Promise<{ done: number; left: readonly string[] }> {
+  const waiting = ids.values();
+  const left: string[] = [];
+  let done = 0;
+  const worker = async () => {
+    for (const id of waiting)
+      try {
+        if ((await work(id)) === false) left.push(id);
+        else done += 1;
+      } catch (error) {
+        if (!(error instanceof AppError && passedOver.has(error.code))) throw error;
+        left.push(id);
+      }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return { done, left };
+}
+
+const passedOver = new Set(['not_found', 'precondition_failed']);
+
+type Row = Tables['audit'];
+type Undoing = (ctx: Context, row: Row, by: Acting) => Promise<unknown>;
+
+const suspendAgain: Undoing = ({ engine }, row, by) =>
+  engine.write(suspendAgent, { agentId: row.target_id, reason: formerReason(row), by });
+
+/** How each action is taken back, which is an action too. */
+const undoing: Record<Reversible, Undoing> = {
+  suspend: async ({ engine }, { target_id: agentId }, by) =>
+    (await engine.write(restoreAgent, { agentId, by })).restored,
+  'change-reason': suspendAgain,
+  restore: suspendAgain,
+  feature: ({ engine }, { target_id: postId }, by) =>
+    engine.write(featurePost, { postId, featured: false, by }),
+  unfeature: ({ engine }, { target_id: postId }, by) =>
+    engine.write(featurePost, { postId, featured: true, by }),
+};
+
+function formerReason({ data }: Row): string {
+  const { reason } = JSON.parse(data ?? '{}') as { reason?: string | null };
+  return reason ?? 'Suspended again.';
+}
+
+/** What became of a batch that was undone. */
+export type Undone = {
+  readonly undone: number;
+  /** Targets that are gone, or that a later action has changed. */
+  readonly left: readonly string[];
+  /** Actions that nothing takes back, such as deletions. */
+  readonly final: number;
+};
+
+/** Undoes the actions of a batch, unless later ones have changed the same again. Throws not_found. */
+export async function undoBatch(ctx: Context, batch: string, by: Acting): Promise<Undone> {
+  const rows = await ctx.db.selectFrom('audit').selectAll().where('batch', '=', batch).execute();
+  if (rows.length === 0)
+    throw new AppError('not_found', `There is no batch '${batch}', or it is no longer in the log.`);
+  const reversible = new Map<string, { row: Row; undo: Undoing }>();
+  for (const row of rows)
+    if (isReversible(row.action)) reversible.set(row.id, { row, undo: undoing[row.action] });
+  const { done, left } = await runEach([...reversible.keys()], async (id) => {
+    const found = reversible.get(id);
+    return found?.undo(ctx, found.row, { ...by, undoes: id });
+  });
+  return {
+    undone: done,
+    left: left.flatMap((id) => reversible.get(id)?.row.target_id ?? []),
+    final: rows.length - reversible.size,
+  };
+}
+
+function isReversible(action: string): action is Reversible {
+  return Object.hasOwn(actions, action) && actions[action as keyof typeof actions] !== null;
+}
