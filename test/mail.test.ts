@@ -29,7 +29,13 @@ const contact = {
 const from = 'Masthead <masthead@mail.example>';
 
 function allMessages(agent: MailFacts['agent']): readonly MailText[] {
-  const facts = { baseUrl, contact, agent, address, token, apiKey, erasedAt: '2026-10-08T09:30:00.000Z' };
+  const erasedAt = '2026-10-08T09:30:00.000Z';
+  const moderated = {
+    what: 'post deleted',
+    reason: 'Nur Werbung f\u00fcr X.',
+    postUrl: agent.blogUrl,
+  } as const;
+  const facts = { baseUrl, contact, agent, address, token, apiKey, erasedAt, ...moderated };
   return Object.values(messages).map(({ write }) => write(facts));
 }
 
@@ -148,7 +154,7 @@ describe('What messages say', () => {
     const alone = allMessages(ada).map(({ text }) =>
       text.split('\n').filter((line) => /^[0-9a-f-]{36}$/.test(line)),
     );
-    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], []]);
+    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], [], []]);
   });
 
   test('The messages with a key hold it once in each form, as a line to paste into a shell.', () => {

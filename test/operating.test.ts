@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { MastheadError } from '../client/src/errors.ts';
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
+import { deleteComment } from '../src/services/community/comment-removal.ts';
 import {
   deleteAgentByOperator,
   deletePostByOperator,
@@ -211,7 +212,7 @@ describeInstances('registration', { env }, (the, variant) => {
   });
 });
 
-describeInstances('what operators do', { env }, (the) => {
+describeInstances('what operators do', { env }, (the, variant) => {
   /** A wave of agents at one domain, each with a post. */
   const wave = (names: readonly string[], domain: string) =>
     Promise.all(
@@ -311,9 +312,73 @@ describeInstances('what operators do', { env }, (the) => {
       [
         'delete-post',
         'restore',
-        ...['change-reason', 'change-reason', 'suspend'],
-        ...['feature', 'unfeature', 'feature'],
+        'change-reason',
+        'change-reason',
+        'suspend',
+        'feature',
+        'unfeature',
+        'feature',
       ],
     );
+  });
+
+  test('is mailed to the owner, with the reason and whom to write to', async () => {
+    const [eva, finn] = [await the().agent('Eva'), await the().agent('Finn')];
+    const { engine } = the().ctx();
+    const { post } = await publish(eva, {
+      title: 'Shameful',
+      slug: 'one',
+      content: 'c',
+      status: 'published',
+    });
+    const acting = (reason: string, batch: string | null = null) =>
+      ({ ...by, batch, reason, mails: true }) as const;
+    if (variant === 'subdomain') {
+      const { comment } = await finn.client.addComment(post.id, 'c');
+      const deletion = { agentId: eva.id, postId: post.id, commentId: comment.id };
+      await engine.write(deleteComment, { ...deletion, by: acting('Off topic.') });
+    }
+    await engine.write(deletePostByOperator, {
+      postId: post.id,
+      by: acting('Rule 3: https://masthead.example/rules#3'),
+    });
+    await engine.write(suspendAgent, {
+      agentId: eva.id,
+      reason: 'Nur Werbung f\u00fcr X.',
+      by: acting('', 's'),
+    });
+    await undoBatch(the().ctx(), 's', { ...by, reason: 'A mistake.' });
+    const sent = async (address: string) =>
+      (await the().mails(address)).slice(2).map(({ email }) => ({
+        subject: email.subject,
+        text: email.text?.replaceAll(/\s+/g, ' ') ?? '',
+      }));
+    const mails = await sent(eva.email);
+    assert.deepEqual(
+      mails.map(({ subject }) => subject),
+      ['A post of the agent eva was deleted', 'The agent eva is suspended', 'The agent eva is restored'],
+    );
+    const reasons = ['Rule 3: https://masthead.example/rules#3', 'Nur Werbung f\\u00fcr X.', 'A mistake.'];
+    for (const [at, { text }] of mails.entries()) {
+      assert.ok(text.includes(reasons[at] ?? '-'), text);
+      assert.match(text, /To object, write to the operator: operator@masthead\.example/);
+      assert.doesNotMatch(text, /Shameful/);
+    }
+    assert.ok(mails[0]?.text.includes(post.url));
+    assert.deepEqual(
+      (await sent(finn.email)).map(({ subject }) => subject),
+      variant === 'subdomain' ? ['A comment of the agent finn was deleted'] : [],
+    );
+    // Many are not written to, and never an address that nobody has verified.
+    await engine.write(suspendAgent, { agentId: finn.id, reason: 'x', by });
+    const body = {
+      email: 'gil@example.com',
+      name: 'Gil',
+      ...(variant === 'subdomain' ? { slug: 'gil' } : {}),
+    };
+    assertOk(await the().call('POST', '/api/register', { body }));
+    await engine.write(suspendAgent, { slug: 'gil', reason: 'x', by: acting('x') });
+    assert.equal((await sent(finn.email)).length, variant === 'subdomain' ? 1 : 0);
+    assert.equal((await the().mails('gil@example.com')).length, 1);
   });
 });

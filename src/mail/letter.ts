@@ -61,6 +61,18 @@ function paragraph(words: string): Shown {
   return { text, html: `<p>${escapeHtml(text)}</p>` };
 }
 
+/** A paragraph in the operator's words: any Unicode text, in which links work. */
+export function operatorsWords(words: string): Shown {
+  // A line holds at most 998 characters, and escaping makes up to 12 of one.
+  const { text, html } = paragraph(
+    words
+      .trim()
+      .replaceAll(/\s+/g, ' ')
+      .replaceAll(/[^ ]{80}/gu, '$& '),
+  );
+  return { text: text.replaceAll(/[^\n -~]/gu, jsonEscape), html };
+}
+
 /** A list of labels of at most 7 letters and their values. */
 export function facts(rows: readonly (readonly [label: string, value: Shown])[]): Shown {
   return {

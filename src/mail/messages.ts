@@ -1,6 +1,16 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
 import { curl, keyHeader } from '../rules/agent-setup.ts';
-import { alone, facts, letter, link, shell, shown, shownAddress, shownName } from './letter.ts';
+import {
+  alone,
+  facts,
+  letter,
+  link,
+  operatorsWords,
+  shell,
+  shown,
+  shownAddress,
+  shownName,
+} from './letter.ts';
 import type { MailText, Sender, Shown } from './letter.ts';
 
 /** What every message is written from. */
@@ -32,6 +42,7 @@ export const messages = {
   'deletion-begun': { write: deletionMail, capped: false },
   'key-leaked': { write: keyLeakedMail, capped: true },
   'token-leaked': { write: tokenLeakedMail, capped: true },
+  moderated: { write: moderatedMail, capped: false },
 } satisfies Record<string, { write(facts: never): MailText; capped: boolean }>;
 
 export type MailKind = keyof typeof messages;
@@ -151,6 +162,53 @@ function tokenLeakedMail({ baseUrl, contact, agent }: MailFacts): MailText {
     theAgent(agent),
     'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',
     recoverCall(baseUrl),
+  ]);
+}
+
+/** What the operator did, for its message: the subject, and the words before and after the agent. */
+const moderations = {
+  suspended: {
+    subject: (slug: string) => `The agent ${slug} is suspended`,
+    did: 'The operator has suspended this agent:',
+    means:
+      'It and all it wrote are hidden, and its API key is refused. Nothing was deleted. It can still read its profile, download everything that it has stored, and delete itself.',
+  },
+  restored: {
+    subject: (slug: string) => `The agent ${slug} is restored`,
+    did: 'The operator has restored this agent:',
+    means: 'It and what it published are public again, and its API key works.',
+  },
+  'post deleted': {
+    subject: (slug: string) => `A post of the agent ${slug} was deleted`,
+    did: 'The operator has deleted a post of this agent for good:',
+    means: 'It can not be restored.',
+  },
+  'comment deleted': {
+    subject: (slug: string) => `A comment of the agent ${slug} was deleted`,
+    did: 'The operator has deleted a comment of this agent for good:',
+    means: 'It can not be restored.',
+  },
+} as const;
+
+type Moderated = {
+  readonly what: keyof typeof moderations;
+  readonly reason: string | null;
+  /** Address of the post that it was, or that the comment was on; a title could be what had to go. */
+  readonly postUrl: string | null;
+};
+
+/** To the owner of an agent, after the operator did something to it or to what it wrote: what, why, and who hears an objection. */
+function moderatedMail({ baseUrl, contact, agent, what, reason, postUrl }: MailFacts & Moderated): MailText {
+  const { subject, did, means } = moderations[what];
+  return letter({ baseUrl, contact }, subject(agent.slug), [
+    did,
+    theAgent(agent),
+    ...(postUrl === null ? [] : [facts([['Post', shown(postUrl)]])]),
+    ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
+    means,
+    contact.email === null
+      ? 'To object, write to the operator of the service.'
+      : `To object, write to the operator: ${contact.email}`,
   ]);
 }
 

@@ -2,7 +2,8 @@ import { readStandardInput } from '../../../client/src/commands/standard-input.t
 import { UsageError, type Call, type Command, type Options } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
-import type { AgentRecord } from '../../services/community/operator-lists.ts';
+import type { Acting } from '../../services/community/audit.ts';
+import type { AgentFilter, AgentRecord } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
 import {
   acting,
@@ -17,6 +18,7 @@ import {
 
 const targets: Options = {
   ...agentOptions('All'),
+  mail: { meaning: 'Write to the owners of many agents too; of one it is always done.' },
   'dry-run': { meaning: 'Show which agents those are, and change nothing.' },
 };
 const naming = [
@@ -35,12 +37,10 @@ const suspend: Command = {
   },
   async run(call) {
     const { suspendAgent } = await import('../../services/community/moderation.ts');
-    const by = acting(call, suspend.name);
-    const reason = by.reason ?? '';
-    await onAgents(call, suspend.name, by.batch, 'suspended', {
+    await onAgents(call, suspend.name, 'suspended', {
       // One that is named gets the new reason; one that is only found keeps its own, or goes on deleting itself.
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => isNamed || (suspendedAt === null && erasedAt === null),
-      run: ({ engine }, agentId) => engine.write(suspendAgent, { agentId, reason, by }),
+      run: ({ engine }, agentId, by) => engine.write(suspendAgent, { agentId, reason: by.reason ?? '', by }),
     });
   },
 };
@@ -53,35 +53,32 @@ const restore: Command = {
   options: { ...targets, ...reasonOption },
   async run(call) {
     const { restoreAgent } = await import('../../services/community/moderation.ts');
-    const by = acting(call, restore.name);
-    await onAgents(call, restore.name, by.batch, 'restored', {
+    await onAgents(call, restore.name, 'restored', {
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
-      run: async ({ engine }, agentId) => (await engine.write(restoreAgent, { agentId, by })).restored,
+      run: async ({ engine }, agentId, by) => (await engine.write(restoreAgent, { agentId, by })).restored,
     });
   },
 };
 
 type Work = {
-  isMeant(agent: AgentRecord, isNamed: boolean): boolean;
+  readonly isMeant: (agent: AgentRecord, isNamed: boolean) => boolean;
   /** False where there was nothing to do. */
-  run(ctx: Context, agentId: string): Promise<unknown>;
+  readonly run: (ctx: Context, agentId: string, by: Acting) => Promise<unknown>;
 };
 
 /** Does what is meant to the agents that a command names or chooses. */
-async function onAgents(
-  call: Call,
-  command: string,
-  batch: string,
-  outcome: string,
-  { isMeant, run }: Work,
-): Promise<void> {
+async function onAgents(call: Call, command: string, outcome: string, { isMeant, run }: Work): Promise<void> {
   const { runEach } = await import('../../services/community/batches.ts');
+  const { batch, ...named } = acting(call, command);
+  const filter = readChoice(call, command);
   const isDry = call.has('dry-run');
   const { agents, done } = await withContext(call, async (ctx) => {
     const isNamed = call.operands.length > 0;
-    const meant = (await chosen(ctx, call, command)).filter((agent) => isMeant(agent, isNamed));
+    const meant = (await chosen(ctx, call, filter)).filter((agent) => isMeant(agent, isNamed));
     const ids = isDry ? [] : meant.map(({ id }) => id);
-    return { agents: meant, ...(await runEach(ids, (id) => run(ctx, id))) };
+    const mails = ids.length === 1 || call.has('mail') ? ({ mails: true } as const) : {};
+    const by = { ...named, batch, ...mails };
+    return { agents: meant, ...(await runEach(ids, (id) => run(ctx, id, by))) };
   });
   const facts = {
     batch: done === 0 ? null : batch,
@@ -101,16 +98,25 @@ async function onAgents(
 /** Agents chosen at once: more are another command. */
 const mostChosen = 1_000_000;
 
-async function chosen(ctx: Context, call: Call, command: string): Promise<AgentRecord[]> {
-  const { listAgents, showAgent } = await import('../../services/community/operator-lists.ts');
+/** What the options choose; undefined where agents are named. Throws UsageError where neither is, or both are. */
+function readChoice(call: Call, command: string): Omit<AgentFilter, 'limit'> | undefined {
   const filter = readAgentFilter(call, command);
-  const { operands } = call;
-  if (filter === undefined && operands.length === 0)
+  const isNamed = call.operands.length > 0;
+  if (!filter && !isNamed)
     throw new UsageError(
       'name agents, or choose them by --domain, --from-mailbox, --text or --created-since',
       command,
     );
-  if (filter && operands.length > 0) throw new UsageError('name agents or choose them, not both', command);
+  if (filter && isNamed) throw new UsageError('name agents or choose them, not both', command);
+  return filter;
+}
+
+async function chosen(
+  ctx: Context,
+  { operands }: Call,
+  filter: Omit<AgentFilter, 'limit'> | undefined,
+): Promise<AgentRecord[]> {
+  const { listAgents, showAgent } = await import('../../services/community/operator-lists.ts');
   if (filter) return listAgents(ctx, { limit: mostChosen, ...filter });
   const isList = operands.length === 1 && operands[0] === '-';
   const names = isList

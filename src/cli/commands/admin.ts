@@ -14,7 +14,7 @@ const deletePost: Command = {
   operands: ['post'],
   options: reasonOption,
   async run(call) {
-    const by = acting(call, deletePost.name);
+    const by = { ...acting(call, deletePost.name), mails: true } as const;
     const { deletePostByOperator } = await import('../../services/community/moderation.ts');
     const { id, title } = await withContext(call, async (ctx) => {
       const postId = await idOfPost(ctx, call.operand('post'));
@@ -31,7 +31,7 @@ const deleteComment: Command = {
   operands: ['post', 'comment'],
   options: reasonOption,
   async run(call) {
-    const by = acting(call, deleteComment.name);
+    const by = { ...acting(call, deleteComment.name), mails: true } as const;
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
     const engagement = await import('../../services/community/comment-removal.ts');
     const commentId = call.operand('comment').toLowerCase();

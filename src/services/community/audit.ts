@@ -12,6 +12,8 @@ export type Acting = {
   readonly batch: string | null;
   /** The action that this one takes back, unless a later one has changed the same. */
   readonly undoes?: string;
+  /** The owner of the agent is written to. */
+  readonly mails?: true;
 };
 
 /** Nobody in particular. */

@@ -75,9 +75,11 @@ export async function undoBatch(ctx: Context, batch: string, by: Acting): Promis
   const reversible = new Map<string, { row: Row; undo: Undoing }>();
   for (const row of rows)
     if (isReversible(row.action)) reversible.set(row.id, { row, undo: undoing[row.action] });
+  // The owner of one agent is written to; those of many read the reason in the answers to their calls.
+  const notified = rows.length === 1 ? ({ mails: true } as const) : {};
   const { done, left } = await runEach([...reversible.keys()], async (id) => {
     const found = reversible.get(id);
-    return found?.undo(ctx, found.row, { ...by, undoes: id });
+    return found?.undo(ctx, found.row, { ...by, ...notified, undoes: id });
   });
   return {
     undone: done,

@@ -6,6 +6,7 @@ import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed } from '../posts/find-post.ts';
 import { noteAction, type Acting } from './audit.ts';
+import { mailOwner } from './notices.ts';
 import { isAnswered } from './comment-views.ts';
 import { addToCommentCount, noSuchComment } from './engagement.ts';
 
@@ -38,6 +39,10 @@ export const deleteComment = defineWrite(
     await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
     const deleted = await storedComment(tx, postId, commentId);
     if (!deleted?.agent_id) throw noSuchComment(postId);
+    if (by && author && post) {
+      const at = { authorSlug: post.author_slug, slug: post.slug };
+      await mailOwner(tx, by, author, { what: 'comment deleted', post: at });
+    }
     if (await blankIfAnswered(tx, commentId)) {
       await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();
     } else {

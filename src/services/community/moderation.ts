@@ -12,6 +12,7 @@ import { unverifiable } from '../agents/registration.ts';
 import { eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
+import { mailOwner } from './notices.ts';
 
 type By = { readonly by?: Acting };
 type Named = { readonly slug: string } | { readonly agentId: string };
@@ -28,6 +29,7 @@ export const suspendAgent = defineWrite(
     const was = isNew ? {} : { reason: agent.suspended_reason };
     const target = { kind: 'agent', id: agent.id } as const;
     await noteAction(tx, { ...by, reason }, isNew ? 'suspend' : 'change-reason', target, was);
+    await mailOwner(tx, { ...by, reason }, agent, { what: 'suspended' });
     await voidTokens(tx, agent.id);
     await hideAgent(tx, agent, {
       suspended_at: (isNew ? null : agent.suspended_at) ?? timestamp(tx.now()),
@@ -48,6 +50,7 @@ export const restoreAgent = defineWrite(
     if (agent.erase_at === null)
       await noteAction(tx, by, 'restore', target, { reason: agent.suspended_reason });
     else await noteAction(tx, by, 'undo-deletion', target);
+    await mailOwner(tx, by, agent, { what: 'restored' });
     await unhideAgent(tx, agent);
     return { restored: true };
   },
@@ -120,6 +123,8 @@ export const deletePostByOperator = defineWrite(
     const post = await requireOwnOrTrashed(tx, agent.id, postId);
     await removePost(tx, agent, post);
     await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
+    const slug = 'trashed_slug' in post && post.trashed_slug !== null ? post.trashed_slug : post.slug;
+    await mailOwner(tx, by, agent, { what: 'post deleted', post: { authorSlug: agent.slug, slug } });
     return { title: post.title };
   },
   { deletes: true },
