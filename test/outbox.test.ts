@@ -75,7 +75,7 @@ describe('the outbox worker', () => {
   });
 
   test('delivers what was refused for now once the server takes it', async (t) => {
-    const { ctx, clock, smtp, startWorker, row, lines } = await setUp(t, { refuse: 'recipient', code: 450 });
+    const { ctx, clock, smtp, startWorker, row, lines } = await setUp(t, { refuse: 'message', code: 450 });
     const worker = startWorker();
     await registered(ctx, 'ada');
     await row((found) => found.attempts === 1);
@@ -88,8 +88,31 @@ describe('the outbox worker', () => {
     await until(async () => lines('info').some((line) => line.includes('mail is going out again')));
   });
 
+  for (const code of [450, 550])
+    test(`a recipient refused with ${code} is no alarm, and ten in a row are one`, async (t) => {
+      const { ctx, smtp, startWorker, rows, lines } = await setUp(t, { refuse: 'recipient', code });
+      startWorker();
+      let count = 0;
+      const send = async (names: readonly string[]) => {
+        count += names.length;
+        for (const name of names) await registered(ctx, name);
+        await until(async () => (await rows()).filter(({ attempts }) => attempts > 0).length === count);
+      };
+      const nine = (of: string) => Array.from({ length: 9 }, (_, n) => `${of}-${n}`);
+      await send(nine('one'));
+      smtp.setFault(null);
+      await send(['accepted']);
+      smtp.setFault({ refuse: 'recipient', code });
+      await send(nine('two'));
+      assert.deepEqual([...lines('warn'), ...lines('error')], []);
+      await send(['tenth']);
+      assert.equal(lines('warn').length, 1);
+      assert.match(lines('warn')[0] ?? '', /mail is not going out: the mail server answered/);
+      assert.deepEqual(lines('error'), []);
+    });
+
   test('gives up what the server refuses for good, with one line for the operator', async (t) => {
-    const { ctx, startWorker, row, lines } = await setUp(t, { refuse: 'recipient', code: 550 });
+    const { ctx, startWorker, row, lines } = await setUp(t, { refuse: 'message', code: 554 });
     startWorker();
     const { agent } = await registered(ctx, 'ada');
 
@@ -101,7 +124,7 @@ describe('the outbox worker', () => {
     assert.deepEqual(more, []);
     const { mailId, kind, agentId, reason } = JSON.parse(line);
     assert.deepEqual({ mailId, kind, agentId }, { mailId: dead.id, kind: 'verification', agentId: agent.id });
-    assert.match(reason, /^the mail server answered 550/);
+    assert.match(reason, /^the mail server answered 554/);
     assert.doesNotMatch(line, /agents\.example|recipient\.example/);
   });
 

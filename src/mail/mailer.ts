@@ -23,10 +23,13 @@ export type Mailer = {
 export class MailError extends Error {
   /** True if the same message will not be accepted later either; false if it should be tried again. */
   readonly permanent: boolean;
+  /** True if the recipient was refused, as anybody can bring about by registering an address. */
+  readonly ofRecipient: boolean;
 
-  constructor(message: string, permanent: boolean) {
+  constructor(message: string, permanent: boolean, ofRecipient = false) {
     super(message);
     this.name = 'MailError';
     this.permanent = permanent;
+    this.ofRecipient = ofRecipient;
   }
 }

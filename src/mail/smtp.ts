@@ -99,6 +99,7 @@ function mailError(error: unknown): MailError {
   return new MailError(
     `the mail server answered ${enhanced === undefined ? status : `${status} ${enhanced}`} at ${command}`,
     aboutThisMail && status >= 500,
+    aboutThisMail && command === 'RCPT TO',
   );
 }
 

@@ -28,6 +28,9 @@ const pollEvery = 5_000;
 /** Milliseconds between attempts to store a result that the database refused. */
 const storeAgainAfter = 1_000;
 
+/** Recipients refused one after the other, and none taken, from which on it looks like the operator's to mend. */
+const refusedUntilWarned = 10;
+
 const firstRetryWithin = 15_000;
 const retryWithinAtMost = 3_600_000;
 /** Least milliseconds between two warnings that mail is not going out. */
@@ -111,6 +114,8 @@ const otherSecret = 'it was sealed with another secret: put the former SECRET, o
 function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
   const { ctx, mailer, owner, random } = sender;
   const warnedAt = { unsent: -Infinity, unreadable: -Infinity };
+  /** Recipients that were refused since a message was delivered. */
+  const refused = new Set<string>();
 
   async function deliver(message: Claimed): Promise<void> {
     const retryAt = () => ctx.now() + retryDelay(message.attempts, random());
@@ -128,12 +133,17 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
       // The lease was released: whoever claims the message next sends it again.
       if (sender.phase === 'closed') return;
       const reason = reasonOf(error);
-      if (error instanceof MailError && error.permanent) return giveUp(message, reason);
+      const { permanent, ofRecipient } = error instanceof MailError ? error : unforeseen;
+      const level = ofRecipient ? 'info' : 'error';
+      if (ofRecipient && refused.size < refusedUntilWarned) refused.add(mail.to);
+      if (ofRecipient ? refused.size === refusedUntilWarned : !permanent) await warn('unsent', reason);
+      if (permanent) return giveUp(message, reason, level);
       const next = retryAt();
-      if (next > Date.parse(mail.createdAt) + textKeptFor) return giveUp(message, `${reason}, for 7 days`);
-      await warn('unsent', reason);
+      if (next > Date.parse(mail.createdAt) + textKeptFor)
+        return giveUp(message, `${reason}, for 7 days`, level);
       return store(message, reason, next);
     }
+    refused.clear();
     await store(message, null);
     if (warnedAt.unsent > -Infinity) ctx.log.info({}, 'mail is going out again');
     warnedAt.unsent = -Infinity;
@@ -150,9 +160,9 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
     }
   }
 
-  async function giveUp(message: Claimed, reason: string): Promise<void> {
+  async function giveUp(message: Claimed, reason: string, level: 'info' | 'error'): Promise<void> {
     await store(message, reason);
-    ctx.log.error(
+    ctx.log[level](
       { mailId: message.id, kind: message.kind, agentId: message.agent_id, reason },
       'a message was given up: it will not be delivered',
     );
@@ -183,6 +193,8 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
 
   return deliver;
 }
+
+const unforeseen = { permanent: false, ofRecipient: false };
 
 /** The words of an unforeseen error may hold the address. */
 function reasonOf(error: unknown): string {

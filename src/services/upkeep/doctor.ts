@@ -70,6 +70,9 @@ async function examineClock(ctx: ReadContext): Promise<Finding> {
     : { what: 'clock', state: 'ok', detail: `is at ${timestamp(ctx.now())}, after all that is stored` };
 }
 
+/** How a mail server's refusal of a recipient is noted. */
+const ofRecipient = 'the mail server answered % at RCPT TO%';
+
 async function examineMail(ctx: ReadContext): Promise<Finding> {
   const waiting = await countWaitingMail(ctx);
   const late = await ctx.db
@@ -77,13 +80,19 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .select((row) => row.fn.min('created_at').as('oldest'))
     .where('due_at', 'is not', null)
     .where('created_at', '<', timestamp(ctx.now() - mailMayWait))
+    // A recipient that its own server refuses is nothing that an operator could mend.
+    .where((row) => row.or([row('last_error', 'is', null), row('last_error', 'not like', ofRecipient)]))
     .executeTakeFirst();
-  const givenUp = await countRows(ctx.db.selectFrom('outbox').where('dead_at', 'is not', null));
+  const dead = ctx.db.selectFrom('outbox').where('dead_at', 'is not', null);
+  const [givenUp, refused] = await Promise.all([
+    countRows(dead),
+    countRows(dead.where('last_error', 'like', ofRecipient)),
+  ]);
   const oldest = late?.oldest ?? null;
   const since = oldest === null ? '' : `, the oldest since ${oldest}: see the log`;
   const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
-  const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up`;
+  const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up, ${refused} of them since the recipient was refused`;
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
 }
 
