@@ -1,4 +1,5 @@
 import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -129,10 +130,13 @@ const exportAgent: Command = {
       const file = resolve(call.operand('file?') || `${slug ?? id}-${day}.tar.gz`);
       // Personal data: for the operator alone, and over nothing that exists.
       const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
-      await pipeline(Readable.from(tar(filesOf(ctx, id))), createGzip(), target).catch((error: unknown) => {
-        if (errorCode(error) === 'EEXIST') throw new StartError(`${file} exists: name another file.`);
-        throw error;
-      });
+      await pipeline(Readable.from(tar(filesOf(ctx, id))), createGzip(), target).catch(
+        async (error: unknown) => {
+          if (errorCode(error) === 'EEXIST') throw new StartError(`${file} exists: name another file.`);
+          await rm(file, { force: true });
+          throw error;
+        },
+      );
       return { id, slug, file, bytes: target.bytesWritten };
     });
     call.result(done, `Wrote ${done.file}, ${done.bytes} bytes.`);
