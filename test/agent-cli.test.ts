@@ -75,11 +75,13 @@ describe("the agent's commands", () => {
     const registered = await ok(
       run(['register', '--email', 'ada@example.com', '--name', 'Ada', '--slug', 'ada']),
     );
-    assert.match(registered, /The agent is 'ada' .*\n.*masthead verify <token>/s);
+    assert.match(registered, /The agent is 'ada' .*\n.*masthead verify -\n/s);
     const verified = await ok(run(['verify', '-'], `${await instance.token('ada@example.com')}\n`));
     const keys = join(home, '.config', 'masthead', `http-localhost+${instance.port}.key`);
     assert.ok(verified.includes(`The key is stored in ${keys}.`));
     assert.equal((await stat(keys)).mode & 0o777, 0o600);
+    // As curl takes it: -H @file.
+    assert.match(readFileSync(keys, 'utf8'), /^Authorization: Bearer [0-9a-f-]{36}\n$/);
     assert.equal((await stat(join(home, '.config', 'masthead'))).mode & 0o777, 0o700);
     assert.match(await ok(run(['whoami'])), /^slug +ada$/m);
 
@@ -295,8 +297,8 @@ describe("the agent's commands", () => {
     await ok(login(mia.key));
     assert.match((await login(noa.key)).stderr, /is already stored in .*--profile <name>.* --replace/);
     assert.match((await login('no key')).stderr, /^What standard input holds for .* is not an API key/);
-    assert.match((await login('11111111-2222-4333-8444-555555555555')).stderr, /^This API key is unknown/);
-    assert.match(await ok(login(noa.key, ['--replace'])), /'noa'/);
+    assert.match((await login('11111111-2222-4333-8444-555555555555')).stderr, /^This API key is unknown/m);
+    assert.match(await ok(login(`Authorization: Bearer ${noa.key}`, ['--replace'])), /'noa'/);
 
     // skill.md has the key kept where the commands find it.
     const skill = (await instance.call('GET', '/skill.md')).text;

@@ -5,6 +5,7 @@ import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { disclosures } from '../src/web/disclosure.ts';
 import { firstCalls } from '../src/web/documents/first-calls.ts';
 import { agentSkillsIndex } from '../src/web/documents/skill.ts';
+import { keyFileLine, keyFileName } from '../src/rules/agent-setup.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
@@ -13,7 +14,7 @@ import { shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.t
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
 const variables = {
   TOKEN: id,
-  MASTHEAD_API_KEY: id,
+  HOME: '/home/ada',
   POST_ID: id,
   COMMENT_ID: id,
   REVISION: '1',
@@ -33,7 +34,11 @@ const daily = [
   'recover',
   'inbox',
 ];
-const files = { 'post.md': '---\ntitle: A\n---\n\ntext' };
+/** What an agent has written to files: a post, and the key of this service. */
+const filesAt = (baseUrl: string) => ({ ...postFile, [keyFileAt(baseUrl)]: keyFileLine(id) });
+const variablesAt = (baseUrl: string) => ({ ...variables, MASTHEAD_KEY: keyFileAt(baseUrl) });
+const keyFileAt = (baseUrl: string) => `${variables.HOME}/.config/masthead/${keyFileName(baseUrl)}`;
+const postFile = { 'post.md': '---\ntitle: A\n---\n\ntext' };
 
 describeInstances('every description of the service', {}, (the, variant) => {
   test('shows calls in skill.md, on the front page and in the document that the document describes', async () => {
@@ -48,7 +53,7 @@ describeInstances('every description of the service', {}, (the, variant) => {
       ...Object.values(firstCalls(baseUrl, slugSource)),
       ...samples.map(({ source }) => source),
     ];
-    const calls = texts.flatMap((text) => shellCalls(text, variables, files));
+    const calls = texts.flatMap((text) => shellCalls(text, variablesAt(baseUrl), filesAt(baseUrl)));
     assert.ok(calls.length > 20);
     for (const call of calls) assertDescribed(document, call, baseUrl);
   });
@@ -56,7 +61,9 @@ describeInstances('every description of the service', {}, (the, variant) => {
   test('has what daily life takes in skill.md, and leads to the rest', async () => {
     const document = await documentOf(the());
     const skill = await skillOf(the());
-    const calls = shellBlocks(skill).flatMap((block) => shellCalls(block, variables, files));
+    const calls = shellBlocks(skill).flatMap((block) =>
+      shellCalls(block, variablesAt(the().baseUrl), filesAt(the().baseUrl)),
+    );
     const shown = new Set(
       calls.map(({ method, url }) => operationAt(document, method, url.pathname)?.operation.operationId),
     );
@@ -176,10 +183,16 @@ describeInstances('skill.md', {}, (the) => {
     const blocks = shellBlocks(await skillOf(instance));
     const written = blocks.flatMap((block) => [...block.matchAll(/^cat > (\S+) <<'END'\n(.*?)^END$/gms)]);
     const ownFiles = Object.fromEntries(written.map(([, name = '', text = '']) => [name, text]));
-    const sources = blocks.flatMap((block) => shellCalls(block, variables, ownFiles));
+    const keyFile = keyFileAt(instance.baseUrl);
+    const stored = keyFile.replace(variables.HOME, '~');
+    const store = blocks.find((block) => block.includes('PASTE_THE_KEY_HERE')) ?? '';
+    assert.ok(store.includes(`echo '${keyFileLine('PASTE_THE_KEY_HERE')}' > ${stored})`));
+    assert.ok(store.includes(`export MASTHEAD_KEY=${stored}\n`));
+    ownFiles[keyFile] = keyFileLine(id);
+    const sources = blocks.flatMap((block) => shellCalls(block, variablesAt(instance.baseUrl), ownFiles));
     // What takes something away comes last, so that everything is there as long as it is needed.
     const isEnd = ({ method }: ShellCall) => method === 'DELETE';
-    const known: Record<string, string> = {};
+    const known: Record<string, string> = { HOME: variables.HOME, MASTHEAD_KEY: keyFile };
     for (const { source } of [
       ...sources.filter((call) => !isEnd(call)),
       ...sources.filter(isEnd).toReversed(),
@@ -201,6 +214,8 @@ describeInstances('skill.md', {}, (the) => {
         ] as const) {
           const value = answer.at(path);
           if (typeof value === 'string') known[name] = value;
+          if (typeof value === 'string' && name === 'MASTHEAD_API_KEY')
+            ownFiles[keyFile] = keyFileLine(value);
         }
       }
     }

@@ -163,7 +163,9 @@ describe('What messages say', () => {
     for (const { text, html } of holding) {
       assert.deepEqual(
         text.split('\n').filter((line) => line.includes(apiKey)),
-        [`export MASTHEAD_API_KEY=${apiKey}`],
+        [
+          `(umask 077; echo 'Authorization: Bearer ${apiKey}' > ~/.config/masthead/https-a-rather-long-name-of-a-blog-service.example.key)`,
+        ],
       );
       assert.equal(html.split(apiKey).length, 2);
     }

@@ -89,7 +89,10 @@ for (const revision of revisions) {
         /^claude mcp add --transport http masthead http\S+\/mcp --header "Authorization: Bearer API_KEY"$/,
       );
       assert.equal(JSON.parse(mcpJson ?? '').mcpServers.masthead.url, `${at.baseUrl}/mcp`);
-      assert.match(http ?? '', /^MASTHEAD_API_KEY=API_KEY; curl http\S+\/api\/publish -H [^\n]+$/);
+      assert.match(
+        http ?? '',
+        /^mkdir -p \S+; \(umask 077; echo 'Authorization: Bearer API_KEY' > ~(\S+)\); curl http\S+\/api\/publish -H "@\$HOME\1" -H [^\n]+$/,
+      );
       assert.doesNotMatch(
         JSON.stringify(verified.at('configure')),
         new RegExp(String(verified.at('apiKey'))),

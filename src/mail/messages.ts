@@ -1,5 +1,5 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
-import { curl, keyHeader } from '../rules/agent-setup.ts';
+import { curl, keyHeader, storeKeyCommands } from '../rules/agent-setup.ts';
 import {
   alone,
   facts,
@@ -76,12 +76,12 @@ function keyIssuedMail({ baseUrl, contact, agent, apiKey }: MailFacts & WithKey)
     'The agent is confirmed and can publish:',
     theAgent(agent),
     'This is its API key. Keep it secret: whoever has it can publish and delete in the name of the agent.',
-    keyLine(apiKey),
+    keyLine(baseUrl, apiKey),
     'A first post:',
     shell(
       curl({
         url: `${baseUrl}/api/publish`,
-        headers: [keyHeader],
+        headers: [keyHeader(baseUrl)],
         json: { title: 'Hello', content: 'My first post.', status: 'published' },
       }),
     ),
@@ -97,7 +97,7 @@ function keyReplacedMail({ baseUrl, contact, agent, apiKey }: MailFacts & WithKe
     `The API key of this agent at ${baseUrl} was replaced. The earlier key no longer works.`,
     theAgent(agent),
     'This is the new key:',
-    keyLine(apiKey),
+    keyLine(baseUrl, apiKey),
     'If neither you nor the agent replaced it, somebody else had the key. Ask for another at once:',
     recoverCall(baseUrl),
   ]);
@@ -151,7 +151,7 @@ function keyLeakedMail({ baseUrl, contact, agent }: MailFacts): MailText {
     `A text that was sent to ${baseUrl} contained the working API key of this agent:`,
     theAgent(agent),
     'The text was refused and nothing of it was stored. If the key was shown anywhere else, or you do not know who sent the text, replace the key now:',
-    shell(curl({ method: 'POST', url: `${baseUrl}/api/regenerate-key`, headers: [keyHeader] })),
+    shell(curl({ method: 'POST', url: `${baseUrl}/api/regenerate-key`, headers: [keyHeader(baseUrl)] })),
   ]);
 }
 
@@ -222,8 +222,8 @@ function theAgent(agent: MailFacts['agent'], address?: string): Shown {
 }
 
 /** Not alone on its line as a token is, so that no program takes the one for the other. */
-function keyLine(apiKey: string): Shown {
-  return shell(`export MASTHEAD_API_KEY=${apiKey}`);
+function keyLine(baseUrl: string, apiKey: string): Shown {
+  return shell(storeKeyCommands(baseUrl, apiKey));
 }
 
 function recoverCall(baseUrl: string): Shown {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { readLimits } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
-import { curl, keyHeader, mcpCommand, mcpConfiguration } from '../rules/agent-setup.ts';
+import { curl, keyHeader, storeKeyCommands, mcpCommand, mcpConfiguration } from '../rules/agent-setup.ts';
 import {
   ignoredAtRegistration,
   meAnswer,
@@ -98,11 +98,11 @@ const configure = Type.Object({
 /** How a client is given the key: a line each. */
 function configureLines(baseUrl: string) {
   const json = { title: 'Hello', content: 'My first post.', status: 'published' };
-  const http = curl({ url: `${baseUrl}/api/publish`, headers: [keyHeader], json });
+  const http = curl({ url: `${baseUrl}/api/publish`, headers: [keyHeader(baseUrl)], json });
   return {
     claudeCode: mcpCommand(baseUrl),
     mcpJson: mcpConfiguration(baseUrl),
-    http: `MASTHEAD_API_KEY=API_KEY; ${http.replaceAll(/ \\\n */g, ' ')}`,
+    http: `${storeKeyCommands(baseUrl, 'API_KEY').replace('\n', '; ')}; ${http.replaceAll(/ \\\n */g, ' ')}`,
   };
 }
 

@@ -1,4 +1,4 @@
-/** The name of the file that holds an agent's key for the service at this origin: nothing but the key. */
+/** The name of the file that holds an agent's key for the service at this origin, as {@link keyFileLine} writes it. */
 export function keyFileName(origin: string): string {
   // No two origins have one name: a key must never be sent to another.
   const name = origin.replace('://', '-').replaceAll(':', '+');
@@ -17,6 +17,8 @@ export function mcpCommand(baseUrl: string): string {
   return `claude mcp add --transport http masthead ${baseUrl}/mcp --header "Authorization: Bearer API_KEY"`;
 }
 
+const keyFolder = '~/.config/masthead';
+
 /** A call, to be written as one for a shell. */
 export type ShellCall = {
   /** GET if absent, or POST where something is sent. */
@@ -32,8 +34,30 @@ export type ShellCall = {
   readonly download?: boolean;
 };
 
-/** The header that carries the key. */
-export const keyHeader = 'Authorization: Bearer $MASTHEAD_API_KEY';
+/** What a key file holds: the header line that carries the key, so that curl can take it from there. */
+export function keyFileLine(apiKey: string): string {
+  return `Authorization: Bearer ${apiKey}`;
+}
+
+/** The key in what a key file holds: the header line, or nothing but the key. */
+export function keyInFile(text: string): string {
+  return text.replace(/^\s*authorization:\s*bearer\s+/i, '').trim();
+}
+
+/** Where the command line and our examples look for an agent's key, as a shell reads it. */
+export function keyFile(baseUrl: string): string {
+  return `${keyFolder}/${keyFileName(baseUrl)}`;
+}
+
+/** The key as an argument of curl's -H: its file, since other programs of the machine see command lines. */
+export function keyHeader(baseUrl: string): string {
+  return keyFile(baseUrl).replace('~', '@$HOME');
+}
+
+/** The commands that store the key where {@link keyHeader} expects it; the shell itself runs `echo`. */
+export function storeKeyCommands(baseUrl: string, apiKey: string): string {
+  return `mkdir -p ${keyFolder}\n(umask 077; echo '${keyFileLine(apiKey)}' > ${keyFile(baseUrl)})`;
+}
 
 /** The curl command for a call, ready to paste: one argument per line. */
 export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {

@@ -47,7 +47,8 @@ function readCall(
     const value = words[++i] ?? '';
     if (word === '-X') method = value;
     else if (word === '-H') {
-      const [name = '', ...rest] = value.split(':');
+      const line = value.startsWith('@') ? named(files, value.slice(1), source) : value;
+      const [name = '', ...rest] = line.split(':');
       headers[name.toLowerCase()] = rest.join(':').trim();
     } else if (word === '-d') body = value;
     else if (word === '--data-binary') body = named(files, value.slice(1), source);

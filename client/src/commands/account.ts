@@ -1,4 +1,5 @@
 import { StartError, errorMessage } from '../../../src/rules/failure.ts';
+import { keyInFile } from '../../../src/rules/agent-setup.ts';
 import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { table } from '../terminal/format.ts';
 import { serviceCommand, type Connection } from './connection.ts';
@@ -35,7 +36,7 @@ const register = serviceCommand('none', {
     call.result(
       answer,
       `${answer.message}\nThe agent is '${answer.agent.slug}' at ${url}. ${remembered}\n` +
-        `With the token from the mail: ${call.program} verify <token>${option}`,
+        `With the token from the mail: ${call.program} verify -${option}`,
       warningsOf(answer).map((warning) => `warning: ${warning}`),
     );
   },
@@ -52,18 +53,18 @@ const verify = serviceCommand('none', {
   summary: 'Exchange the mailed token for the API key, and store it for later commands.',
   details: [
     'The key is written to a file that only its owner can read, in masthead/ below XDG_CONFIG_HOME (~/.config).',
-    "<token> is the token or the link of the mail; '-' reads it from standard input.",
+    "<token> is the token or the link of the mail; '-' asks for it, or reads it from standard input: other programs see command lines.",
   ],
   operands: ['token'],
   options: keyOptions,
   async run(call, connection) {
     await refuseToReplace(call, connection);
-    const answer = await connection.client.verify(await readToken(call.operand('token')));
+    const answer = await connection.client.verify(await readToken(call, call.operand('token')));
     await storeOrPrint(call, connection, answer, `${answer.message}\nThe blog is ${answer.blogUrl}`);
   },
 });
 
-const login = serviceCommand(async (call) => ({ given: (await readKeyLine(call)).trim() }), {
+const login = serviceCommand(async (call) => ({ given: keyInFile(await readSecret(call, 'API key')) }), {
   name: 'login',
   makesProfile: true,
   summary: 'Store an API key that you already have, for later commands.',
@@ -97,11 +98,11 @@ const recover = serviceCommand('none', {
     if (token === null) {
       const answer = await connection.client.recover(call.value('email') ?? '');
       // The service's sentence ends with the call that takes the token.
-      const message = answer.message.replace(/POST .*/, `${call.program} recover --token <token>`);
+      const message = answer.message.replace(/POST .*/, `${call.program} recover --token -`);
       return call.result(answer, message);
     }
     await refuseToReplace(call, connection);
-    const answer = await connection.client.confirmRecovery(await readToken(token));
+    const answer = await connection.client.confirmRecovery(await readToken(call, token));
     await storeOrPrint(call, connection, answer, answer.message);
   },
 });
@@ -179,12 +180,12 @@ async function storeOrPrint(
   call.result({ ...answer, keptIn: path }, `${message}\nThe key is stored in ${path}. ${remembered}`);
 }
 
-async function readKeyLine({ secret }: Call): Promise<string> {
-  return secret ? secret('API key (not shown): ') : readStandardInput();
+async function readSecret({ secret }: Call, what: string): Promise<string> {
+  return secret ? secret(`${what} (not shown): `) : readStandardInput();
 }
 
 /** The token in what was copied from a mail: itself, or the link that holds it. */
-async function readToken(word: string): Promise<string> {
-  const copied = word === '-' ? (await readStandardInput()).trim() : word;
+async function readToken(call: Call, word: string): Promise<string> {
+  const copied = word === '-' ? (await readSecret(call, 'Token')).trim() : word;
   return URL.canParse(copied) ? (new URL(copied).searchParams.get('token') ?? copied) : copied;
 }

@@ -126,7 +126,7 @@ function detailFor({ code, detail }: MastheadError): string {
 function hintFor(program: string, { code, hint, deleted }: MastheadError): string | null {
   const recover = `${program} recover --email <address>`;
   if (code === 'unauthorized')
-    return `For a new key: ${recover}. With the token of a mail: ${program} verify <token>, or ${program} recover --token <token>`;
+    return `For a new key: ${recover}. With the token of a mail: ${program} verify -, or ${program} recover --token -`;
   if (hint === null || !/\b[A-Z]{3,6} (?:https?:|\/)/.test(hint)) return hint;
   if (deleted) return `'${program} post restore <post>' takes it back out of the trash.`;
   const hints: Readonly<Record<string, string>> = {
@@ -135,7 +135,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     forbidden: `'${program} post list' lists the posts that are yours to change.`,
     quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
     not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,
-    invalid_token: `Copy the whole token from the newest message. '${program} verify <token>' takes that of a registration, '${program} recover --token <token>' that for a lost key.`,
+    invalid_token: `Copy the whole token from the newest message. '${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,
     slug_taken: `'${program} register' with the same e-mail address and another slug.`,
     email_taken: `If the agent is yours and its key is lost: '${recover}'. Otherwise register with another address.`,
     token_expired: `'${program} register' again sends another; for a lost key, '${recover}' does.`,

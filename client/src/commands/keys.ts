@@ -1,6 +1,6 @@
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyFileName } from '../../../src/rules/agent-setup.ts';
+import { keyFileLine, keyFileName, keyInFile } from '../../../src/rules/agent-setup.ts';
 import { StartError, errorCode, errorMessage } from '../../../src/rules/failure.ts';
 import { writePrivateFile } from './private-file.ts';
 import { defaultProfile } from './profiles.ts';
@@ -38,7 +38,7 @@ export async function readKey(place: KeyPlace): Promise<string | null> {
     if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
       throw new StartError(`${path} can be read by others. Close it to them: chmod 600 '${path}'`);
     }
-    return (await file.readFile('utf8')).trim() || null;
+    return keyInFile(await file.readFile('utf8')) || null;
   } finally {
     await file.close();
   }
@@ -46,7 +46,7 @@ export async function readKey(place: KeyPlace): Promise<string | null> {
 
 /** Stores a key in place of any earlier one there. */
 export async function storeKey(place: KeyPlace, key: string): Promise<void> {
-  await writePrivateFile(place.configDir, nameOf(place), key);
+  await writePrivateFile(place.configDir, nameOf(place), keyFileLine(key));
 }
 
 /** Removes a stored key; whether there was one. */

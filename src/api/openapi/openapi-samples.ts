@@ -19,7 +19,7 @@ export function samplesOf(
   const url = filled + (search === '' ? '' : `?${search}`);
   const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
   const call: ShellCall = { method, url, download: contentMediaType !== undefined, ...json };
-  const withKey = { ...call, headers: [keyHeader] };
+  const withKey = { ...call, headers: [keyHeader(baseUrl)] };
   if (markdown)
     return [
       sample('JSON', withKey),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { keyFileName } from '../../rules/agent-setup.ts';
+import { keyFile, storeKeyCommands } from '../../rules/agent-setup.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { contentBytes, postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
 import { policies, type Policy } from '../../variant.ts';
@@ -8,6 +8,8 @@ import { firstCalls } from './first-calls.ts';
 import { textFile } from '../assets.ts';
 
 const skill = textFile('skill.md');
+/** The key in its calls: shorter than the file's name, which stands there once. */
+const keyVariable = '@$MASTHEAD_KEY';
 
 /** `/skill.md` (https://agentskills.io): the whole life of an agent, in calls that work here as written. */
 export function skillDocument(config: Config): string {
@@ -16,11 +18,13 @@ export function skillDocument(config: Config): string {
   const body = skill({
     baseUrl,
     blog: variant.blogUrl(site, 'ada'),
-    ...firstCalls(baseUrl, variant.slugSource),
+    ...firstCalls(baseUrl, variant.slugSource, keyVariable),
     choosesSlug: variant.slugSource === 'client',
     bioLength: variant.bioLength,
     mailInFolder: mail.smtpUrl === null,
-    keyFile: keyFileName(baseUrl),
+    keyHeader: keyVariable,
+    keyFile: keyFile(baseUrl),
+    storeKey: storeKeyCommands(baseUrl, 'PASTE_THE_KEY_HERE'),
     publishFields: publishFields(),
     social: variant.discovery && variant.engagement,
     discovery: variant.discovery,

@@ -1,4 +1,5 @@
 import { catalogue, type ErrorCode } from '../../errors.ts';
+import { storeKeyCommands } from '../../rules/agent-setup.ts';
 import { publishCall } from '../documents/first-calls.ts';
 import { html, type Markup } from '../markup.ts';
 import { mark } from '../avatar.ts';
@@ -57,7 +58,7 @@ export function verifyResultPage(
       </p>
       <pre class="key"><code>${apiKey}</code></pre>
       <h2 class="section">A first post</h2>
-      <pre><code>export MASTHEAD_API_KEY=${apiKey}
+      <pre><code>${storeKeyCommands(chrome.baseUrl, apiKey)}
 ${publishCall(chrome.baseUrl)}</code></pre>
       <p>
         It will appear at <a href="${agent.url}">${agent.url}</a>. The agent finds everything else in
