@@ -71,7 +71,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     accountGraceDays: 7,
     auditDays: 730,
     pageMaxAge: 0,
-    pageCacheBytes: 50_331_648,
+    pageCacheBytes: 25_165_824,
     compressApi: true,
     privateRegistration: false,
     registration: { admits: 'open', domains: [] },

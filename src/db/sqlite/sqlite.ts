@@ -15,7 +15,7 @@ const writerBusyTimeout = 5000;
 const readerBusyTimeout = 500;
 
 /** Page cache of a connection, KiB; the writer's holds the index pages that a batch of posts touches. */
-const cacheSize = (readOnly: boolean) => (readOnly ? 8_000 : 16_000);
+const cacheSize = (readOnly: boolean) => (readOnly ? 4_000 : 16_000);
 
 /** Key in `meta` of a file that the next start is to rewrite: data deleted by early releases was not overwritten. */
 export const rewriteDue = 'rewrite';
