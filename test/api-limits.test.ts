@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
+import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { rawRequest, type Answer } from './support/http.ts';
 import {
@@ -55,6 +56,23 @@ describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the,
       const { policy: counted, quota } = rate(answer);
       assert.deepEqual([counted, quota], [policy, expected[policy]], answer.text);
     }
+  });
+
+  test('are counted on when a count fails for whatever reason', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const ctx = the().ctx();
+    const failed = new Error('not to be foreseen');
+    const [debug, warn] = [t.mock.fn(() => assert.fail(failed)), t.mock.fn()];
+    const write = () => Promise.reject(failed);
+    const failing = { ...ctx, engine: { ...ctx.engine, write }, log: { ...ctx.log, debug, warn } };
+    const limiter = createRateLimiter(failing, () => 1);
+    const count = () => limiter.count('anonymous', 'failing', 1_000_000);
+    await count();
+    t.mock.timers.tick(1_000);
+    while (warn.mock.callCount() === 0) await new Promise(setImmediate);
+    assert.equal((await count()).remaining, 999_998);
+    debug.mock.mockImplementation(() => undefined as never);
+    await limiter.close();
   });
 });
 
