@@ -7,7 +7,7 @@ import { createClient } from '../../client/src/index.ts';
 import { runCommandLine } from '../../src/cli/main.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
-import { request } from '../support/http.ts';
+import { request, unlessBusy } from '../support/http.ts';
 import { startInstance } from '../support/instance.ts';
 import { memoryOf } from '../support/memory.ts';
 import { spawnServer } from '../support/processes.ts';
@@ -160,13 +160,8 @@ describe('slow clients', { concurrency: 3 }, () => {
       };
       const [key, otherKey] = [await keyOf('ada'), await keyOf('bob')];
       const publish = async (of: string, slug: string, bytes: number) => {
-        for (;;) {
-          const content = 'word '.repeat(bytes / 5);
-          const answer = await send('/api/publish', { slug, title: slug, content }, of);
-          // What a busy machine refuses for a moment, unlike what is refused for others' bodies, is repeated.
-          if (answer.status !== 503 || !answer.text.includes('not rendered in time')) return answer;
-          await delay(1_000);
-        }
+        const content = 'word '.repeat(bytes / 5);
+        return unlessBusy(() => send('/api/publish', { slug, title: slug, content }, of));
       };
 
       const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${server.port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;

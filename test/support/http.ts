@@ -35,12 +35,14 @@ export type Answer = {
   at(path: string): unknown;
 };
 
-/** Asks again what a busy service refuses for a moment, as its answer says. */
-export async function unlessBusy(ask: () => Promise<Answer>): Promise<Answer> {
+/** Asks again while a document is not rendered in time: a machine with many tests is busy for a moment at times. */
+export async function unlessBusy<Answered extends { readonly status: number; readonly text: string }>(
+  ask: () => Promise<Answered>,
+): Promise<Answered> {
   for (;;) {
     const answer = await ask();
-    if (answer.status !== 503 || answer.headers['retry-after'] === undefined) return answer;
-    await delay(100);
+    if (answer.status !== 503 || !answer.text.includes('was not rendered in time')) return answer;
+    await delay(200);
   }
 }
 

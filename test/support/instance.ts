@@ -13,7 +13,7 @@ import type { OpenApiDocument } from '../../src/schemas/openapi.ts';
 import { startServer } from '../../src/server.ts';
 import { countWaitingMail } from '../../src/services/outbox.ts';
 import { answerFaults, operationAt, readDocument, type ReceivedAnswer } from './api-document.ts';
-import { request, type Answer, type RequestOptions } from './http.ts';
+import { request, unlessBusy, type Answer, type RequestOptions } from './http.ts';
 import { freePort, isTestProcess } from './processes.ts';
 import { sharedPostgres } from './shared-postgres.ts';
 import { startSmtpServer, type ReceivedMail } from './smtp.ts';
@@ -199,8 +199,10 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
         ...(apiKey === undefined ? {} : { apiKey }),
         retry: { attempts: 1 },
         fetch: async (url, init) => {
-          const response = await fetch(url, init);
-          const text = await response.clone().text();
+          const { response, text } = await unlessBusy(async () => {
+            const answered = await fetch(url, init);
+            return { response: answered, status: answered.status, text: await answered.clone().text() };
+          });
           secrets.noteKeys(text);
           answers.note(init?.method ?? 'GET', url, {
             status: response.status,
@@ -213,7 +215,7 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
     },
     async call(method, path, { key, body, headers, ...rest } = {}) {
       const isRaw = typeof body === 'string' || body instanceof Uint8Array;
-      const answer = await request(baseUrl.replace('localhost', '127.0.0.1'), {
+      const sent = {
         host: `localhost:${port}`,
         ...rest,
         method,
@@ -224,7 +226,8 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
-      });
+      };
+      const answer = await unlessBusy(() => request(baseUrl.replace('localhost', '127.0.0.1'), sent));
       secrets.noteKeys(answer.text);
       answers.note(method, path, answer);
       return answer;
