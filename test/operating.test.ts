@@ -275,6 +275,7 @@ describeInstances('what operators do', { env }, (the, variant) => {
     );
     assert.doesNotMatch(JSON.stringify(actions), /@|By wave1/);
     assert.equal((await listActions(ctx(), { limit: 100, target: good.id })).length, 1);
+    await ctx().engine.write(restoreAgent, { slug: 'good' });
     the().clock.advance(731 * 24 * 3_600_000);
     assert.equal(await ctx().engine.write(expireActions, null), false);
     assert.deepEqual(await listActions(ctx(), { limit: 100 }), []);

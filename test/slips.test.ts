@@ -276,7 +276,7 @@ for (const engine of engines) {
       const env = await newPlace(engine);
       await queueMail({ ...env, ...bySmtp() }, 'ada');
       const without = await serve(t, env);
-      const having = await serve(t, { ...env, ...bySmtp() });
+      const having = await serve(t, { ...env, ...bySmtp(), PORT: String(await freePort()) });
       await register(having.server.ctx, { email: 'bob@example.com', name: 'Bob', slug: 'bob' });
       await Promise.all([mailTo('ada'), mailTo('bob')]);
       assert.deepEqual(await filesIn(without), []);
