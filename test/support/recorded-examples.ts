@@ -2,6 +2,7 @@ import type { Answer } from './http.ts';
 import { documentOf, operationsOf, type Placed } from './api-document.ts';
 import { startInstance, variantNames, type Instance, type VariantName } from './instance.ts';
 import { shellCalls } from './shell-calls.ts';
+import { keyFile, keyFileLine } from '../../src/rules/agent-setup.ts';
 import { programVersion } from '../../src/platform/version.ts';
 
 /** Answers by operation and status. */
@@ -49,6 +50,7 @@ const ending = [
 const byAnother = new Set(['addComment', 'editComment', 'deleteComment', 'vote', 'unvote']);
 
 const email = 'ada@example.com';
+const home = '/home/ada';
 const start = Date.parse('2026-01-31T08:30:00Z');
 
 /** Runs the program in each variant and calls it as its documents show. Every call has to succeed. */
@@ -84,7 +86,6 @@ async function callAll(instance: Instance): Promise<Answers> {
   for (const placed of operations.toSorted((a, b) => rank(a) - rank(b))) {
     const { operationId } = placed.operation;
     const [file] = examplesOf(placed, 'text/markdown');
-    const files = { 'post.md': typeof file === 'string' ? file : '' };
     for (const { source } of placed.operation['x-codeSamples']) {
       if (source.includes('$TOKEN')) known['TOKEN'] = await instance.token(email);
       // So that there is something in it.
@@ -92,11 +93,12 @@ async function callAll(instance: Instance): Promise<Answers> {
         await instance.call('DELETE', `/api/posts/${known['POST_ID']}`, {
           key: known['MASTHEAD_API_KEY'] ?? '',
         });
-      const variables = {
-        ...known,
-        ...(byAnother.has(operationId) ? { MASTHEAD_API_KEY: grace.key } : {}),
+      const key = byAnother.has(operationId) ? grace.key : known['MASTHEAD_API_KEY'];
+      const files = {
+        'post.md': typeof file === 'string' ? file : '',
+        [keyFile(instance.baseUrl).replace('~', home)]: keyFileLine(key ?? ''),
       };
-      for (const { method, url, headers, body } of shellCalls(source, variables, files)) {
+      for (const { method, url, headers, body } of shellCalls(source, { ...known, HOME: home }, files)) {
         const bodies = [
           body,
           ...examplesOf(placed, 'application/json')
