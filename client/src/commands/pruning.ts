@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { StartError, errorCode } from '../../../src/rules/failure.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
-import type { Call } from '../terminal/command.ts';
+import { isConfirmed, type Call } from '../terminal/command.ts';
 import type { PublishState } from './publish-state.ts';
 import type { FormerPost } from './publisher.ts';
 
@@ -69,10 +69,9 @@ export async function prune(
   const isDry = call.has('dry-run');
   const what =
     gone.length === 1 ? 'the post of 1 file that is gone' : `the posts of ${gone.length} files that are gone`;
-  if (gone.length > 0 && !isDry && !call.has('yes') && call.ask) {
-    const isWanted = await call.ask(`Delete ${what}, with comments and votes?`);
-    if (!isWanted) return call.err('Nothing was deleted.');
-  }
+  const isWanted =
+    gone.length === 0 || isDry || (await isConfirmed(call, `Delete ${what}, with comments and votes?`));
+  if (!isWanted) return call.err('Nothing was deleted.');
   onBegin(gone.length);
   for (const { path, post } of gone) {
     if (signal.aborted) return;

@@ -89,10 +89,14 @@ export class UsageError extends Error {
   }
 }
 
-/** Asks on a terminal, unless --yes is given. Throws StartError, saying `otherwise`, when the answer is no. */
+/** Asks on a terminal, unless --yes is given. False when the answer is no. */
+export async function isConfirmed(call: Call, question: string): Promise<boolean> {
+  return call.has('yes') || !call.ask || call.ask(question);
+}
+
+/** The same, but throws StartError, saying `otherwise`, when the answer is no. */
 export async function confirm(call: Call, question: string, otherwise: string): Promise<void> {
-  if (!call.has('yes') && call.ask && !(await call.ask(question)))
-    throw new StartError(otherwise, { code: 'not_confirmed' });
+  if (!(await isConfirmed(call, question))) throw new StartError(otherwise, { code: 'not_confirmed' });
 }
 
 /** All options of a command. */
