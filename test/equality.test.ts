@@ -9,7 +9,7 @@ import { keyFileLine, keyFileName } from '../src/rules/agent-setup.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
-import { shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.ts';
+import { noteNamed, shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.ts';
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
 const variables = {
@@ -207,16 +207,8 @@ describeInstances('skill.md', {}, (the) => {
         assert.ok(answer.status < 300, `${source} ${answer.status}`);
         if (!String(answer.headers['content-type']).startsWith('application/json')) continue;
         assert.deepEqual(answer.at('warnings'), [], source);
-        for (const [name, path] of [
-          ['MASTHEAD_API_KEY', 'apiKey'],
-          ['POST_ID', 'post.id'],
-          ['COMMENT_ID', 'comment.id'],
-        ] as const) {
-          const value = answer.at(path);
-          if (typeof value === 'string') known[name] = value;
-          if (typeof value === 'string' && name === 'MASTHEAD_API_KEY')
-            ownFiles[keyFile] = keyFileLine(value);
-        }
+        noteNamed(answer, known);
+        ownFiles[keyFile] = keyFileLine(known['MASTHEAD_API_KEY'] ?? id);
       }
     }
     assert.equal(

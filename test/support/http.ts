@@ -16,7 +16,7 @@ export type RequestOptions = {
   readonly host?: string;
   /** For connections that are kept; without one, each request has a connection of its own. */
   readonly agent?: http.Agent;
-  /** Longest silence of the server, in milliseconds: 60,000 unless told. */
+  /** Longest silence of the server, in milliseconds: 60,000 by default. */
   readonly timeout?: number;
 };
 
@@ -110,7 +110,7 @@ function valueAt(json: unknown, path: string): unknown {
 
 /**
  * Sends bytes as they are to a port of 127.0.0.1 and returns, as Latin-1, all that comes back until the server
- * closes the connection or `quiet` milliseconds (60,000 unless told) pass without a byte.
+ * closes the connection or `quiet` milliseconds (60,000 by default) pass without a byte.
  */
 export function rawRequest(port: number, bytes: string | Uint8Array, quiet = 60_000): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();

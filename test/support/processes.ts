@@ -17,7 +17,7 @@ export type ServerOptions = {
   readonly args?: readonly string[];
   /** Path of the script: `bin/masthead.mjs` unless told. */
   readonly script?: string;
-  /** Longest wait for `/readyz`, in milliseconds: 60,000 unless told, since a busy machine may take long. */
+  /** Longest wait for `/readyz`, in milliseconds: 60,000 by default, since a busy machine may take long. */
   readonly readyWithin?: number;
 };
 

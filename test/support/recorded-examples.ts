@@ -1,7 +1,7 @@
 import type { Answer } from './http.ts';
 import { documentOf, operationsOf, type Placed } from './api-document.ts';
 import { startInstance, variantNames, type Instance, type VariantName } from './instance.ts';
-import { shellCalls } from './shell-calls.ts';
+import { noteNamed, shellCalls } from './shell-calls.ts';
 import { keyFile, keyFileLine } from '../../src/rules/agent-setup.ts';
 import { programVersion } from '../../src/platform/version.ts';
 
@@ -112,8 +112,9 @@ async function callAll(instance: Instance): Promise<Answers> {
           const path = url.pathname + url.search;
           const answer = await instance.call(method, path, options);
           if (answer.status >= 300) throw new Error(`${operationId}: ${source} answers ${answer.text}`);
-          note(answer, known);
-          if (operationId !== 'openapi' && isObject(answer)) keep((answers[operationId] ??= {}), answer);
+          if (!isObject(answer)) continue;
+          noteNamed(answer, known);
+          if (operationId !== 'openapi') keep((answers[operationId] ??= {}), answer);
         }
       }
     }
@@ -135,19 +136,6 @@ function examplesOf({ operation }: Placed, type: string): unknown[] {
 
 function isObject({ headers }: Answer): boolean {
   return String(headers['content-type']).startsWith('application/json');
-}
-
-/** What later calls name. */
-function note(answer: Answer, known: Record<string, string>): void {
-  if (!isObject(answer)) return;
-  for (const [name, path] of [
-    ['MASTHEAD_API_KEY', 'apiKey'],
-    ['POST_ID', 'post.id'],
-    ['COMMENT_ID', 'comment.id'],
-  ] as const) {
-    const value = answer.at(path);
-    if (typeof value === 'string') known[name] = value;
-  }
 }
 
 /** Answers with what differs from run to run, and from instance to instance, as the documents write it. */

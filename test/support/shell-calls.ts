@@ -1,3 +1,5 @@
+import type { Answer } from './http.ts';
+
 /** A call that a shell would make with curl. */
 export type ShellCall = {
   readonly method: string;
@@ -56,6 +58,18 @@ function readCall(
   }
   if (url === null) throw new Error(`no address: ${source}`);
   return { method: method ?? (body === null ? 'GET' : 'POST'), url: new URL(url), headers, body, source };
+}
+
+/** Notes in `known` what an answer in JSON has that later calls name: a key, and the ids of a post and a comment. */
+export function noteNamed(answer: Answer, known: Record<string, string>): void {
+  for (const [name, path] of [
+    ['MASTHEAD_API_KEY', 'apiKey'],
+    ['POST_ID', 'post.id'],
+    ['COMMENT_ID', 'comment.id'],
+  ] as const) {
+    const value = answer.at(path);
+    if (typeof value === 'string') known[name] = value;
+  }
 }
 
 /** Words of one line, with what POSIX says of both quotes and of variables. */
