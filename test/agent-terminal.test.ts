@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -55,6 +55,30 @@ describe('on a terminal', () => {
     asked.length = 0;
     assert.equal((await remove(['three', '--yes'], false)).code, 0);
     assert.deepEqual([await count(), asked], [0, []]);
+  });
+
+  test('posts whose files are gone are deleted after one question, or none', async () => {
+    const folder = join(home, 'pruned');
+    await mkdir(folder);
+    for (const name of ['stays', 'goes'])
+      await writeFile(join(folder, `${name}.md`), `# ${name}\n\nText of ${name}.`);
+    const asked: string[] = [];
+    const prune = async (answer: boolean, ...more: string[]) => {
+      const code = await runCommandLine(['post', 'publish', folder, '--prune', ...more], {
+        out: () => undefined,
+        err: () => undefined,
+        ask: async (question) => asked.push(question) > 0 && answer,
+        env: env(),
+      });
+      return [code, (await ada.client.myPosts()).posts.map(({ slug }) => slug).toSorted()];
+    };
+    assert.deepEqual([await prune(true), asked], [[0, ['goes', 'stays']], []]);
+    await rm(join(folder, 'goes.md'));
+    assert.deepEqual(await prune(true, '--dry-run'), [0, ['goes', 'stays']]);
+    assert.deepEqual([await prune(false), asked.length], [[0, ['goes', 'stays']], 1]);
+    assert.deepEqual(await prune(true), [0, ['stays']]);
+    const question = 'Delete the post of 1 file that is gone, with comments and votes?';
+    assert.deepEqual(asked, [question, question]);
   });
 
   test('a key is asked for without being shown, and a link is as good as its token', async () => {
