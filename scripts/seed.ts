@@ -145,6 +145,8 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       votes_after: null,
       erase_at: null,
       undo_hash: null,
+      mail_refused_at: null,
+      mail_refused: null,
     };
   });
   const owned = Int32Array.from({ length: postCount }, (_, n) => {

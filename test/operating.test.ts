@@ -25,6 +25,7 @@ import {
   type AgentFilter,
   type TextFilter,
 } from '../src/services/community/operator-lists.ts';
+import { recordAttempt } from '../src/services/outbox.ts';
 import { expireActions } from '../src/services/upkeep/expiry.ts';
 import { masthead } from './support/command-line.ts';
 import {
@@ -321,6 +322,42 @@ describeInstances('what operators do', { env }, (the, variant) => {
         'feature',
       ],
     );
+  });
+
+  test('about addresses that take no mail releases them, and is undone', async () => {
+    const iris = await the().agent('Iris', { email: 'iris@refusing.example' });
+    const { engine } = the().ctx();
+    const answer = 'the mail server answered 550 5.1.1 at RCPT TO';
+    const attempt = { id: 'none', owner: 'nobody', retryAt: null, error: answer };
+    await engine.write(recordAttempt, { ...attempt, refusedBy: iris.id });
+    const refused = async () =>
+      (await facts(the(), 'mail', 'refused')).map((agent: { slug: string; answer: string }) => [
+        agent.slug,
+        agent.answer,
+      ]);
+    assert.deepEqual(await refused(), [['iris', answer]]);
+    assert.match(
+      (await admin(the(), 'agents', 'show', 'iris')).stdout,
+      /^mail +none is sent since .*5\.1\.1/m,
+    );
+    // The key is replaced, and its mail is not sent.
+    await iris.client.regenerateKey();
+    const kinds = await the()
+      .ctx()
+      .db.selectFrom('outbox')
+      .select('last_error')
+      .where('kind', '=', 'key-replaced')
+      .execute();
+    assert.deepEqual(
+      kinds.map(({ last_error }) => last_error),
+      [answer],
+    );
+    const released = await facts(the(), 'mail', 'release', '--domain', 'refusing.example');
+    assert.deepEqual([released.released, await refused()], [1, []]);
+    await facts(the(), 'undo', released.batch);
+    assert.deepEqual(await refused(), [['iris', answer]]);
+    assert.equal((await facts(the(), 'mail', 'release', iris.email)).released, 1);
+    assert.equal((await facts(the(), 'mail', 'release', 'iris')).batch, null);
   });
 
   test('is mailed to the owner, with the reason and whom to write to', async () => {

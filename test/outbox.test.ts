@@ -10,10 +10,12 @@ import { createLog } from '../src/platform/log.ts';
 import { createSmtpMailer } from '../src/mail/smtp.ts';
 import { openContext, type OpenContext } from '../src/process/open-context.ts';
 import { sha256 } from '../src/rules/secrets.ts';
-import { recover, regenerateKey } from '../src/services/agents/api-keys.ts';
+import { recover, regenerateKey, verifyAgent } from '../src/services/agents/api-keys.ts';
 import { register } from '../src/services/agents/registration.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
+import { listRefused } from '../src/services/trust/suppression.ts';
+import { examine } from '../src/services/upkeep/doctor.ts';
 import { claimMail } from '../src/services/outbox.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
@@ -110,6 +112,75 @@ describe('the outbox worker', () => {
       assert.match(lines('warn')[0] ?? '', /mail is not going out: the mail server answered/);
       assert.deepEqual(lines('error'), []);
     });
+
+  test('sends nothing more to an address that is refused for good, until its owner proves it', async (t) => {
+    const { ctx, smtp, startWorker, rows, lines } = await setUp(t);
+    startWorker();
+    const first = await registered(ctx, 'ada');
+    const [token] = (await smtp.waitFor(() => true)).email.text?.match(tokenLine) ?? [];
+    smtp.setFault({ refuse: 'recipient', code: 550 });
+    await registered(ctx, 'ada');
+    await until(async () => (await listRefused(ctx, 10)).length === 1);
+    smtp.setFault(null);
+
+    // The answer, the token and what the caps count are the same as before.
+    const again = await registered(ctx, 'ada');
+    assert.deepEqual(again, { ...first, renewed: true });
+    await ctx.engine.write(recover, { email: 'ada@agents.example' });
+    await until(async () => (await rows()).every(({ due_at }) => due_at === null));
+    const unsent = (await rows()).filter(({ attempts, dead_at }) => attempts === 0 && dead_at !== null);
+    assert.equal(unsent.length, 2);
+    for (const { sealed, last_error } of unsent)
+      assert.deepEqual([sealed, last_error], [null, 'the mail server answered 550 5.1.1 at RCPT TO']);
+    assert.equal(smtp.messages.length, 1);
+    assert.equal((await ctx.db.selectFrom('tokens').selectAll().execute()).length, 4);
+    const mail = (await examine(ctx)).find(({ what }) => what === 'mail');
+    assert.equal(mail?.state, 'ok');
+    assert.match(
+      mail?.detail ?? '',
+      /3 of them since the recipient was refused; nothing is sent to 1 addresses/,
+    );
+    assert.deepEqual([...lines('warn'), ...lines('error')], []);
+
+    await ctx.engine.write(verifyAgent, { token: token ?? '' });
+    assert.deepEqual(await listRefused(ctx, 10), []);
+    await until(async () => smtp.messages.length === 2);
+  });
+
+  test('goes on sending where a refusal is not about the address, or hits ten in a row', async (t) => {
+    const { ctx, smtp, startWorker, rows, lines } = await setUp(t);
+    startWorker();
+    let sent = 0;
+    const refusedWith = async (code: number, enhanced: string) => {
+      smtp.setFault({ refuse: 'recipient', code, enhanced });
+      await registered(ctx, `agent-${sent++}`);
+      await until(async () => (await rows()).filter(({ attempts }) => attempts > 0).length === sent);
+    };
+    const others = [
+      ['550', '5.7.1'],
+      ['552', '5.2.2'],
+      ['554', '5.3.0'],
+      ['450', '4.2.1'],
+    ] as const;
+    for (const [code, enhanced] of others) await refusedWith(Number(code), enhanced);
+    assert.deepEqual(await listRefused(ctx, 10), []);
+    for (const enhanced of ['5.1.1', '5.2.1', '5.4.1', 'no', 'no']) await refusedWith(550, enhanced);
+    assert.equal((await listRefused(ctx, 10)).length, 5);
+    await refusedWith(550, '5.1.1');
+    await until(async () => (await listRefused(ctx, 10)).length === 0);
+    assert.equal(lines('warn').length, 1);
+  });
+
+  test('raises no alarm for a recipient that is refused for 7 days', async (t) => {
+    const { ctx, clock, startWorker, row } = await setUp(t, { refuse: 'recipient', code: 450 });
+    const worker = startWorker();
+    await registered(ctx, 'ada');
+    await row((found) => found.attempts === 1);
+    await worker.close();
+    clock.now += 7 * day + 1;
+    assert.deepEqual(await ctx.engine.write(sweep, null), { mailGivenUp: 0 });
+    assert.notEqual((await row((found) => found.dead_at !== null)).last_error, null);
+  });
 
   test('gives up what the server refuses for good, with one line for the operator', async (t) => {
     const { ctx, startWorker, row, lines } = await setUp(t, { refuse: 'message', code: 554 });

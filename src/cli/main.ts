@@ -5,6 +5,7 @@ import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
 import { adminBatches } from './commands/admin-batches.ts';
 import { adminLists } from './commands/admin-lists.ts';
+import { adminMail } from './commands/admin-mail.ts';
 import { adminPosts } from './commands/admin.ts';
 import { adoptSecret, backup, migrate, migrateTo, rerender, restore } from './commands/database.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
@@ -29,6 +30,7 @@ export const program: Program = {
       rerender,
       ...adminAgents,
       ...adminBatches,
+      ...adminMail,
       ...adminPosts,
       ...adminLists,
     ],

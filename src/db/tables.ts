@@ -65,6 +65,9 @@ export type Tables = {
     votes_due: Timestamp | null;
     /** The post up to which that has been done, in the order of ids; null: not begun. */
     votes_after: string | null;
+    /** Since when no mail is sent to its address, and what the mail server answered; null: it is. */
+    mail_refused_at: Timestamp | null;
+    mail_refused: string | null;
   };
   /** What operators did, by ids and their reasons alone: it outlives what it was done to. */
   audit: {

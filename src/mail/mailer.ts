@@ -25,11 +25,18 @@ export class MailError extends Error {
   readonly permanent: boolean;
   /** True if the recipient was refused, as anybody can bring about by registering an address. */
   readonly ofRecipient: boolean;
+  /** True if the address itself takes no mail, now or later. */
+  readonly ofAddress: boolean;
 
-  constructor(message: string, permanent: boolean, ofRecipient = false) {
+  constructor(
+    message: string,
+    permanent: boolean,
+    { ofRecipient = false, ofAddress = false }: { ofRecipient?: boolean; ofAddress?: boolean } = {},
+  ) {
     super(message);
     this.name = 'MailError';
     this.permanent = permanent;
     this.ofRecipient = ofRecipient;
+    this.ofAddress = ofAddress;
   }
 }

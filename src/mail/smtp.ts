@@ -96,12 +96,20 @@ function mailError(error: unknown): MailError {
   const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(Reflect.get(error, 'response')))?.[1];
   const command = String(Reflect.get(error, 'command'));
   const aboutThisMail = (command === 'RCPT TO' || command === 'DATA') && !aboutTheSession.has(status);
-  return new MailError(
-    `the mail server answered ${enhanced === undefined ? status : `${status} ${enhanced}`} at ${command}`,
-    aboutThisMail && status >= 500,
-    aboutThisMail && command === 'RCPT TO',
-  );
+  const permanent = aboutThisMail && status >= 500;
+  const ofRecipient = aboutThisMail && command === 'RCPT TO';
+  const words = enhanced === undefined ? String(status) : `${status} ${enhanced}`;
+  return new MailError(`the mail server answered ${words} at ${command}`, permanent, {
+    ofRecipient,
+    ofAddress: permanent && ofRecipient && !aboutOthers.test(words),
+  });
 }
+
+/**
+ * What servers refuse a recipient for although its address is good (RFC 3463): a full mailbox, the server itself, the
+ * protocol, a policy against the sender, and the sender's address.
+ */
+const aboutOthers = /^552$| 5\.(?:2\.[2-4]|[3567]\.\d+|1\.[78])$/;
 
 /** Errors of nodemailer without a reply, whose words speak of hosts and certificates only. */
 const connectionFailures = new Set<string | undefined>(['ECONNECTION', 'EDNS', 'ESOCKET', 'ETLS']);

@@ -43,6 +43,8 @@ export async function enqueueMail<Kind extends MailKind>(
   const write = messages[kind].write as (facts: MailFacts & MailDetails<Kind>) => MailText;
   const id = uuidv7(tx.now());
   const createdAt = timestamp(tx.now());
+  // The caps count it as if it were sent, so that no caller learns of it.
+  if (agent.mail_refused_at !== null) return noteUnsent(tx, { id, kind, agent, to });
   const mail: OutgoingMail = { id, to: to.address, ...write({ ...facts, ...details }), createdAt };
   await tx.db
     .insertInto('outbox')
@@ -60,6 +62,27 @@ export async function enqueueMail<Kind extends MailKind>(
     })
     .execute();
   tx.mailQueued();
+}
+
+/** Stores a message to an address that takes none as given up, without its text. */
+async function noteUnsent(
+  tx: WriteContext,
+  { id, kind, agent, to }: { id: string; kind: MailKind; agent: AgentRow; to: Mailbox },
+): Promise<void> {
+  const now = timestamp(tx.now());
+  await tx.db
+    .insertInto('outbox')
+    .values({
+      id,
+      agent_id: agent.id,
+      mailbox: mailboxHash(tx, to.mailboxKey),
+      kind,
+      created_at: now,
+      dead_at: now,
+      last_error: agent.mail_refused,
+      route: routeOf(tx),
+    })
+    .execute();
 }
 
 /** The kind of the row of a request for recovery, which the worker looks up: the caller must not see how long that takes. */
@@ -235,14 +258,30 @@ export type Attempt = {
   /** When to try again, epoch ms; null: delivered, or given up with `error`. */
   readonly retryAt: number | null;
   readonly error: string | null;
+  /** The agent whose address takes no mail. */
+  readonly refusedBy?: string | null;
 };
 
-/** Records an attempt. The text is erased once the message is delivered or given up. */
+/** What an agent has while mail is sent to its address. */
+export const takesMail = { mail_refused_at: null, mail_refused: null } as const;
+
+/**
+ * Records an attempt. The text is erased once the message is delivered or given up, and nothing more is sent to an
+ * address that refuses it.
+ */
 export const recordAttempt = defineWrite(
   'outbox.attempt',
-  async (tx, { id, owner, retryAt, error }: Attempt) => {
+  async (tx, { id, owner, retryAt, error, refusedBy = null }: Attempt) => {
     const now = timestamp(tx.now());
     const end = error === null ? { delivered_at: now } : { dead_at: now };
+    // Agents are locked before their mail.
+    if (refusedBy !== null)
+      await tx.db
+        .updateTable('agents')
+        .set({ mail_refused_at: now, mail_refused: error })
+        .where('id', '=', refusedBy)
+        .where('mail_refused_at', 'is', null)
+        .execute();
     await tx.db
       .updateTable('outbox')
       .set((row) => ({
@@ -253,6 +292,19 @@ export const recordAttempt = defineWrite(
       }))
       .where('id', '=', id)
       .where('lease_owner', '=', owner)
+      .execute();
+  },
+);
+
+/** Sends mail again to the addresses of agents whose refusals were not about them. */
+export const takeMailAgain = defineWrite(
+  'outbox.take-again',
+  async (tx, { agentIds }: { agentIds: readonly string[] }) => {
+    await tx.db
+      .updateTable('agents')
+      .set(takesMail)
+      .where('id', 'in', [...agentIds].toSorted())
+      .where('mail_refused_at', 'is not', null)
       .execute();
   },
 );
@@ -282,9 +334,16 @@ export async function hastenMail(tx: WriteContext, most: number): Promise<void> 
     .execute();
 }
 
+/** How a mail server's refusal of a recipient is noted, for `like`: anybody can cause one, and no operator can mend it. */
+export const ofRecipient = 'the mail server answered % at RCPT TO%';
+
+function isOfRecipient(error: string | null): boolean {
+  return /^the mail server answered .* at RCPT TO/.test(error ?? '');
+}
+
 /**
  * Erases texts that were never delivered, and deletes rows that no cap counts, so many of each at most. Returns how many
- * texts were given up, and whether there may be more of either.
+ * texts were given up, but for those whose recipients were refused, and whether there may be more of either.
  */
 export async function expireMail(
   tx: WriteContext,
@@ -298,17 +357,23 @@ export async function expireMail(
       .orderBy('created_at')
       .limit(most);
   const given = await tx.db
-    .updateTable('outbox')
-    .set({
-      dead_at: timestamp(tx.now()),
-      due_at: null,
-      sealed: null,
-      lease_owner: null,
-      last_error: 'not delivered within 7 days',
-    })
+    .selectFrom('outbox')
+    .select(['id', 'last_error'])
     .where('id', 'in', oldest(textKeptFor).where('due_at', 'is not', null))
-    .executeTakeFirst();
+    .execute();
+  for (const { id, last_error } of given)
+    await tx.db
+      .updateTable('outbox')
+      .set({
+        dead_at: timestamp(tx.now()),
+        due_at: null,
+        sealed: null,
+        lease_owner: null,
+        last_error: isOfRecipient(last_error) ? last_error : 'not delivered within 7 days',
+      })
+      .where('id', '=', id)
+      .execute();
   const deleted = await tx.db.deleteFrom('outbox').where('id', 'in', oldest(rowKeptFor)).executeTakeFirst();
-  const [givenUp, gone] = [Number(given.numUpdatedRows), Number(deleted.numDeletedRows)];
-  return { givenUp, more: givenUp >= most || gone >= most };
+  const givenUp = given.filter(({ last_error }) => !isOfRecipient(last_error)).length;
+  return { givenUp, more: given.length >= most || Number(deleted.numDeletedRows) >= most };
 }

@@ -20,6 +20,7 @@ import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
+import * as suppression from './trust/suppression.ts';
 import * as trash from './trash/trash.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
@@ -51,6 +52,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   revisions,
   selfDeletion,
   settle,
+  suppression,
   deletion,
   trash,
   votes,

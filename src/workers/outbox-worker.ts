@@ -15,6 +15,8 @@ import {
   recordAttempt,
   recoveryRequest,
   releaseMail,
+  takeMailAgain,
+  type Attempt,
   type Claimed,
   textKeptFor,
 } from '../services/outbox.ts';
@@ -112,10 +114,16 @@ const otherSecret = 'it was sealed with another secret: put the former SECRET, o
 
 /** Returns what sends one claimed message and stores the result. */
 function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
-  const { ctx, mailer, owner, random } = sender;
+  const { ctx, mailer, random } = sender;
   const warnedAt = { unsent: -Infinity, unreadable: -Infinity };
-  /** Recipients that were refused since a message was delivered. */
-  const refused = new Set<string>();
+  /** Recipients that were refused since a message was delivered, and whose they are. */
+  const refused = new Map<string, string | null>();
+  const store = (
+    message: Claimed,
+    error: string | null,
+    retryAt: number | null = null,
+    refusedBy: string | null = null,
+  ) => storeAttempt(sender, message, { error, retryAt, refusedBy });
 
   async function deliver(message: Claimed): Promise<void> {
     const retryAt = () => ctx.now() + retryDelay(message.attempts, random());
@@ -133,11 +141,17 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
       // The lease was released: whoever claims the message next sends it again.
       if (sender.phase === 'closed') return;
       const reason = reasonOf(error);
-      const { permanent, ofRecipient } = error instanceof MailError ? error : unforeseen;
+      const { permanent, ofRecipient, ofAddress } = error instanceof MailError ? error : unforeseen;
       const level = ofRecipient ? 'info' : 'error';
-      if (ofRecipient && refused.size < refusedUntilWarned) refused.add(mail.to);
-      if (ofRecipient ? refused.size === refusedUntilWarned : !permanent) await warn('unsent', reason);
-      if (permanent) return giveUp(message, reason, level);
+      if (ofRecipient && refused.size < refusedUntilWarned) refused.set(mail.to, message.agent_id);
+      const isOperators = ofRecipient ? refused.size === refusedUntilWarned : !permanent;
+      if (isOperators) await warn('unsent', reason);
+      if (isOperators && ofRecipient)
+        await takeAgain(
+          sender,
+          [...refused.values()].flatMap((id) => id ?? []),
+        );
+      if (permanent) return giveUp(message, reason, level, ofAddress && !isOperators);
       const next = retryAt();
       if (next > Date.parse(mail.createdAt) + textKeptFor)
         return giveUp(message, `${reason}, for 7 days`, level);
@@ -151,7 +165,7 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
 
   async function answer(message: Claimed, retryAt: number): Promise<void> {
     try {
-      await ctx.engine.write(answerRecovery, { ...message, owner });
+      await ctx.engine.write(answerRecovery, { ...message, owner: sender.owner });
     } catch (error) {
       if (sender.phase === 'closed') return;
       if (!(error instanceof AppError))
@@ -160,8 +174,13 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
     }
   }
 
-  async function giveUp(message: Claimed, reason: string, level: 'info' | 'error'): Promise<void> {
-    await store(message, reason);
+  async function giveUp(
+    message: Claimed,
+    reason: string,
+    level: 'info' | 'error',
+    isBad = false,
+  ): Promise<void> {
+    await store(message, reason, null, isBad ? message.agent_id : null);
     ctx.log[level](
       { mailId: message.id, kind: message.kind, agentId: message.agent_id, reason },
       'a message was given up: it will not be delivered',
@@ -176,25 +195,38 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
     ctx.log.warn({ reason, waiting }, `mail is not going out: ${reason}; ${waiting ?? 'some'} messages wait`);
   }
 
-  /** Retries until the database accepts it or the process ends: a message whose result is lost is sent twice. */
-  async function store({ id }: Claimed, error: string | null, retryAt: number | null = null): Promise<void> {
-    for (;;) {
-      try {
-        await ctx.engine.write(recordAttempt, { id, retryAt, error, owner });
-        return;
-      } catch (failure) {
-        if (sender.phase !== 'running') return;
-        const level = failure instanceof AppError ? 'debug' : 'error';
-        ctx.log[level]({ err: failure, mailId: id }, 'the result of a send could not be stored yet');
-        await setTimeout(storeAgainAfter, null, { ref: false });
-      }
-    }
-  }
-
   return deliver;
 }
 
-const unforeseen = { permanent: false, ofRecipient: false };
+/** Retries until the database accepts it or the process ends: a message whose result is lost is sent twice. */
+async function storeAttempt(
+  sender: Sender,
+  { id }: Claimed,
+  result: Omit<Attempt, 'id' | 'owner'>,
+): Promise<void> {
+  const { ctx, owner } = sender;
+  for (;;) {
+    try {
+      await ctx.engine.write(recordAttempt, { id, owner, ...result });
+      return;
+    } catch (failure) {
+      if (sender.phase !== 'running') return;
+      const level = failure instanceof AppError ? 'debug' : 'error';
+      ctx.log[level]({ err: failure, mailId: id }, 'the result of a send could not be stored yet');
+      await setTimeout(storeAgainAfter, null, { ref: false });
+    }
+  }
+}
+
+/** So many in a row say nothing of each address. */
+async function takeAgain({ ctx }: Sender, agentIds: readonly string[]): Promise<void> {
+  if (agentIds.length === 0) return;
+  await ctx.engine.write(takeMailAgain, { agentIds }).catch((error: unknown) => {
+    ctx.log.debug({ err: error }, 'addresses were not released; the next refusal tries again');
+  });
+}
+
+const unforeseen = { permanent: false, ofRecipient: false, ofAddress: false };
 
 /** The words of an unforeseen error may hold the address. */
 function reasonOf(error: unknown): string {

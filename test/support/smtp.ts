@@ -21,7 +21,11 @@ export type ReceivedMail = {
 
 /** How the server misbehaves. A dropped message was received whole; only the answer to it is missing. */
 export type SmtpFault =
-  | { readonly refuse: 'connection' | 'sender' | 'recipient' | 'message'; readonly code: number }
+  | {
+      readonly refuse: 'connection' | 'sender' | 'recipient' | 'message';
+      readonly code: number;
+      readonly enhanced?: string;
+    }
   | { readonly hang: 'connection' | 'message' }
   | { readonly drop: 'message' };
 
@@ -59,7 +63,9 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
   const refusal = (stage: string): Error | null =>
     fault !== null && 'refuse' in fault && fault.refuse === stage
       ? // Like a real server, the reply repeats what it was given.
-        Object.assign(new Error(`5.1.1 <secret@recipient.example> refused`), { responseCode: fault.code })
+        Object.assign(new Error(`${fault.enhanced ?? '5.1.1'} <secret@recipient.example> refused`), {
+          responseCode: fault.code,
+        })
       : null;
   const hangs = (stage: string): boolean => fault !== null && 'hang' in fault && fault.hang === stage;
   const cut = () => {

@@ -70,6 +70,9 @@ const show: Command = {
         ['name', agent.name],
         ['e-mail', agent.email],
         ['state', stateOf(agent)],
+        ...(agent.mailRefusedAt === null
+          ? []
+          : [['mail', `none is sent since ${agent.mailRefusedAt}: ${agent.mailRefused ?? ''}`]]),
         ['registered', agent.createdAt],
         ['verified', agent.verifiedAt ?? 'no'],
         [

@@ -15,6 +15,7 @@ import { blogOrders } from './0014-blog-orders.ts';
 import { trash } from './0015-trash.ts';
 import { grace } from './0016-grace.ts';
 import { audit } from './0017-audit.ts';
+import { mailRefused } from './0018-mail-refused.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -36,4 +37,5 @@ export const migrations: readonly Migration[] = [
   trash,
   grace,
   audit,
+  mailRefused,
 ];

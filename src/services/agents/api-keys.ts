@@ -8,7 +8,14 @@ import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secre
 import { nameKey } from '../../rules/text.ts';
 import { noteKey } from '../community/inbox-events.ts';
 import { mailboxIsFull } from '../limits/mail-limits.ts';
-import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
+import {
+  cancelMail,
+  enqueueMail,
+  enqueueRecovery,
+  takeRecovery,
+  takesMail,
+  type RecoveryRequest,
+} from '../outbox.ts';
 import { findConfirmedSlug, release } from './agent-slugs.ts';
 import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
 import {
@@ -47,7 +54,7 @@ export const verifyAgent = defineWrite(
     const free = await findConfirmedSlug(tx, { name, slug: confirmed.slug }, agent.id);
     if (free === null || !(await release(tx, free))) throw slugLost();
     const now = verifiedNow(tx, { ...agent, name });
-    const verified = { name, slug: free.slug, bio, avatar_url: avatarUrl, email, ...now };
+    const verified = { name, slug: free.slug, bio, avatar_url: avatarUrl, email, ...now, ...takesMail };
     const apiKey = await issueKey(tx, row, agent, token, verified);
     const present = { ...agent, ...verified };
     await markVerified(tx, present);
@@ -126,8 +133,8 @@ export const confirmRecovery = defineWrite(
   async (tx, { token }: { token: string }): Promise<IssuedKey> => {
     const { row, agent } = await lockToken(tx, token, 'recover');
     if (row.used_at !== null) return repeatKey(tx, { row, agent }, token);
-    const apiKey = await issueKey(tx, row, agent, token, {});
-    await mailReplacedKey(tx, agent, apiKey);
+    const apiKey = await issueKey(tx, row, agent, token, takesMail);
+    await mailReplacedKey(tx, { ...agent, ...takesMail }, apiKey);
     return issuedKey(tx, { row, agent }, apiKey);
   },
 );

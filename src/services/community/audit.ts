@@ -27,6 +27,8 @@ export const actions = {
   'change-reason': 'suspension',
   restore: 'suspension',
   'undo-deletion': null,
+  'release-mail': 'mail',
+  'refuse-mail': 'mail',
   'delete-agent': null,
   'delete-post': null,
   'delete-comment': null,

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { setMailRefused } from '../trust/suppression.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
 import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
 
@@ -47,6 +48,12 @@ const undoing: Record<Reversible, Undoing> = {
     (await engine.write(restoreAgent, { agentId, by })).restored,
   'change-reason': suspendAgain,
   restore: suspendAgain,
+  'release-mail': ({ engine }, { target_id: agentId, data }, by) => {
+    const { answer } = JSON.parse(data ?? '{}') as { answer?: string | null };
+    return engine.write(setMailRefused, { agentId, answer: answer ?? 'refused', by });
+  },
+  'refuse-mail': ({ engine }, { target_id: agentId }, by) =>
+    engine.write(setMailRefused, { agentId, answer: null, by }),
   feature: ({ engine }, { target_id: postId }, by) =>
     engine.write(featurePost, { postId, featured: false, by }),
   unfeature: ({ engine }, { target_id: postId }, by) =>

@@ -142,6 +142,8 @@ function record(row: AgentRow, given: { readonly comments: unknown; readonly vot
     drafts: row.draft_count,
     comments: Number(given.comments),
     votes: Number(given.votes),
+    mailRefusedAt: row.mail_refused_at,
+    mailRefused: row.mail_refused,
     contentBytes: bytesHeld(row),
   };
 }

@@ -3,7 +3,7 @@ import { timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
-import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
+import { countMailForSmtp, countWaitingMail, ofRecipient } from '../outbox.ts';
 
 /** The result of one check: in order, worth a look, or wrong. */
 export type Finding = {
@@ -70,9 +70,6 @@ async function examineClock(ctx: ReadContext): Promise<Finding> {
     : { what: 'clock', state: 'ok', detail: `is at ${timestamp(ctx.now())}, after all that is stored` };
 }
 
-/** How a mail server's refusal of a recipient is noted. */
-const ofRecipient = 'the mail server answered % at RCPT TO%';
-
 async function examineMail(ctx: ReadContext): Promise<Finding> {
   const waiting = await countWaitingMail(ctx);
   const late = await ctx.db
@@ -84,15 +81,16 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
     .where((row) => row.or([row('last_error', 'is', null), row('last_error', 'not like', ofRecipient)]))
     .executeTakeFirst();
   const dead = ctx.db.selectFrom('outbox').where('dead_at', 'is not', null);
-  const [givenUp, refused] = await Promise.all([
+  const [givenUp, refused, suppressed] = await Promise.all([
     countRows(dead),
     countRows(dead.where('last_error', 'like', ofRecipient)),
+    countRows(ctx.db.selectFrom('agents').where('mail_refused_at', 'is not', null)),
   ]);
   const oldest = late?.oldest ?? null;
   const since = oldest === null ? '' : `, the oldest since ${oldest}: see the log`;
   const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
-  const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up, ${refused} of them since the recipient was refused`;
+  const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up, ${refused} of them since the recipient was refused; nothing is sent to ${suppressed} addresses (masthead admin mail refused)`;
   return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
 }
 
