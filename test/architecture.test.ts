@@ -170,6 +170,7 @@ describe('the code', () => {
     const makers = [
       'server.ts',
       'process/open-context.ts',
+      'cli/commands/backup.ts',
       'cli/commands/database.ts',
       'platform/log.ts',
       'db/postgres/postgres-start.ts',

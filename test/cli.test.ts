@@ -36,6 +36,7 @@ describe('the command line', () => {
       'mail',
       'migrate',
       'backup',
+      'verify-backup',
       'restore',
       'adopt-secret',
       'migrate-to',
@@ -90,7 +91,7 @@ describe('the command line', () => {
   const misunderstood: [args: string, message: RegExp][] = [
     [
       '',
-      /^masthead: say what to do: serve, config, doctor, mail, migrate, backup, restore, adopt-secret, migrate-to, rerender, admin, register, .*, conform\nTry: masthead --help\n$/,
+      /^masthead: say what to do: serve, config, doctor, mail, migrate, backup, verify-backup, restore, adopt-secret, migrate-to, rerender, admin, register, .*, conform\nTry: masthead --help\n$/,
     ],
     ['serv', /unknown command 'serv'; did you mean 'serve'\?\nTry: masthead --help/],
     ['admin agent list', /unknown command 'admin agent'; did you mean 'admin agents'\?/],

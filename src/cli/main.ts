@@ -7,7 +7,8 @@ import { adminBatches } from './commands/admin-batches.ts';
 import { adminLists } from './commands/admin-lists.ts';
 import { adminMail } from './commands/admin-mail.ts';
 import { adminPosts } from './commands/admin.ts';
-import { adoptSecret, backup, migrate, migrateTo, rerender, restore } from './commands/database.ts';
+import { backup, restore, verifyBackup } from './commands/backup.ts';
+import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
 import { mail } from './commands/mail.ts';
 import { serve } from './commands/serve.ts';
@@ -24,6 +25,7 @@ export const program: Program = {
     'Run a service': [serve, showConfig, doctor, mail, migrate],
     'Operate it': [
       backup,
+      verifyBackup,
       restore,
       adoptSecret,
       migrateTo,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -10,6 +10,7 @@ import { masthead } from '../support/command-line.ts';
 import { cannotMount, makeMemoryDisk } from '../support/mounts.ts';
 import { freePort, type ServerProcess, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 import { assertStored, newAgent, startWriters, unlimited } from '../support/writers.ts';
 
 const unmountable = cannotMount();
@@ -61,6 +62,32 @@ describe('a disk', () => {
       server = await spawnServer({ env, args: ['serve', '--existing'] });
       const stored = await assertStored(ada, writers.acknowledged);
       t.diagnostic(`${stored} posts, refused ${refusedSoFar(writers.refusals)} times`);
+    },
+  );
+
+  test(
+    'that is full takes no backup, and leaves those that are there as they are',
+    { skip: unmountable },
+    async (t) => {
+      const disk = makeMemoryDisk(4);
+      const dataDir = mkdtempSync(join(tmpdir(), 'masthead-backup-'));
+      t.after(() => {
+        disk.remove();
+        rmSync(dataDir, { recursive: true });
+      });
+      const env = { DATA_DIR: dataDir };
+      await masthead(['migrate'], env);
+      const database = openSqlite(join(dataDir, 'masthead.db'));
+      database.exec(`insert into retired_slugs values ('large', hex(randomblob(1000000)))`);
+      database.close();
+      assert.equal((await masthead(['backup', '--keep', '1', disk.folder], env)).code, 0);
+      const before = readdirSync(disk.folder);
+      const { code, stderr } = await masthead(['backup', '--keep', '1', disk.folder], env);
+      assert.equal(code, 1);
+      assert.match(stderr, /^The disk that holds .* is full: make room/);
+      assert.deepEqual(readdirSync(disk.folder), before);
+      const verified = await masthead(['verify-backup', disk.folder], env);
+      assert.equal(verified.code, 0, verified.stderr);
     },
   );
 

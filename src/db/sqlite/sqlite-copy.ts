@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { checksumFile, readChecksum, sha256Of } from '../../platform/checksum.ts';
 import { syncPath } from '../../platform/private-file.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import { migrationsAfter } from '../migrate.ts';
@@ -23,13 +24,20 @@ export type Copied = {
  * Copies the database of a running service to a new file: exactly what was committed when it began, without deleted
  * data. The copy is checked, and appears under its name once it is whole and on disk. Throws StartError.
  */
-export async function backupSqlite(file: string, to: string): Promise<Copied> {
+export async function backupSqlite(
+  file: string,
+  to: string,
+  { finish }: { readonly finish?: Finish } = {},
+): Promise<Copied> {
   if (existsSync(to)) throw new StartError(`${to} exists already: name a file that does not.`);
   if (!existsSync(file)) throw new StartError(`There is no database at ${file}: is the data volume mounted?`);
   // Opened for writing, so that closing removes the write-ahead log of a stopped service.
-  const { mark: _, ...copied } = await copy(file, to, false);
+  const { mark: _, ...copied } = await copy(file, to, { readOnly: false, finish });
   return copied;
 }
+
+/** What is to be done with a checked copy before it appears under its name. */
+type Finish = (draft: string) => Promise<void>;
 
 /**
  * Puts a backup where there is no database yet, with the marker that names its instance. Throws StartError when
@@ -47,31 +55,50 @@ export async function restoreSqlite(
   }
   if (!existsSync(from)) throw new StartError(`There is no file ${from}.`);
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
-  const { mark, ...copied } = await copy(from, file, true);
+  await requireChecksum(from);
+  const { mark, ...copied } = await copy(from, file, { readOnly: true });
   await writeMarker(marker, { id: copied.instanceId, mark });
   return copied;
+}
+
+/** SQLite's own check does not see a changed letter. */
+async function requireChecksum(file: string): Promise<void> {
+  const recorded = readChecksum(file);
+  if (recorded === null || recorded === (await sha256Of(file))) return;
+  throw new StartError(
+    `${file} is not what ${checksumFile(file)} says: it was changed or cut off since it was made; take an earlier backup.`,
+  );
 }
 
 async function copy(
   from: string,
   to: string,
-  readOnly: boolean,
+  { readOnly, finish }: { readonly readOnly: boolean; readonly finish?: Finish | undefined },
 ): Promise<Copied & { readonly mark: number }> {
   const draft = `${to}.partial`;
   makeEmpty(draft);
   try {
     const instance = copyRows(from, draft, readOnly);
-    check(draft);
+    const fault = faultOfCopy(draft);
+    if (fault !== null)
+      throw new StartError(`${from} is damaged (${fault}): nothing was copied; ${mendOf(readOnly)}.`);
+    await finish?.(draft);
     await syncPath(draft);
     renameSync(draft, to);
     await syncPath(dirname(to));
     return { ...instance, bytes: statSync(to).size };
   } catch (error) {
     // Only the copy is written, so only its disk can be full.
-    throw sqliteStartError(error, sqliteCode(error) === 13 ? to : from);
+    const isFull = sqliteCode(error) === 13;
+    throw sqliteStartError(error, isFull ? to : from, mendOf(readOnly));
   } finally {
     for (const end of ['', '-wal', '-shm', '-journal', second]) rmSync(`${draft}${end}`, { force: true });
   }
+}
+
+/** What helps where the file that is copied is at fault: a backup that is restored, or else the database itself. */
+function mendOf(isBackup: boolean): string {
+  return isBackup ? 'take an earlier backup' : 'restore it from a backup';
 }
 
 /** Suffix of a copy of a copy. */
@@ -112,13 +139,12 @@ function copyRows(from: string, to: string, readOnly: boolean): { instanceId: st
   }
 }
 
-/** Throws for a copy that is damaged. Leaves it without a write-ahead log: a single file. */
-function check(file: string): void {
+/** What is wrong with a copy, or null. Leaves it without a write-ahead log: a single file. */
+function faultOfCopy(file: string): string | null {
   const copied = new DatabaseSync(file);
   copied.exec('pragma journal_mode = delete');
   copied.close();
-  const fault = sqliteFault(file);
-  if (fault !== null) throw new StartError(`The database is damaged (${fault}): nothing was copied.`);
+  return sqliteFault(file);
 }
 
 /** The first fault in a file, its indexes and references included, or null. Throws StartError if it cannot be opened. */

@@ -210,14 +210,14 @@ export function storageFull(needed: number): AppError {
   return new AppError(code, detail, options);
 }
 
-type Explain = (file: string, reason: string) => string;
+type Explain = (file: string, reason: string, mend: string) => string;
 
 const isLocked: Explain = (file) =>
   `The database ${file} is locked by another process: stop it, or wait until it is done.`;
 const cannotOpen: Explain = (file, reason) =>
   `The database ${file} cannot be opened (${reason}): check the owner and permissions of its folder.`;
-const isForeign: Explain = (file, reason) =>
-  `The database ${file} is damaged or not Masthead's (${reason}): restore it from a backup.`;
+const isForeign: Explain = (file, reason, mend) =>
+  `The database ${file} is damaged or not Masthead's (${reason}): ${mend}.`;
 
 /** What to tell the operator, by result code. */
 const startFailures: Readonly<Record<number, Explain>> = {
@@ -225,15 +225,18 @@ const startFailures: Readonly<Record<number, Explain>> = {
   6: isLocked, // locked
   8: cannotOpen, // read-only file
   10: cannotOpen, // input/output error
-  11: (file, reason) => `The database ${file} is damaged (${reason}): restore it from a backup.`,
+  11: (file, reason, mend) => `The database ${file} is damaged (${reason}): ${mend}.`,
   13: (file) => `The disk that holds ${file} is full: make room, then start again.`,
   14: cannotOpen,
-  26: (file) => `${file} is not an SQLite database: restore it from a backup, or move it away.`,
+  26: (file, _reason, mend) => `${file} is not an SQLite database: ${mend}, or move it away.`,
 };
 
-/** What a failure to open or read the file means to the operator: a StartError, unless it is not SQLite's. */
-export function sqliteStartError(error: unknown, file: string): unknown {
+/**
+ * What a failure to open or read the file means to the operator: a StartError, unless it is not SQLite's. `mend` is
+ * what helps where the file itself is at fault.
+ */
+export function sqliteStartError(error: unknown, file: string, mend = 'restore it from a backup'): unknown {
   const code = sqliteCode(error);
   if (code === null) return error;
-  return new StartError((startFailures[code] ?? isForeign)(file, errorMessage(error)));
+  return new StartError((startFailures[code] ?? isForeign)(file, errorMessage(error), mend));
 }

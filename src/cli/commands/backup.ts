@@ -1,0 +1,117 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Command } from '../../../client/src/terminal/command.ts';
+import type { DatabaseConfig } from '../../config/config.ts';
+import { StartError } from '../../rules/failure.ts';
+import { createLog } from '../../platform/log.ts';
+
+export const backup: Command = {
+  name: 'backup',
+  summary:
+    'Copy the SQLite database, also while the service runs, to a new file, or into a folder of backups.',
+  details: [
+    'The copy holds all that was acknowledged when the command began, but neither DATA_DIR/secret (keep a copy',
+    'elsewhere, once) nor MAIL_DIR. Back up PostgreSQL with its own tools, such as pg_dump.',
+    'With --keep 7 the path is a folder: the backup is named by its time, with its SHA-256 beside it, and once it is',
+    'complete all but the newest 7 of this instance are removed. A run that fails removes none.',
+  ],
+  operands: ['path'],
+  options: {
+    keep: { meaning: 'How many backups the folder is to hold.', value: 'number', maximum: 10_000 },
+  },
+  async run(call) {
+    const { loadConfig } = await import('../../config/config.ts');
+    const { backupInto, noteBackup } = await import('../../db/sqlite/sqlite-backups.ts');
+    const { backupSqlite } = await import('../../db/sqlite/sqlite-copy.ts');
+    const file = sqliteFile(loadConfig(call.env).database);
+    const keep = call.value('keep');
+    const path = resolve(call.operand('path'));
+    call.status?.(`Copying ${file} …`);
+    const now = Date.now();
+    const copied =
+      keep === null
+        ? { file: path, removed: [], ...(await backupSqlite(file, path)) }
+        : await backupInto(file, path, { keep: Number(keep), now });
+    call.status?.('');
+    const isNoted = noteBackup(file, new Date(now).toISOString());
+    const { instanceId, bytes, removed } = copied;
+    const made = `Copied the database of instance ${instanceId} to ${copied.file}, ${bytes} bytes.`;
+    const text = removed.length === 0 ? made : `${made} Removed ${removed.length} older.`;
+    const note =
+      "The database could not note that it was backed up (it is locked, full or read-only): 'masthead doctor' will not know.";
+    call.result(copied, text, isNoted ? [] : [note]);
+  },
+};
+
+function sqliteFile(database: DatabaseConfig): string {
+  if ('file' in database) return database.file;
+  throw new StartError(
+    'The database is PostgreSQL: back it up with its own tools, e.g. pg_dump --format=custom.',
+  );
+}
+
+export const verifyBackup: Command = {
+  name: 'verify-backup',
+  summary: 'Restore a backup to a scratch folder, and try whether all of it is there and can be served.',
+  details: [
+    'Takes a file, or a folder of backups, of which it takes the newest. Its checksum, its structure, every stored count',
+    'and up to 100 of its pages are examined; the service is not touched. The scratch folder is made below TMPDIR, needs',
+    'the size of the backup, and is removed.',
+    'Of PostgreSQL: restore the dump into an empty database, and give the address of that one (postgres://…), which is',
+    'only read. The exit code is 1 when anything is wrong.',
+  ],
+  operands: ['backup'],
+  async run(call) {
+    const { loadConfig } = await import('../../config/config.ts');
+    const { verifyFile, verifyPostgres } = await import('../verify-backup.ts');
+    const given = call.operand('backup');
+    const config = loadConfig(call.env);
+    // How the scratch database is set up, such as without fsync, is of no matter.
+    const log = createLog('error', (line) => call.err(line.trimEnd()));
+    const options = { log, status: call.status ?? (() => undefined) };
+    const isAddress = /^postgres(?:ql)?:\/\//i.test(given);
+    const verified = isAddress
+      ? await verifyPostgres(config, given, options)
+      : await verifyFile(config, resolve(given), options);
+    const { faults, stored, pages } = verified;
+    const what = `${stored.agents} agents, ${stored.posts} posts and ${stored.comments} comments`;
+    if (faults.length === 0)
+      return call.result(
+        verified,
+        `${verified.backup} is whole: ${what}, every count is right, ${pages} pages open.`,
+      );
+    call.result(verified, [`${verified.backup} (${what}):`, ...faults].join('\n'), [], 'backup_faulty');
+    return 1;
+  },
+};
+
+export const restore: Command = {
+  name: 'restore',
+  summary: 'Put a backup into a DATA_DIR that has no database.',
+  details: [
+    'Put the secret back first, as DATA_DIR/secret or SECRET: without it the service does not start, and mail that was',
+    'waiting when the backup was made cannot be read. If it is lost: masthead adopt-secret. API keys that were replaced',
+    'since the backup work again, and later ones do not.',
+  ],
+  operands: ['file'],
+  async run(call) {
+    const { loadConfig } = await import('../../config/config.ts');
+    const { restoreSqlite } = await import('../../db/sqlite/sqlite-copy.ts');
+    const { database, dataDir, secret } = loadConfig(call.env);
+    if (!('file' in database))
+      throw new StartError('DATABASE_URL names PostgreSQL: restore it with its own tools, e.g. pg_restore.');
+    const { file } = database;
+    const from = resolve(call.operand('file'));
+    call.status?.(`Copying ${from} …`);
+    const copied = await restoreSqlite(from, { dataDir, file });
+    call.status?.('');
+    const hasSecret = secret !== null || existsSync(join(dataDir, 'secret'));
+    const note =
+      "There is no secret: put it back before a start, or, if it is lost for good, run 'masthead adopt-secret'.";
+    call.result(
+      { file, ...copied, hasSecret },
+      `Restored the database of instance ${copied.instanceId} to ${file}.`,
+      hasSecret ? [] : [note],
+    );
+  },
+};

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { masthead } from './support/command-line.ts';
+import { startInstance, type Instance } from './support/instance.ts';
+import { quickLoad } from './support/processes.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
+import { openSqlite } from './support/sqlite-file.ts';
+
+const dir = scratchFolder('backups');
+let last = 0;
+const fresh = () => {
+  const folder = join(dir, String(++last));
+  mkdirSync(folder, { mode: 0o700 });
+  return folder;
+};
+const backupsIn = (folder: string) => readdirSync(folder).filter((name) => name.endsWith('.db'));
+
+/** A new instance without posts; its environment. */
+async function empty(): Promise<{ DATA_DIR: string }> {
+  const env = { DATA_DIR: fresh() };
+  assert.equal((await masthead(['migrate'], env)).code, 0);
+  return env;
+}
+
+async function made(folder: string, env: Readonly<Record<string, string>>, keep = 7) {
+  const { code, stdout, stderr } = await masthead(['backup', '--keep', String(keep), folder, '--json'], env);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout).data as { file: string; sha256: string; removed: string[] };
+}
+
+describe('a folder of backups', () => {
+  test('holds the newest of this instance, each with its checksum, and what is not ours stays', async () => {
+    const [env, other, folder] = [await empty(), await empty(), fresh()];
+    const foreign = await made(folder, other);
+    const stray = ['notes.db', 'masthead.db.partial', 'masthead-20260101T000000Z.db.txt'];
+    for (const name of stray.slice(0, 2)) writeFileSync(join(folder, name), 'x');
+    const files: string[] = [];
+    for (let n = 0; n < 3; n++) files.push((await made(folder, env, 2)).file);
+    assert.deepEqual(
+      backupsIn(folder)
+        .map((name) => join(folder, name))
+        .toSorted(),
+      [foreign.file, ...files.slice(1), join(folder, 'notes.db')].toSorted(),
+    );
+    for (const file of files.slice(1)) {
+      assert.equal(statSync(file).mode & 0o777, 0o600);
+      assert.match(readFileSync(`${file}.sha256`, 'utf8'), /^[0-9a-f]{64} {2}masthead-\w+\.db\n$/);
+    }
+    assert.match((await masthead(['verify-backup', folder], env)).stdout, /is whole: 0 agents/);
+    assert.equal(existsSync(`${files[0]}.sha256`), false);
+    assert.ok(stray.slice(0, 2).every((name) => existsSync(join(folder, name))));
+  });
+
+  test('keeps what it has when a run fails, and says what to do', async () => {
+    const [env, folder] = [await empty(), fresh()];
+    const { file } = await made(folder, env, 1);
+    const lock = openSqlite(join(folder, '.masthead-backup.lock'));
+    lock.exec('begin exclusive');
+    const second = await masthead(['backup', '--keep', '1', folder], env);
+    lock.close();
+    assert.deepEqual([second.code, second.stdout], [1, '']);
+    assert.match(second.stderr, /^Another backup into .* is running: wait until it is done\.$/);
+    const lost = await masthead(['backup', '--keep', '1', folder], { DATA_DIR: fresh() });
+    assert.match(lost.stderr, /^There is no database at .*: is the data volume mounted\?$/);
+    const unmounted = await masthead(['backup', '--keep', '1', join(folder, 'none')], env);
+    assert.match(unmounted.stderr, /^There is no folder .*: make it, or mount its disk/);
+    assert.equal((await masthead(['backup', '--keep', 'all', folder], env)).code, 2);
+    assert.deepEqual(backupsIn(folder), [file.slice(folder.length + 1)]);
+  });
+
+  test('that was cut off in the middle of a run has whole backups only, and the next run clears it up', async () => {
+    const [env, folder] = [await empty(), fresh()];
+    const database = openSqlite(join(env.DATA_DIR, 'masthead.db'));
+    database.exec('begin');
+    const retire = database.prepare('insert into retired_slugs values (?, ?)');
+    for (let n = 0; n < 20_000; n++) retire.run(`slug-${n}`, 'x'.repeat(1_000));
+    database.exec('commit');
+    database.close();
+    await made(folder, env);
+    const program = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
+    const child = spawn(process.execPath, [program, 'backup', '--keep', '1', folder], {
+      env: { PATH: process.env['PATH'], ...quickLoad(), ...env },
+      stdio: 'ignore',
+    });
+    const ended = once(child, 'exit');
+    const isAtWork = () => readdirSync(folder).some((name) => name.includes('.partial'));
+    while (!isAtWork() && child.exitCode === null) await delay(1);
+    child.kill('SIGKILL');
+    await ended;
+    assert.ok(isAtWork(), 'it was killed too late');
+    for (const name of backupsIn(folder))
+      assert.equal((await masthead(['verify-backup', join(folder, name)], env)).code, 0);
+    // What a run leaves that ended between the checksum and the backup.
+    writeFileSync(join(folder, 'masthead-20200101T000000Z.db.sha256'), '0');
+    const { file } = await made(folder, env, 1);
+    const left = readdirSync(folder).filter((name) => name !== '.masthead-backup.lock');
+    assert.deepEqual(
+      left.map((name) => join(folder, name)),
+      [file, `${file}.sha256`],
+    );
+  });
+});
+
+describe('a backup is verified', () => {
+  let source: Instance;
+  let folder = '';
+  let file = '';
+  before(async () => {
+    source = await startInstance({ variant: 'subdomain' });
+    const { client } = await source.agent('Ada');
+    for (let n = 0; n < 3; n++)
+      await client.publish({ title: `Post ${n}`, content: 'Some words.', status: 'published' });
+    folder = fresh();
+    file = (await made(folder, { DATA_DIR: source.dataDir })).file;
+  });
+  after(() => source.close());
+
+  const verify = (path: string) => masthead(['verify-backup', path], { DATA_DIR: join(dir, 'nowhere') });
+  /** A copy of the backup, without its checksum, that something was done to. */
+  function changed(sql: string): string {
+    const copy = join(fresh(), 'copy.db');
+    writeFileSync(copy, readFileSync(file));
+    const database = openSqlite(copy);
+    database.exec(sql);
+    database.close();
+    return copy;
+  }
+
+  test('the newest of a folder, with its counts and pages', async () => {
+    const { code, stdout, stderr } = await verify(folder);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(
+      stdout,
+      `${file} is whole: 1 agents, 3 posts and 0 comments, every count is right, 5 pages open.`,
+    );
+    assert.equal(existsSync(join(dir, 'nowhere')), false);
+  });
+
+  test('and a changed letter, a wrong count, a lost text and a cut off file are named', async () => {
+    const letter = join(fresh(), 'letter.db');
+    const bytes = readFileSync(file);
+    const at = bytes.indexOf('Some words.');
+    assert.ok(at > 0);
+    bytes[at] = 'T'.charCodeAt(0);
+    writeFileSync(letter, bytes);
+    assert.equal((await verify(letter)).code, 0);
+    writeFileSync(`${letter}.sha256`, readFileSync(`${file}.sha256`));
+    assert.match((await verify(letter)).stderr, /is not what .*letter\.db\.sha256 says: .*; take an earlier/);
+
+    const counts = await verify(changed(`update agents set published_count = 7`));
+    assert.equal(counts.code, 1);
+    assert.match(counts.stdout, /^posts of an agent: 1 wrong, e\.g\. /m);
+    const texts = await verify(changed('delete from post_bodies'));
+    assert.match(texts.stdout, /^texts: 3 wrong[^]*^http\S+\/post-2: answered 404 instead of 200$/m);
+
+    const cut = join(fresh(), 'cut.db');
+    writeFileSync(cut, readFileSync(file).subarray(0, 100_000));
+    assert.match((await verify(cut)).stderr, /damaged .*take an earlier backup\.$/);
+    assert.match((await verify(fresh())).stderr, /^There is no backup in .*: make one with 'masthead backup/);
+    assert.match((await verify(join(dir, 'none'))).stderr, /none cannot be read .*: name a backup, or/);
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith('masthead-verify')),
+      [],
+    );
+  });
+
+  test('of PostgreSQL in the database that it was restored into', async () => {
+    const restored = await startInstance({ variant: 'path', engine: 'postgres' });
+    try {
+      const { client } = await restored.agent('Eve');
+      await client.publish({ title: 'One', content: 'c', status: 'published' });
+      const { database, site } = restored.ctx().config;
+      const address = database.engine === 'postgres' ? (database.urls[0] ?? '') : '';
+      const env = { DATA_DIR: fresh(), VARIANT: 'path', BASE_URL: site.baseUrl };
+      const { code, stdout, stderr } = await masthead(['verify-backup', address], env);
+      assert.deepEqual([code, stderr], [0, ''], stdout);
+      assert.match(
+        stdout,
+        /is whole: 1 agents, 1 posts and 0 comments, every count is right, 3 pages open\.$/,
+      );
+      const own = await masthead(['verify-backup', address], {
+        ...env,
+        DATABASE_URL: address,
+        SECRET: 's'.repeat(32),
+      });
+      assert.match(own.stderr, /^That is the database of the service/);
+    } finally {
+      await restored.close();
+    }
+  });
+});
