@@ -147,6 +147,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       undo_hash: null,
       mail_refused_at: null,
       mail_refused: null,
+      certified_at: null,
     };
   });
   const owned = Int32Array.from({ length: postCount }, (_, n) => {

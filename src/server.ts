@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Health } from './app.ts';
 import type { Config } from './config/config.ts';
-import type { Context } from './context.ts';
 import { createDrain } from './process/drain.ts';
+import { createInside } from './process/inside.ts';
+import { listenPrivately } from './process/private-listener.ts';
 import { isLoopback } from './rules/hosts.ts';
 import { createLog, type Log } from './platform/log.ts';
 import { createFolderMailer } from './mail/folder.ts';
@@ -20,6 +21,8 @@ const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, alway
 export type ServerOptions = {
   /** Refuse to create a database; false by default. */
   readonly existing?: boolean;
+  /** Whether to listen at INTERNAL_PORT; true by default. */
+  readonly listensPrivately?: boolean;
   readonly log?: Log;
   /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
@@ -29,12 +32,17 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts the service: database, workers, then the port. Throws StartError with one line if it cannot work. */
 export async function startServer(givenConfig: Config, options: ServerOptions = {}) {
-  const { existing = false, log = createLog(givenConfig.logLevel), now = Date.now } = options;
+  const {
+    existing = false,
+    listensPrivately = true,
+    log = createLog(givenConfig.logLevel),
+    now = Date.now,
+  } = options;
   const config = await settlePort(givenConfig);
   const opened = new AsyncDisposableStack();
   let state: ReturnType<Health['state']> = 'starting';
 
-  async function start(): Promise<Context> {
+  async function start() {
     const mailer = createMailer(config);
     const [ctx, { createApp }] = await Promise.all([
       openContext(config, { existing, log, now }),
@@ -43,6 +51,9 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     ]);
     opened.defer(() => ctx.close());
     for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
+    const inside = createInside(ctx, () => state === 'ready');
+    if (config.internal !== null && listensPrivately)
+      opened.use(await listenPrivately(config.internal, inside));
     const housekeeping = await startHousekeeping(ctx);
     opened.defer(() => housekeeping.close());
     const limiter = createRateLimiter(ctx, () => Math.max(config.workers, housekeeping.processes()));
@@ -64,10 +75,10 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
       throw listenError(error, config);
     });
-    return ctx;
+    return { ctx, inside };
   }
 
-  const ctx = await start().catch(async (error: unknown) => {
+  const { ctx, inside } = await start().catch(async (error: unknown) => {
     await opened.disposeAsync().catch(() => undefined);
     throw error;
   });
@@ -79,6 +90,8 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     /** With the port in every address, also where PORT was 0. */
     config,
     ctx,
+    /** Answers the calls of the private listener. */
+    inside,
     /** Stops taking requests, answers those under way, and closes everything. Can be called again. */
     close(): Promise<void> {
       state = 'draining';

@@ -49,11 +49,25 @@ describe('WORKERS: several processes on one port', () => {
   }
 
   test('one that dies is replaced, and the others serve meanwhile', async () => {
-    const server = await start({ ...(await environment('sqlite')), WORKERS: '2' });
+    const internal = await freePort();
+    const inside = async (path: string) => (await request(`http://127.0.0.1:${internal}`, { path })).status;
+    const server = await start({
+      ...(await environment('sqlite')),
+      WORKERS: '2',
+      INTERNAL_PORT: String(internal),
+    });
     const workers = workersOf(server);
     process.kill(workers[0] ?? 0, 'SIGKILL');
     await until(() => server.output().includes('a worker ended by itself and is replaced'));
     assert.equal((await request(server.baseUrl, { path: '/readyz' })).status, 200);
+    // Of the private listener, which the supervisor has, the other worker answers too.
+    const privately = [
+      '/healthz',
+      '/readyz',
+      '/-/tls-check?domain=localhost',
+      '/-/tls-check?domain=x.example',
+    ];
+    assert.deepEqual(await Promise.all(privately.map(inside)), [200, 200, 200, 404]);
     await until(() => workersOf(server).length === 2);
     assert.ok(workersOf(server).includes(workers[1] ?? 0));
     assert.equal(await server.stop(), 0);

@@ -43,6 +43,7 @@ test('an empty environment is a complete configuration for one machine', () => {
   assert.deepEqual(loadConfig({}, { cwd }), {
     port: 3000,
     host: '127.0.0.1',
+    internal: null,
     variant: variants.subdomain,
     site: {
       baseUrl: 'http://localhost:3000',
@@ -85,6 +86,7 @@ test('every setting has its effect', () => {
   const env = {
     PORT: '8080',
     HOST: '::',
+    INTERNAL_PORT: '[fd00::5]:9464',
     VARIANT: 'path',
     BASE_URL: 'HTTPS://Masthead.Example.:443/',
     BLOG_DOMAIN: 'Blogs.example:443',
@@ -134,6 +136,7 @@ test('every setting has its effect', () => {
   assert.deepEqual(loadConfig(env, { cwd }), {
     port: 8080,
     host: '::',
+    internal: { host: 'fd00::5', port: 9464 },
     variant: variants.path,
     site: {
       baseUrl: 'https://masthead.example',
@@ -214,6 +217,9 @@ test('an unusable value is a fault that names the setting, the problem and an ex
     [{ PORT: '0x50' }, /^PORT is "0x50"/],
     [{ HOST: '127.0.0.1:80' }, /^HOST is .* not an address or a host name/],
     [{ HOST: '[::1]' }, /^HOST is .*no brackets/],
+    [{ INTERNAL_PORT: '0' }, /^INTERNAL_PORT is "0", not a port from 1 to 65535/],
+    [{ INTERNAL_PORT: '[1.2.3]:9464' }, /^INTERNAL_PORT is .*not a port/],
+    [{ INTERNAL_PORT: '3000' }, /^INTERNAL_PORT is the port that everybody reaches, PORT/],
     [{ VARIANT: 'constructor' }, /^VARIANT is "constructor", not one of subdomain, path\. /],
     [{ BASE_URL: 'masthead.example' }, /^BASE_URL is not an http:\/\/ or https:\/\/ address/],
     [{ BASE_URL: 'ftp://masthead.example' }, /^BASE_URL is not an http/],
@@ -451,6 +457,7 @@ test('the notes name what is not ready for others', () => {
     [{ BASE_URL: 'http://blog.localhost' }, /^BASE_URL is http:\/\/blog\.localhost: .* this machine only/],
     [{ SMTP_URL: '' }, /^SMTP_URL is not set: mail goes to files in /],
     [{ TRUST_PROXY: '' }, /^TRUST_PROXY is empty/],
+    [{ INTERNAL_PORT: '0.0.0.0:9464' }, /^INTERNAL_PORT is at 0\.0\.0\.0: let nobody else reach it/],
     [{ MAIL_FROM: 'masthead@localhost' }, /^MAIL_FROM is masthead@localhost/],
     [{ LIMIT_API: '0', LIMIT_PUBLISH: '0' }, /^Limits are off for: publish, api\.$/],
     [{ READ_ONLY: 'on' }, /^READ_ONLY is on/],

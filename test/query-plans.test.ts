@@ -9,6 +9,7 @@ import { revive } from '../src/db/write.ts';
 import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { allowsCertificate } from '../src/services/agents/certificates.ts';
 import { eraseDue } from '../src/services/agents/self-deletion.ts';
 import { purgeTrash } from '../src/services/trash/trash.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
@@ -315,6 +316,7 @@ async function ofKeys(instance: Instance, grace: TestAgent): Promise<void> {
 }
 
 async function ofOperators(instance: Instance): Promise<void> {
+  assert.ok(await allowsCertificate(instance.ctx(), 'ada.localhost'));
   const { engine } = instance.ctx();
   await engine.write(suspendAgent, { slug: 'grace', reason: 'a test' });
   await engine.write(restoreAgent, { slug: 'grace' });

@@ -2,7 +2,7 @@ import { StartError } from '../rules/failure.ts';
 import { Given, type Environment, type Source } from './reader.ts';
 import { settingNames, settings, type Setting, type SettingName } from './settings.ts';
 
-export type { DatabaseConfig } from './values.ts';
+export type { DatabaseConfig, ListenAddress } from './values.ts';
 
 type Settings = typeof settings;
 /** What the settings are read as, by where it stands: `port`, `mail.from`. */

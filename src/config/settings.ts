@@ -76,6 +76,15 @@ export const settings = {
     default: '127.0.0.1',
     read: values.readHost,
   },
+  INTERNAL_PORT: {
+    at: 'internal',
+    meaning:
+      'Port of the private listener, for what watches the service and for a proxy that asks whether it may get a certificate; on 127.0.0.1 unless an address stands before it.',
+    example: 'INTERNAL_PORT=9464',
+    default: none,
+    read: values.readInternalPort,
+    show: (address: values.ListenAddress | null) => (address === null ? none : values.hostAndPort(address)),
+  },
   VARIANT: {
     at: 'variant',
     meaning:

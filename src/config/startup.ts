@@ -1,15 +1,15 @@
-import { isIP } from 'node:net';
 import type { Config } from './config.ts';
 import { isLoopback } from '../rules/hosts.ts';
 import { policies } from '../variant.ts';
 import { settings } from './settings.ts';
+import { hostAndPort } from './values.ts';
 
 /** What stands between this configuration and use by others, a sentence each. */
 export function startupNotes(config: Config): string[] {
   const { site, mail, limits, variant } = config;
   const { protocol, hostname } = new URL(site.baseUrl);
   const local = isLoopback(hostname);
-  const exposed = !isLoopback(config.host) && config.host !== '::1';
+  const exposed = isExposed(config.host);
   const off = policies.filter((policy) => limits[policy] === 0 && variant.limits[policy] > 0);
   const notes: [boolean, string][] = [
     [local, `BASE_URL is ${site.baseUrl}: addresses in pages and mail work on this machine only.`],
@@ -26,10 +26,18 @@ export function startupNotes(config: Config): string[] {
       mail.smtpUrl !== null && /@localhost>?$/.test(mail.from),
       `MAIL_FROM is ${mail.from}: other servers will refuse it.`,
     ],
+    [
+      config.internal !== null && isExposed(config.internal.host),
+      `INTERNAL_PORT is at ${config.internal?.host}: let nobody else reach it, by a firewall or a network of its own.`,
+    ],
     [off.length > 0, `Limits are off for: ${off.join(', ')}.`],
     [config.readOnly, 'READ_ONLY is on: pages and lists work, changes do not.'],
   ];
   return notes.flatMap(([applies, note]) => (applies ? note : []));
+}
+
+function isExposed(host: string): boolean {
+  return !isLoopback(host) && host !== '::1';
 }
 
 /**
@@ -45,7 +53,8 @@ export function startupBlock(
   const rows = [
     ['address', site.baseUrl],
     ['blogs', variant.blogUrl(site, '{slug}')],
-    ['listening', `${isIP(config.host) === 6 ? `[${config.host}]` : config.host}:${config.port}`],
+    ['listening', hostAndPort(config)],
+    ...(config.internal === null ? [] : [['private', hostAndPort(config.internal)]]),
     ['variant', variant.name],
     ['database', `${facts.database}, ${place}`],
     ['mail', mail.smtpUrl === null ? `files in ${mail.dir}` : settings.SMTP_URL.show(mail.smtpUrl)],

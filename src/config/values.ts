@@ -29,6 +29,28 @@ export function readPort(given: Given): number {
   return given.of('PORT').integer(3000, 0, 65_535);
 }
 
+/** Where a server listens. */
+export type ListenAddress = { readonly host: string; readonly port: number };
+
+/** A port, on the loopback address unless another stands before it. */
+export function readInternalPort(given: Given): ListenAddress | null {
+  const text = given.text();
+  if (text === null) return null;
+  const [, bracketed, name, digits] =
+    /^(?:(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):)?(\d{1,5})$/i.exec(text) ?? [];
+  const host = bracketed ?? name ?? '127.0.0.1';
+  const port = Number(digits);
+  if (!(port >= 1 && port <= 65_535) || (bracketed !== undefined && isIP(bracketed) !== 6))
+    given.refuse(`is ${settingValue(text)}, not a port from 1 to 65535 with or without an address before it`);
+  else if (port === readPort(given)) given.refuse('is the port that everybody reaches, PORT: name another');
+  return { host, port };
+}
+
+/** As it stands in an address: `127.0.0.1:9464`, `[::1]:9464`. */
+export function hostAndPort({ host, port }: ListenAddress): string {
+  return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+}
+
 export function readVariant(given: Given): Variant {
   return variants[given.of('VARIANT').oneOf(['subdomain', 'path'], 'subdomain')];
 }

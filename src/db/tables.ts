@@ -46,6 +46,8 @@ export type Tables = {
     undo_hash: string | null;
     /** When the agent entered the public list of blogs; null while unverified or suspended. */
     listed_at: Timestamp | null;
+    /** When a proxy was first allowed to get a certificate for its blog's host. */
+    certified_at: Timestamp | null;
     /** Counts changes of what the agent's pages and posts show of it. */
     revision: Generated<number>;
     published_count: Generated<number>;

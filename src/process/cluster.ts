@@ -1,7 +1,10 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ListenAddress } from '../config/config.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import type { Log } from '../platform/log.ts';
+import { listenPrivately, type PrivateAnswer, type PrivateCall } from './private-listener.ts';
+import { answerQuestions, createAsk, type Ask } from './questions.ts';
 
 /** Milliseconds until a worker that died is replaced, doubled for each in a row that did not last. */
 const firstPause = 100;
@@ -23,6 +26,8 @@ export type SupervisorOptions = {
   readonly log: Log;
   /** Milliseconds that a stop may take; workers that take longer are killed. */
   readonly stopWithin: number;
+  /** Where the private listener of all workers is, if anywhere. */
+  readonly internal: ListenAddress | null;
   /** Called once, when all workers serve, with what the first of them says of its database. */
   readonly onReady: (database: string) => Promise<void>;
 };
@@ -31,6 +36,7 @@ type Member = {
   readonly worker: Worker;
   readonly since: number;
   readonly ended: Promise<null>;
+  readonly ask: Ask;
   state: 'starting' | 'ready' | 'leaving';
 };
 
@@ -40,8 +46,10 @@ type Member = {
  * stopped it and all have ended. Throws StartError with the fault of the first worker that cannot start.
  */
 export async function superviseWorkers(options: SupervisorOptions): Promise<void> {
-  const { workers, log, onReady } = options;
+  const { workers, log, internal, onReady } = options;
   const crew = createCrew(options);
+  await using opened = new AsyncDisposableStack();
+  if (internal !== null) opened.use(await listenPrivately(internal, crew.answer));
   const signalled = Promise.withResolvers<string>();
   const allServe = Promise.withResolvers<void>();
   let renewing = allServe.promise;
@@ -88,7 +96,8 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
   async function start(): Promise<string> {
     const worker = cluster.fork(env);
     const ended = new Promise<null>((resolve) => worker.once('exit', () => resolve(null)));
-    const member: Member = { worker, since: performance.now(), ended, state: 'starting' };
+    const ask = createAsk(worker);
+    const member: Member = { worker, since: performance.now(), ended, ask, state: 'starting' };
     members.add(member);
     worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be sent an order'));
     worker.on('message', (message: unknown) => {
@@ -163,7 +172,16 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
     for (const member of members) order(member, 'log');
   }
 
-  const crew = { members, stopping: false, start, renewAll, retire, releaseLogs };
+  async function answer(call: PrivateCall): Promise<PrivateAnswer> {
+    if (call.path === '/healthz') return { status: 200, text: 'ok\n' };
+    for (const { ask, state } of members) {
+      const given = state === 'ready' ? await ask(call) : null;
+      if (given !== null) return given;
+    }
+    return { status: 503, text: 'No worker answers at present.\n' };
+  }
+
+  const crew = { members, stopping: false, start, renewAll, retire, releaseLogs, answer };
   return crew;
 }
 
@@ -183,7 +201,9 @@ export function findSupervisor() {
     stop: Promise.withResolvers<void>(),
     gone: Promise.withResolvers<void>(),
   };
-  worker.on('message', (what: Order) => ordered[what].resolve());
+  worker.on('message', (what: unknown) => {
+    if (what === 'log' || what === 'stop' || what === 'gone') ordered[what].resolve();
+  });
   const send = (message: Report | Leave) =>
     new Promise<void>((resolve, reject) => {
       worker.send(message, (error: Error | null) => (error ? reject(error) : resolve()));
@@ -191,6 +211,8 @@ export function findSupervisor() {
   return {
     /** The number of this worker among all that were started. */
     worker: worker.id,
+    /** Answers calls of the private listener, which is the supervisor's. */
+    answerBy: (answer: (call: PrivateCall) => Promise<PrivateAnswer>) => answerQuestions(worker, answer),
     /** Resolves when the message is sent. */
     report: (message: Report) => send(message),
     /**

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { withPort, type Config } from '../config/config.ts';
+import { withPort, type Config, type ListenAddress } from '../config/config.ts';
 import { StartError, errorCode } from '../rules/failure.ts';
 
 /** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
@@ -19,19 +19,25 @@ export async function settlePort(config: Config): Promise<Config> {
 }
 
 /** Why a server cannot listen, as a StartError where that was foreseen. */
-export function listenError(error: unknown, { host, port }: Config): unknown {
+export function listenError(
+  error: unknown,
+  { host, port }: ListenAddress,
+  names: { readonly host: string; readonly port: string } = { host: 'HOST', port: 'PORT' },
+): unknown {
   switch (errorCode(error)) {
     case 'EADDRINUSE':
-      return new StartError(`Port ${port} is already in use: set PORT, or stop the program that holds it.`);
+      return new StartError(
+        `Port ${port} is already in use: set ${names.port}, or stop the program that holds it.`,
+      );
     case 'EACCES':
       return new StartError(
-        `Port ${port} may not be used by this user: set PORT to 1024 or more, and put a proxy in front.`,
+        `Port ${port} may not be used by this user: set ${names.port} to 1024 or more, and put a proxy in front.`,
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return new StartError(
-        `HOST ${host} is not an address of this machine: set it to one that is, e.g. 127.0.0.1 or 0.0.0.0.`,
+        `${names.host} ${host} is not an address of this machine: set it to one that is, e.g. 127.0.0.1 or 0.0.0.0.`,
       );
     case undefined:
     default:

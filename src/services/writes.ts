@@ -1,6 +1,7 @@
 import type { Write } from '../db/write.ts';
 import * as agents from './agents/agents.ts';
 import * as apiKeys from './agents/api-keys.ts';
+import * as certificates from './agents/certificates.ts';
 import * as callers from './agents/callers.ts';
 import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
@@ -34,6 +35,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   apiKeys,
   blocks,
   callers,
+  certificates,
   commentRemoval,
   duplicates,
   expiry,

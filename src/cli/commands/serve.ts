@@ -83,6 +83,7 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
     env: { ...call.env, PORT: String(settled.port) },
     log,
     stopWithin: stopTimeout,
+    internal: settled.internal,
     async onReady(database) {
       await printBlock(call, settled, database);
       output.release();
@@ -94,7 +95,8 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
 async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
   const { startServer } = await import('../../server.ts');
   const { failureText } = await import('../../../client/src/terminal/program.ts');
-  const options = { existing: call.has('existing'), log };
+  // The private listener is the supervisor's.
+  const options = { existing: call.has('existing'), log, listensPrivately: false };
   const server = await startServer(config, options).catch(async (error: unknown) => {
     await supervisor.report({ fault: failureText(expected(error)) });
     return process.exit(1);
@@ -104,6 +106,7 @@ async function serveAsWorker({ config, call, log, output }: Run, supervisor: Sup
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
   });
   process.on('SIGHUP', () => undefined);
+  supervisor.answerBy(server.inside);
   await supervisor.report({ ready: await contents(server) });
   void supervisor.mayLog.then(() => output.release());
   await Promise.race([signalled, supervisor.mustStop]);

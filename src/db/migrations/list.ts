@@ -16,6 +16,7 @@ import { trash } from './0015-trash.ts';
 import { grace } from './0016-grace.ts';
 import { audit } from './0017-audit.ts';
 import { mailRefused } from './0018-mail-refused.ts';
+import { certificates } from './0019-certificates.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
   grace,
   audit,
   mailRefused,
+  certificates,
 ];
