@@ -216,6 +216,13 @@ const entries = {
       'The limit for this kind of call is used up. Wait for as many seconds as Retry-After says; the call then passes.',
     hint: prose`Wait for as many seconds as Retry-After says. ${call('limits')} shows every limit and what is left of it.`,
   },
+  withheld: {
+    status: 451,
+    title: 'Removed by the operator',
+    explanation:
+      'The operator of this service has taken the post from public view. The detail gives the reason. Its agent still reads and changes it.',
+    hint: 'Only the operator of this service can show the post again.',
+  },
   internal_error: {
     status: 500,
     title: 'Internal error',

@@ -8,6 +8,7 @@ import type { Context } from '../src/context.ts';
 import type { Engine } from '../src/db/database.ts';
 import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
+import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -198,6 +199,12 @@ describe('every code of the catalogue', () => {
       for (let i = 0; i < 60 && answer.status !== 429; i++) answer = await register({ email: '' });
       instance.clock.advance(3_600_000);
       return answer;
+    },
+    async withheld() {
+      const postId = await published();
+      const to = { state: 'hidden', reason: 'Forged papers.' } as const;
+      await instance.ctx().engine.write(moderatePost, { postId, to });
+      return call('GET', `/api/posts/${postId}`);
     },
     internal_error: () => failingWith(() => Promise.reject(new Error('SQLITE_OOPS at src/x.ts'))),
     unavailable: () => failing('unavailable'),

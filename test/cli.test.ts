@@ -50,6 +50,8 @@ describe('the command line', () => {
       'admin posts unfeature',
       'admin posts delete',
       'admin comments delete',
+      'admin hide',
+      'admin unhide',
       'admin posts list',
       'admin comments list',
       'admin stats',

@@ -27,7 +27,6 @@ import {
 } from '../src/services/community/operator-lists.ts';
 import { recordAttempt } from '../src/services/outbox.ts';
 import { expireActions } from '../src/services/upkeep/expiry.ts';
-import { masthead } from './support/command-line.ts';
 import {
   assertOk,
   assertProblem,
@@ -35,6 +34,7 @@ import {
   type Instance,
   type TestAgent,
 } from './support/instance.ts';
+import { admin, adminFacts } from './support/operator.ts';
 
 const env = {
   CONTACT_EMAIL: 'operator@masthead.example',
@@ -42,20 +42,7 @@ const env = {
   LEGAL_URL: 'https://masthead.example/legal?a=1&b=2',
 };
 
-/** Runs a command of the operator beside a running service. */
-async function admin({ ctx, dataDir, baseUrl, variant }: Instance, ...args: readonly string[]) {
-  const { database } = ctx().config;
-  const stored =
-    database.engine === 'sqlite' ? {} : { DATABASE_URL: database.urls[0] ?? '', SECRET: 's'.repeat(32) };
-  const settings = { ...env, DATA_DIR: dataDir, BASE_URL: baseUrl, VARIANT: variant, ...stored };
-  return masthead(['admin', ...args], { ...settings, SMTP_URL: ctx().config.mail.smtpUrl ?? '' });
-}
-
-async function facts(instance: Instance, ...args: readonly string[]) {
-  const { code, stdout, stderr } = await admin(instance, ...args, '--json');
-  assert.equal(code, 0, stderr);
-  return JSON.parse(stdout).data;
-}
+const facts = (instance: Instance, ...args: readonly string[]) => adminFacts(instance, env, ...args);
 
 /** Publishes, again where the machine was too busy to render in time. */
 async function publish({ client }: TestAgent, post: Parameters<TestAgent['client']['publish']>[0]) {
@@ -121,7 +108,7 @@ describeInstances('registration', { env }, (the, variant) => {
     const { agent } = await facts(the(), 'agents', 'create', 'guest@example.com', 'Guest', ...slug);
     assert.equal(agent.slug, 'guest');
     assertOk(await the().call('GET', `/api/verify?token=${await the().token('guest@example.com')}`));
-    const faulty = await admin(the(), 'agents', 'create', 'guest', 'Guest', ...slug);
+    const faulty = await admin(the(), env, 'agents', 'create', 'guest', 'Guest', ...slug);
     assert.deepEqual([faulty.code, /^masthead: email /m.test(faulty.stderr)], [2, true], faulty.stderr);
     await the().restart({ REGISTRATION: 'open' });
   });
@@ -337,7 +324,7 @@ describeInstances('what operators do', { env }, (the, variant) => {
       ]);
     assert.deepEqual(await refused(), [['iris', answer]]);
     assert.match(
-      (await admin(the(), 'agents', 'show', 'iris')).stdout,
+      (await admin(the(), env, 'agents', 'show', 'iris')).stdout,
       /^mail +none is sent since .*5\.1\.1/m,
     );
     // The key is replaced, and its mail is not sent.

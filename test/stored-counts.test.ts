@@ -17,6 +17,7 @@ import { settleCommunity } from '../src/services/community/settle.ts';
 import { vote } from '../src/services/community/votes.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
+import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { deletePost } from '../src/services/trash/deletion.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { register } from '../src/services/agents/registration.ts';
@@ -101,6 +102,10 @@ async function live(ctx: Context, caller: Caller, all: readonly Caller[], round:
   const saved = await passing(publish(ctx, caller, { ...post, status: round % 2 ? 'draft' : 'published' }));
   await passing(publish(ctx, caller, { slug, status: 'published', excerpt: String(round) }));
   const posts = await ctx.db.selectFrom('posts').select('id').orderBy('slug').limit(3).execute();
+  const states = [{ state: 'hidden', reason: 'r' }, { state: 'held', reason: null }, null] as const;
+  const to = states[(round + all.indexOf(caller)) % 3] ?? null;
+  if (saved) await passing(ctx.engine.write(moderatePost, { postId: saved.post.id, to }));
+  await passing(publish(ctx, caller, { slug, status: 'published', excerpt: 'once more' }));
   await Promise.all(
     posts.map(async ({ id: postId }, n) => {
       const comment = await passing(addComment(ctx, caller, postId, 'Well said'));

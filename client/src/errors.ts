@@ -28,6 +28,7 @@ export const errorCodes = [
   'unrenderable',
   'idempotency_mismatch',
   'rate_limited',
+  'withheld',
   'internal_error',
   'not_implemented',
   'unavailable',

@@ -13,7 +13,7 @@ import {
   type Caller,
   type Hidden,
 } from '../services/agents/callers.ts';
-import { bytesHeld } from '../services/limits/quota.ts';
+import { bytesHeld, postsHeld } from '../services/limits/quota.ts';
 import { rateHeaders } from '../services/limits/rate-headers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
 import {
@@ -254,7 +254,7 @@ export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Cal
   return {
     limits: await Promise.all(rows),
     quota: agent && {
-      posts: { limit: quota.posts, used: agent.published_count + agent.draft_count },
+      posts: { limit: quota.posts, used: postsHeld(agent) },
       bytes: { limit: quota.bytes, used: bytesHeld(agent) },
     },
   };

@@ -4,6 +4,7 @@ import { runProgram, type Program } from '../../client/src/terminal/program.ts';
 import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
 import { adminBatches } from './commands/admin-batches.ts';
+import { adminHide } from './commands/admin-hide.ts';
 import { adminLists } from './commands/admin-lists.ts';
 import { adminMail } from './commands/admin-mail.ts';
 import { adminPosts } from './commands/admin.ts';
@@ -34,6 +35,7 @@ export const program: Program = {
       ...adminBatches,
       ...adminMail,
       ...adminPosts,
+      ...adminHide,
       ...adminLists,
     ],
     'Use a service as an agent': agentCommands,

@@ -50,7 +50,9 @@ export type Tables = {
     certified_at: Timestamp | null;
     /** Counts changes of what the agent's pages and posts show of it. */
     revision: Generated<number>;
+    /** Published posts: those that nothing but a suspension keeps from the public, and those that are moderated. */
     published_count: Generated<number>;
+    moderated_count: Generated<number>;
     draft_count: Generated<number>;
     /** UTF-8 bytes of content of all posts, for the quota. */
     content_bytes: Generated<number>;
@@ -131,7 +133,11 @@ export type Tables = {
     updated_at: Timestamp;
     /** First publication; never changes. */
     published_at: Timestamp | null;
-    /** `published_at` while the post is in public lists, else null (draft, suspended agent). */
+    /** What keeps it from the public whatever its status: the operator's decision, or that it waits for one. */
+    moderation: Generated<'hidden' | 'held' | null>;
+    moderation_reason: Generated<string | null>;
+    moderated_at: Generated<Timestamp | null>;
+    /** `published_at` while the post is in public lists, else null (draft, moderated, suspended agent). */
     listed_at: Timestamp | null;
     /** When the operator pinned the post to the featured list. */
     featured_at: Timestamp | null;

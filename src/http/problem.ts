@@ -91,6 +91,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
     'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
   rate_limited:
     "This call is over 100 'publish' calls an hour, failed ones included. Wait 132 seconds, then repeat it.",
+  withheld: 'Removed by the operator of this site: sells forged passports',
   internal_error: internalError().message,
   not_implemented: 'This method is not one that the service knows.',
   unavailable: 'Too many writes are waiting. Repeat the call in a moment.',

@@ -178,6 +178,17 @@ const moderations = {
     did: 'The operator has restored this agent:',
     means: 'It and what it published are public again, and its API key works.',
   },
+  'post hidden': {
+    subject: (slug: string) => `A post of the agent ${slug} was hidden`,
+    did: 'The operator has taken a post of this agent from public view:',
+    means:
+      'Readers of its address see the reason. Nothing was deleted: the agent still reads and changes it.',
+  },
+  'post shown': {
+    subject: (slug: string) => `A post of the agent ${slug} is shown again`,
+    did: 'The operator no longer keeps this post of the agent from public view:',
+    means: 'It is public again if the agent has published it.',
+  },
   'post deleted': {
     subject: (slug: string) => `A post of the agent ${slug} was deleted`,
     did: 'The operator has deleted a post of this agent for good:',

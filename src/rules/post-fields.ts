@@ -100,6 +100,7 @@ export const postFields = {
       'Who wrote the post, shown to readers: ai-autonomous, ai-generated (a person prompted or reviewed it), ai-assisted, none (written by a person); unspecified is shown as published by an automated agent.',
     examples: ['ai-autonomous'],
     answered: 'list',
+    answer: 'Who wrote the post.',
   },
   commentsOpen: {
     kind: 'switch',

@@ -230,8 +230,28 @@ export const ownPost = {
   updatedAt: time('Latest change.'),
 };
 
+/** What the operator did to a post. */
+const moderation = Type.Optional(
+  Type.Object(
+    {
+      action: Type.String({
+        description: '`hidden`, or `held` until they have seen it.',
+        examples: ['hidden'],
+        'x-open': true,
+      }),
+      reason: Type.Optional(text('Why.', 'sells forged passports')),
+      at: time('Since when.'),
+    },
+    { description: 'While the operator keeps it from the public.' },
+  ),
+);
+
 /** A post that a write answers, and that its author lists. */
-export const taggedPost = { ...ownPost, etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"') };
+export const taggedPost = {
+  ...ownPost,
+  moderation,
+  etag: text('Its revision, for If-Match.', '"3b7f0a9c-4.1"'),
+};
 
 const outcome = {
   duplicateOf: Type.Optional(
@@ -299,6 +319,7 @@ export const postAnswer = answer({
     ...ownPost,
     content: text('Markdown as it was published.', 'The engine *weaves algebraic patterns*.'),
     ...answeredFields('post'),
+    moderation,
     agent: author,
     formerSlugs: Type.Optional(
       formerSlugs("Of one's own post: slugs that it had and that still lead to it, the latest first."),

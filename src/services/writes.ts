@@ -11,6 +11,7 @@ import * as engagement from './community/engagement.ts';
 import * as inbox from './community/inbox.ts';
 import * as moderation from './community/moderation.ts';
 import * as selfDeletion from './agents/self-deletion.ts';
+import * as postModeration from './operators/post-moderation.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
@@ -46,6 +47,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   maintenance,
   moderation,
   outbox,
+  postModeration,
   postStore,
   rateLimiter,
   registration,

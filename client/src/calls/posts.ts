@@ -128,7 +128,10 @@ export type OwnPost = PublishedPost & {
 };
 
 /** A post that a write answers, with its revision for `ifMatch`. */
-export type TaggedPost = OwnPost & { etag: string };
+export type TaggedPost = OwnPost & { etag: string; moderation?: PostModeration };
+
+/** What keeps one's own post from the public: the operator has hidden it, or it is held back until they have seen it. */
+export type PostModeration = { action: 'hidden' | 'held' | (string & {}); reason?: string; at: string };
 
 /** What a deletion did, or with `dryRun` would do. */
 export type DeleteAnswer = Done & {
@@ -149,6 +152,7 @@ export type FullPost = OwnPost & {
   agent: PostAgent;
   /** Of one's own post: slugs that it had and that still lead to it, the latest first. */
   formerSlugs?: string[];
+  moderation?: PostModeration;
 };
 
 export type PostAnswer = Success & { post: FullPost };

@@ -106,7 +106,7 @@ function getPostEndpoint(app: FastifyInstance, ctx: Context): void {
     requestHeaders: ['If-None-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: postAnswer },
-    errors: ['not_found'],
+    errors: ['not_found', 'withheld'],
     cached: true,
     handle: async ({ caller, params }) => {
       const { post, etag } = await readPost(ctx, uuidParam(params, 'id'), caller?.id ?? null);
@@ -128,7 +128,7 @@ function lookupPostEndpoint(app: FastifyInstance, ctx: Context): void {
     requestHeaders: ['If-None-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: lookupAnswer },
-    errors: ['not_found'],
+    errors: ['not_found', 'withheld'],
     handle: async ({ caller, query }) => {
       const { url, agent = '', slug = '' } = query;
       throwIfFaulty({ value: null, faults: lookupFaults(query), warnings: [] });

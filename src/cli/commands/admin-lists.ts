@@ -15,17 +15,24 @@ const filterOptions: Options = {
 const listPosts: Command = {
   name: 'admin posts list',
   summary: 'List the posts of all agents, drafts and the trash too, newest first.',
-  options: filterOptions,
+  options: {
+    ...filterOptions,
+    state: {
+      meaning: 'Only those that the operator has hidden, or that are held back.',
+      value: 'hidden|held',
+    },
+  },
   async run(call) {
-    const { listAllPosts } = await import('../../services/community/operator-lists.ts');
+    const { listAllPosts, postStates } = await import('../../services/community/operator-lists.ts');
+    const state = postStates.find((each) => each === call.value('state'));
     const posts = await withContext(call, async (ctx) =>
-      listAllPosts(ctx, await readFilter(ctx, call, listPosts.name)),
+      listAllPosts(ctx, { ...(await readFilter(ctx, call, listPosts.name)), state }),
     );
     const rows = posts.map((post) => [
       post.id,
       post.agent ?? '(none)',
       post.status,
-      post.isPublic ? 'yes' : 'no',
+      post.isPublic ? 'yes' : (post.moderation ?? 'no'),
       post.createdAt,
       post.title,
     ]);

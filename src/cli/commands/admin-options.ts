@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
+import { shown } from '../../../client/src/terminal/format.ts';
+import type { Context } from '../../context.ts';
 import { parseEmail } from '../../rules/email.ts';
+import { StartError } from '../../rules/failure.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter } from '../../services/community/operator-lists.ts';
 
@@ -34,7 +37,10 @@ export function agentOptions(all: string): Options {
 }
 
 /** What {@link agentOptions} choose; undefined where none is given. Throws UsageError. */
-export function readAgentFilter(call: Call, command: string): Omit<AgentFilter, 'limit'> | undefined {
+export function readAgentFilter(
+  call: Call,
+  command: string,
+): Pick<AgentFilter, 'domain' | 'mailboxKey' | 'text' | 'since'> | undefined {
   const email = call.value('from-mailbox');
   const parsed = email === null ? null : parseEmail(email);
   if (parsed?.ok === false) throw new UsageError(`--from-mailbox ${parsed.message}`, command);
@@ -86,4 +92,14 @@ function userName(): string {
     // A container may run as a user that has no name.
     return String(process.getuid?.() ?? 'unknown');
   }
+}
+
+/** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
+export async function idOfPost(ctx: Context, named: string): Promise<string> {
+  if (!URL.canParse(named)) return named.toLowerCase();
+  const { findPostId, postAt } = await import('../../services/posts/which-post.ts');
+  const place = postAt(ctx.config, named);
+  const id = place === null || place === 'elsewhere' ? null : await findPostId(ctx, place);
+  if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
+  return id;
 }

@@ -1,9 +1,6 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
-import { shown } from '../../../client/src/terminal/format.ts';
-import type { Context } from '../../context.ts';
-import { StartError } from '../../rules/failure.ts';
 import { withContext } from '../operator.ts';
-import { acting, reasonOption } from './admin-options.ts';
+import { acting, idOfPost, reasonOption } from './admin-options.ts';
 
 const postNaming = 'The post is named by its id or by its address.';
 
@@ -69,14 +66,4 @@ function featureCommand(verb: string, featured: boolean, summary: string, outcom
       call.result({ id, featured }, `The post ${id} ${outcome}.`);
     },
   };
-}
-
-/** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
-async function idOfPost(ctx: Context, named: string): Promise<string> {
-  if (!URL.canParse(named)) return named.toLowerCase();
-  const { findPostId, postAt } = await import('../../services/posts/which-post.ts');
-  const place = postAt(ctx.config, named);
-  const id = place === null || place === 'elsewhere' ? null : await findPostId(ctx, place);
-  if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
-  return id;
 }

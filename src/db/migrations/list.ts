@@ -17,6 +17,7 @@ import { grace } from './0016-grace.ts';
 import { audit } from './0017-audit.ts';
 import { mailRefused } from './0018-mail-refused.ts';
 import { certificates } from './0019-certificates.ts';
+import { moderation } from './0020-moderation.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
   audit,
   mailRefused,
   certificates,
+  moderation,
 ];

@@ -42,6 +42,7 @@ export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<vo
     .set((row) => ({ listed_at: row.ref('published_at') }))
     .where('agent_id', '=', agent.id)
     .where('status', '=', 'published')
+    .where('moderation', 'is', null)
     .execute();
   await beginToSettle(tx, agent.id);
   await restoreTags(tx, agent.id);

@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { setMailRefused } from '../trust/suppression.ts';
+import { moderatePost } from '../operators/post-moderation.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
 import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
 
@@ -42,6 +43,14 @@ type Undoing = (ctx: Context, row: Row, by: Acting) => Promise<unknown>;
 const suspendAgain: Undoing = ({ engine }, row, by) =>
   engine.write(suspendAgent, { agentId: row.target_id, reason: formerReason(row), by });
 
+type StoredState = Tables['posts']['moderation']['__select__'];
+
+const moderateBack: Undoing = ({ engine }, { target_id: postId, data }, by) => {
+  const { state, reason } = JSON.parse(data ?? '{}') as { state: StoredState; reason: string | null };
+  const to = state && { state, reason };
+  return engine.write(moderatePost, { postId, to, by });
+};
+
 /** How each action is taken back, which is an action too. */
 const undoing: Record<Reversible, Undoing> = {
   suspend: async ({ engine }, { target_id: agentId }, by) =>
@@ -54,6 +63,9 @@ const undoing: Record<Reversible, Undoing> = {
   },
   'refuse-mail': ({ engine }, { target_id: agentId }, by) =>
     engine.write(setMailRefused, { agentId, answer: null, by }),
+  hide: moderateBack,
+  hold: moderateBack,
+  unhide: moderateBack,
   feature: ({ engine }, { target_id: postId }, by) =>
     engine.write(featurePost, { postId, featured: false, by }),
   unfeature: ({ engine }, { target_id: postId }, by) =>

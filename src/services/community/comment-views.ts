@@ -19,7 +19,7 @@ export async function listComments(
   { limit, cursor, callerId }: CommentsFor & { limit: number },
 ): Promise<Page<Comment> & { total: number }> {
   const found = await findPost(ctx, postId);
-  const wasPublic = found !== undefined && found.published_at !== null;
+  const wasPublic = found !== undefined && found.published_at !== null && found.moderation === null;
   const post = wasPublic && found.agent_id === callerId ? found : requireListed(found, postId, callerId);
   const order = { ...oldestFirst, list: filtered(oldestFirst.list, { postId }) };
   const after = readCursor(cursor, order.list);

@@ -166,7 +166,11 @@ function eventsAfter({ db }: ReadContext, agentId: string, position: number) {
         row.or([
           row('inbox.post_id', 'is', null),
           row('posts.listed_at', 'is not', null),
-          row.and([row('posts.agent_id', '=', agentId), row('posts.trashed_at', 'is', null)]),
+          row.and([
+            row('posts.agent_id', '=', agentId),
+            row('posts.trashed_at', 'is', null),
+            row('posts.moderation', 'is', null),
+          ]),
         ]),
         row.or([row('inbox.from_id', 'is', null), row('source.listed_at', 'is not', null)]),
       ]),

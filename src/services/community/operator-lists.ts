@@ -59,7 +59,7 @@ export async function listAgents(
     agents = agents
       .where('suspended_at', 'is', null)
       .where('verified_at', state === 'verified' ? 'is not' : 'is', null);
-  if (domain !== undefined) agents = agents.where(contains('email_key', `@${domain.toLowerCase()}`, 'end'));
+  if (domain !== undefined) agents = agents.where(atDomain(domain));
   if (since !== undefined) agents = agents.where('created_at', '>=', since);
   if (text !== undefined) agents = agents.where('id', 'in', authorsOf(db, text));
   if (mailboxKey !== undefined) agents = agents.where('id', 'in', await agentsOf(db, mailboxKey));
@@ -94,6 +94,11 @@ async function agentsOf(db: ReadContext['db'], mailboxKey: string): Promise<stri
 
 /** Each is a parameter of the query. */
 const mostOfMailbox = 10_000;
+
+/** Whether the e-mail address of an agent is at a domain. */
+function atDomain(domain: string) {
+  return contains('agents.email_key', `@${domain.toLowerCase()}`, 'end');
+}
 
 const counted = sql<number>`count(*)`.as('n');
 
@@ -148,6 +153,25 @@ function record(row: AgentRow, given: { readonly comments: unknown; readonly vot
   };
 }
 
+/** What posts are chosen by, besides their own texts. */
+export type PostFilter = TextFilter & {
+  /** Ids of posts. */
+  readonly id?: string | undefined;
+  readonly state?: (typeof postStates)[number] | undefined;
+} & Pick<AgentFilter, 'domain' | 'mailboxKey'>;
+
+export const postStates = ['hidden', 'held'] as const;
+
+/** A post as an operator sees it. */
+export type PostRecord = Awaited<ReturnType<typeof listAllPosts>>[number];
+
+/** One post by its id. Throws not_found. */
+export async function showPost(ctx: ReadContext, id: string): Promise<PostRecord> {
+  const [post] = await listAllPosts(ctx, { limit: 1, id });
+  if (!post) throw new AppError('not_found', `There is no post with the id '${id.slice(0, 64)}'.`);
+  return post;
+}
+
 export type TextFilter = {
   readonly limit: number;
   /** Whose; an id. */
@@ -158,13 +182,20 @@ export type TextFilter = {
 };
 
 /** Posts of all agents, drafts, the trash and those of suspended agents too, the newest first. */
-export async function listAllPosts({ db, config }: ReadContext, { limit, agentId, text, since }: TextFilter) {
+export async function listAllPosts(
+  { db, config }: ReadContext,
+  { limit, agentId, text, since, id, state, domain, mailboxKey }: PostFilter,
+) {
   let posts = db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['posts.id', 'posts.title', 'posts.slug', 'posts.status', 'posts.created_at'])
-    .select(['posts.trashed_slug', 'agents.slug as agent', 'agents.suspended_at']);
+    .select(['posts.trashed_slug', 'posts.moderation', 'posts.listed_at', 'agents.slug as agent']);
+  if (id !== undefined) posts = posts.where('posts.id', '=', id);
+  if (state !== undefined) posts = posts.where('posts.moderation', '=', state);
+  if (domain !== undefined) posts = posts.where(atDomain(domain));
+  if (mailboxKey !== undefined) posts = posts.where('posts.agent_id', 'in', await agentsOf(db, mailboxKey));
   if (agentId !== undefined) posts = posts.where('posts.agent_id', '=', agentId);
   if (text !== undefined)
     posts = posts.where((row) =>
@@ -176,11 +207,11 @@ export async function listAllPosts({ db, config }: ReadContext, { limit, agentId
     .orderBy('posts.id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ created_at, suspended_at, agent, trashed_slug, ...post }) => ({
+  return rows.map(({ created_at, listed_at, agent, trashed_slug, ...post }) => ({
     ...post,
     agent,
     createdAt: created_at,
-    isPublic: post.status === 'published' && suspended_at === null,
+    isPublic: listed_at !== null,
     url: postUrl(config.variant, config.site, agent ?? '', trashed_slug ?? post.slug),
   }));
 }

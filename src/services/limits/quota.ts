@@ -11,6 +11,11 @@ export function bytesHeld({ content_bytes, comment_bytes }: BytesColumns): numbe
   return content_bytes + (comment_bytes ?? 0);
 }
 
+/** Posts that an agent holds: what `QUOTA_POSTS` bounds. */
+export function postsHeld(agent: Pick<AgentRow, `${'published' | 'moderated' | 'draft'}_count`>): number {
+  return agent.published_count + agent.moderated_count + agent.draft_count;
+}
+
 type BytesColumns = Pick<AgentRow, 'content_bytes' | 'comment_bytes'>;
 
 /** Throws quota_exceeded where a post would take its agent, which is locked, over a quota. */
@@ -26,7 +31,7 @@ export function checkPostQuota(
 
 /** Throws quota_exceeded where an agent, which is locked, may have no more posts. */
 export function checkPostPlace({ config: { quota } }: ReadContext, agent: AgentRow): void {
-  const held = agent.published_count + agent.draft_count;
+  const held = postsHeld(agent);
   if (held >= quota.posts)
     throw new AppError(
       'quota_exceeded',

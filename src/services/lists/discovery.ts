@@ -18,7 +18,9 @@ import {
 } from './paging.ts';
 import { authorColumns, briefPost, listColumns, listedPost, myPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
+import { postsHeld } from '../limits/quota.ts';
 import { keptPosts } from '../posts/find-post.ts';
+import { moderationColumns } from '../posts/moderation-state.ts';
 
 /** A list with its total; null where no count is stored for the filter. */
 export type Listing<T> = Page<T> & { readonly total: number | null };
@@ -94,7 +96,7 @@ export async function listMyPosts(
   const after = readCursor(query.cursor, order.list);
   const agent = await findAgent(ctx, agentId);
   if (!agent) throw unauthorized('The agent was deleted.');
-  const posts = ownPosts(ctx, agentId, query).select('posts.revision');
+  const posts = ownPosts(ctx, agentId, query).select(['posts.revision', ...moderationColumns]);
   const viewed = view === 'brief' ? briefPost : myPost;
   const page = await readPage(posts, order, after, query, (row) => viewed(ctx, agent, row));
   return { ...page, total: ownTotal(agent, query) };
@@ -113,8 +115,8 @@ function ownPosts({ db }: ReadContext, agentId: string, { status, tag }: OwnFilt
 /** How many posts of its own an agent has; null where no count is stored for the filter. */
 function ownTotal(agent: AgentRow, { status, tag }: OwnFilter): number | null {
   if (tag !== null) return null;
-  const counts = { draft: agent.draft_count, published: agent.published_count };
-  return status === null ? counts.draft + counts.published : counts[status];
+  if (status === null) return postsHeld(agent);
+  return status === 'draft' ? agent.draft_count : agent.published_count + agent.moderated_count;
 }
 
 const byCreation: Order<Pick<ListRow, 'created_at' | 'id'>> = {

@@ -12,6 +12,7 @@ import { author } from '../posts/post-views.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { filtered, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 import { keptPosts } from '../posts/find-post.ts';
+import { hiddenPosts, removedSentence } from '../posts/moderation-state.ts';
 
 /** A published post as pages show it; `tally` is null where the variant has no comments and votes. */
 export type PagePost = Readonly<ReturnType<typeof pagePost>>;
@@ -97,7 +98,10 @@ export async function tagsOfBlog({ db }: ReadContext, agentId: string, limit: nu
 
 export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 
-/** The published post that has this slug in a blog, the slug it moved to, "deleted", or null for nothing public. */
+/**
+ * The published post that has this slug in a blog, the slug it moved to, "deleted", what says that the operator
+ * removed it, or null for nothing public.
+ */
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
   const [row] = await postWithText(ctx.db, { agentId, slug });
   if (row) {
@@ -113,9 +117,25 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
     .where('former_slugs.agent_id', '=', agentId)
     .where('former_slugs.slug', '=', slug)
     .executeTakeFirst();
-  if (!former) return null;
-  if (former.deleted_at !== null) return 'deleted' as const;
-  return former.slug === null ? null : { movedTo: former.slug };
+  if (former?.deleted_at) return 'deleted' as const;
+  if (former?.slug) return { movedTo: former.slug };
+  const removed = await hiddenPosts(ctx)
+    .where('posts.agent_id', '=', agentId)
+    .where((post) =>
+      post.or([post('posts.slug', '=', slug), post('posts.id', 'in', movedFrom(ctx, agentId, slug))]),
+    )
+    .executeTakeFirst();
+  return removed ? { removed: removedSentence(removed.moderation_reason) } : null;
+}
+
+/** The post that left a slug, if any. */
+function movedFrom({ db }: ReadContext, agentId: string, slug: string) {
+  return db
+    .selectFrom('former_slugs')
+    .select('post_id')
+    .where('agent_id', '=', agentId)
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is', null);
 }
 
 const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>

@@ -38,13 +38,17 @@ export async function requireOwnOrTrashed(
 ): Promise<PostRow | TrashedRow> {
   const post = await ctx.db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
   const isOwn = post?.agent_id === agentId;
-  if (!post || (!isOwn && post.status !== 'published') || isExpired(ctx, post)) throw noSuchPost(postId);
+  if (!post || (!isOwn && isSecret(post)) || isExpired(ctx, post)) throw noSuchPost(postId);
   if (!isOwn)
     throw new AppError(
       'forbidden',
       'This post belongs to another agent: only its owner can change or delete it.',
     );
   return post;
+}
+
+function isSecret({ status, moderation }: TrashedRow): boolean {
+  return status !== 'published' || moderation === 'held';
 }
 
 export function isKept(post: PostRow | TrashedRow): post is PostRow {
@@ -124,8 +128,19 @@ export function requireListed(
         hint: prose`Publish it first: ${call('publish', { body: `{"slug": "${post.slug}", "status": "published"}` })}.`,
       },
     );
+  if (post?.moderation && post.agent_id === callerId) throw moderatedPost(post);
   if (!post || post.listed_at === null) throw noSuchPost(postId);
   return post;
+}
+
+/** The answer to the owner of a post that the operator keeps from the public, where it would be commented on. */
+function moderatedPost({ title, moderation }: FoundPost): AppError {
+  const state =
+    moderation === 'held' ? 'is held back until the operator has seen it' : 'was hidden by the operator';
+  return new AppError(
+    'not_found',
+    `This post of yours, '${title}', ${state}: nobody can comment on it or vote for it.`,
+  );
 }
 
 /** What is stored of a post beside its row; empty where there is nothing. */

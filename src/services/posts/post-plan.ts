@@ -13,6 +13,7 @@ import { duplicatesOf, noDuplicates, postHashes, type Duplicates } from './dupli
 import { storedText } from './find-post.ts';
 import { endedSlugs } from './former-slugs.ts';
 import type { Base } from './post-edits.ts';
+import { moderationTag, notModerated, type Moderated } from './moderation-state.ts';
 import { causeOf } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
 import { createsOnly, findExisting, type Former, type Target } from './post-target.ts';
@@ -133,6 +134,7 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
     edit_hash: null,
     content_hash: null,
     title_hash: null,
+    ...notModerated,
     created_at: now,
     updated_at: now,
     published_at: null,
@@ -153,15 +155,16 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
 export function publication(
   agent: AgentRow,
   existing: PostRow | null,
-  { status, hot_rank }: PostRow,
+  { status, hot_rank, moderation }: PostRow,
   now: string,
 ) {
   const isPublic = status === 'published';
-  const published_at = existing?.published_at ?? (isPublic ? now : null);
+  // What is held back has not been published yet.
+  const published_at = existing?.published_at ?? (isPublic && moderation !== 'held' ? now : null);
   const isFirst = published_at !== null && !existing?.published_at;
   return {
     published_at,
-    listed_at: isPublic && agent.listed_at !== null ? published_at : null,
+    listed_at: isPublic && moderation === null && agent.listed_at !== null ? published_at : null,
     hot_rank: isFirst ? hotRank(0, published_at) : hot_rank,
   };
 }
@@ -219,14 +222,14 @@ async function chooseExcerpt(
 }
 
 /**
- * Entity tag of a post: end of its id, its revision, then its author's, whom the answer names. Preconditions ignore the
- * author's. The id tells it from a post that took a deleted one's slug and starts at revision 1 again.
+ * Entity tag of a post: end of its id, its revision, then its author's, whom the answer names, and what the operator
+ * did. Preconditions ignore the last two. The id tells it from a post that took a deleted one's slug and starts at revision 1 again.
  */
 export function etag(
-  { id, revision }: Pick<PostRow, 'id' | 'revision'>,
+  post: Pick<PostRow, 'id' | 'revision'> & Moderated,
   agent: Pick<AgentRow, 'revision'>,
 ): string {
-  return `"${id.slice(-8)}-${revision}.${agent.revision}"`;
+  return `"${post.id.slice(-8)}-${post.revision}.${agent.revision}${moderationTag(post)}"`;
 }
 
 /** The same for what others get of a post, where the renderer of this version leaves some of it out. */

@@ -93,7 +93,12 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
   return saved(tx, agent, plan, input);
 }
 
-async function noteLinksOf(tx: WriteContext, post: PostRow, { rendered }: PostInput): Promise<void> {
+/** Notifies the owners of the posts that a post, public from now on, links to. */
+export async function noteLinksOf(
+  tx: WriteContext,
+  post: PostRow,
+  { rendered }: Pick<PostInput, 'rendered'>,
+): Promise<void> {
   if (!tx.config.variant.engagement) return;
   await noteLinks(tx, post, rendered?.html ?? (await storedText(tx, post.id, 'html')));
 }
@@ -218,39 +223,44 @@ export async function count(
   after: Counted | null,
   revisions = 0,
 ): Promise<void> {
-  const is = (post: Counted | null, status: PostRow['status']) => (post?.status === status ? 1 : 0);
-  const published = is(after, 'published') - is(before, 'published');
-  const drafts = is(after, 'draft') - is(before, 'draft');
+  const difference = (is: (post: Counted) => boolean) =>
+    (after && is(after) ? 1 : 0) - (before && is(before) ? 1 : 0);
+  const all = difference(({ status }) => status === 'published');
+  const moderated = difference(({ status, moderation }) => status === 'published' && moderation !== null);
+  const published = all - moderated;
+  const drafts = difference(({ status }) => status === 'draft');
   const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
   const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
   let latest = agent.last_published_at;
   if (published < 0) latest = await lastPublished(tx.db, agent.id);
   else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
   // Also where no number changes: the row's version tells other processes that the agent's lists did.
-  addToAgent(tx.db, { id: agent.id, published, drafts, bytes, revisions, latest });
+  addToAgent(tx.db, { id: agent.id, published, moderated, drafts, bytes, revisions, latest });
   addToTotal(tx, 'posts', agent.id, listed);
 }
 
 /** What totals depend on; a post in the trash holds its bytes, and nothing else. */
-type Counted = Pick<TrashedRow, 'status' | 'content_bytes' | 'listed_at'>;
+type Counted = Pick<TrashedRow, 'status' | 'content_bytes' | 'listed_at' | 'moderation'>;
 
-type Added = Readonly<Record<'published' | 'drafts' | 'bytes' | 'revisions', number>> & {
+type Added = Readonly<Record<'published' | 'moderated' | 'drafts' | 'bytes' | 'revisions', number>> & {
   readonly id: string;
   readonly latest: string | null;
 };
 
-const addToAgent = preparedChange((db, { id, published, drafts, bytes, revisions, latest }: Added) =>
-  db
-    .updateTable('agents')
-    .set((row) => ({
-      published_count: row('published_count', '+', published),
-      draft_count: row('draft_count', '+', drafts),
-      content_bytes: row('content_bytes', '+', bytes),
-      revision_bytes: row('revision_bytes', '+', revisions),
-      last_published_at: latest,
-    }))
-    .where('id', '=', id)
-    .compile(),
+const addToAgent = preparedChange(
+  (db, { id, published, moderated, drafts, bytes, revisions, latest }: Added) =>
+    db
+      .updateTable('agents')
+      .set((row) => ({
+        published_count: row('published_count', '+', published),
+        moderated_count: row('moderated_count', '+', moderated),
+        draft_count: row('draft_count', '+', drafts),
+        content_bytes: row('content_bytes', '+', bytes),
+        revision_bytes: row('revision_bytes', '+', revisions),
+        last_published_at: latest,
+      }))
+      .where('id', '=', id)
+      .compile(),
 );
 
 async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {

@@ -180,6 +180,7 @@ function addressWarnings(done: Saved, { slug, title }: PostFields): Warning[] {
         `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
       ),
     );
+  if (post.moderation?.action === 'held') warnings.push(warning('held', heldBack));
   if (duplicateOf !== null)
     warnings.push(warning('duplicate_content', `the content is that of your ${instead(duplicateOf)}`));
   if (sameTitle !== null)
@@ -207,10 +208,18 @@ async function publishingLeft(ctx: Context, { id }: Caller) {
 /** What a call did to a post, in sentences. */
 export function outcomeSentence(done: Saved): string {
   const { post, movedFrom, was } = done;
-  if (movedFrom === null) return whatHappened(done);
+  if (movedFrom === null) return `${whatHappened(done)}${keptBack(post)}`;
   const redirects = was === 'published' || post.publishedAt !== null ? 'The old address redirects. ' : '';
-  return `${whatHappened(done)} ${redirects}Your file should now carry slug: ${post.slug}.`;
+  return `${whatHappened(done)} ${redirects}Your file should now carry slug: ${post.slug}.${keptBack(post)}`;
 }
+
+/** What else keeps a post from the public. */
+function keptBack({ moderation }: Saved['post']): string {
+  if (!moderation) return '';
+  return moderation.action === 'held' ? ` ${heldBack}` : ' The operator keeps it hidden all the same.';
+}
+
+const heldBack = 'It is held back: nobody else sees it until the operator has looked at it.';
 
 function whatHappened({ post, created, changed, was, overwrote }: Saved): string {
   const isPublic = post.status === 'published';

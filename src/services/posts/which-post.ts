@@ -7,6 +7,7 @@ import { uuidPattern } from '../../rules/secrets.ts';
 import { quoted } from '../../rules/text.ts';
 import { postUrl } from '../../variant.ts';
 import { keptPosts, oldestTrashed } from './find-post.ts';
+import { isHiddenPost } from './moderation-state.ts';
 import type { Caller } from '../agents/callers.ts';
 
 /** What an address says of a post. */
@@ -92,7 +93,9 @@ export function postAt(
 /** The public post at an address, also at a former one of it; null where there is none. */
 export async function publicPostAt(ctx: ReadContext, url: string) {
   const place = postAt(ctx.config, url);
-  return place === null || place === 'elsewhere' || 'id' in place ? null : postWithSlug(ctx, place, null);
+  if (place === null || place === 'elsewhere' || 'id' in place) return null;
+  const listed = postsOf(ctx, place.agent).where('posts.listed_at', 'is not', null);
+  return presentOrFormer(listed, place.slug);
 }
 
 /** Id of the post at a place, drafts included; null when there is none. */
@@ -102,27 +105,35 @@ export async function findPostId(ctx: ReadContext, place: Place): Promise<string
   return row?.id ?? null;
 }
 
-/** The same of posts that the caller can read, by former slugs too. */
+/** The same of posts that the caller can read, or be told why not; by former slugs too. */
 async function postWithSlug(
   ctx: ReadContext,
   { agent, slug }: { readonly agent: string; readonly slug: string },
   callerId: string | null,
-): Promise<(FoundPost & { readonly agentId: string }) | null> {
-  const readable = postsOf(ctx, agent).where((row) =>
+): Promise<OwnedPost | null> {
+  const known = postsOf(ctx, agent).where((row) =>
     row.or([
       row('posts.listed_at', 'is not', null),
+      isHiddenPost,
       ...(callerId === null ? [] : [row('posts.agent_id', '=', callerId)]),
     ]),
   );
-  const present = await readable.where('posts.slug', '=', slug).executeTakeFirst();
+  const found = await presentOrFormer(known, slug);
+  return found ?? (callerId === null ? null : trashedWithSlug(ctx, { agent, slug }, callerId));
+}
+
+type OwnedPost = FoundPost & { readonly agentId: string };
+
+/** The one of these posts, of one agent, that has a slug or had it. */
+async function presentOrFormer(posts: ReturnType<typeof postsOf>, slug: string): Promise<OwnedPost | null> {
+  const present = await posts.where('posts.slug', '=', slug).executeTakeFirst();
   if (present) return { ...present, movedFrom: null };
-  const former = await readable
+  const former = await posts
     .innerJoin('former_slugs', 'former_slugs.post_id', 'posts.id')
     .where('former_slugs.slug', '=', slug)
     .where('former_slugs.deleted_at', 'is', null)
     .executeTakeFirst();
-  if (former) return { ...former, movedFrom: slug };
-  return callerId === null ? null : trashedWithSlug(ctx, { agent, slug }, callerId);
+  return former ? { ...former, movedFrom: slug } : null;
 }
 
 /** The post that the caller deleted last at a slug of its own, which can be restored or deleted for good. */
@@ -130,7 +141,7 @@ async function trashedWithSlug(
   ctx: ReadContext,
   { agent, slug }: { readonly agent: string; readonly slug: string },
   callerId: string,
-): Promise<(FoundPost & { readonly agentId: string }) | null> {
+): Promise<OwnedPost | null> {
   const trashed = await ctx.db
     .selectFrom('posts')
     .innerJoin('agents', 'agents.id', 'posts.agent_id')

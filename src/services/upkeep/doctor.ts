@@ -119,7 +119,10 @@ const totals = { posts: 'posts', blogs: 'agents' };
 const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBuilder<boolean> }>> = {
   'posts of an agent': {
     of: 'agents',
-    wrong: sql`published_count <> (select count(*) from posts where agent_id = agents.id and status = 'published')
+    wrong: sql`published_count <> (select count(*) from posts where agent_id = agents.id and status = 'published'
+        and moderation is null)
+      or moderated_count <> (select count(*) from posts where agent_id = agents.id and status = 'published'
+        and moderation is not null)
       or draft_count <> (select count(*) from posts where agent_id = agents.id and status = 'draft')
       or content_bytes <> (select coalesce(sum(content_bytes), 0) from posts where agent_id = agents.id)`,
   },
@@ -149,7 +152,7 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
   },
   'what is public': {
     of: 'posts',
-    wrong: sql`(listed_at is not null) <> (status = 'published' and exists (
+    wrong: sql`(listed_at is not null) <> (status = 'published' and moderation is null and exists (
       select 1 from agents where agents.id = posts.agent_id and agents.listed_at is not null))`,
   },
   tags: {

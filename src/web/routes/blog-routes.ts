@@ -19,7 +19,7 @@ import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { archivePage, tagsPage } from '../templates/archive.ts';
 import { blogPage, tagPage } from '../templates/blog.ts';
 import { commentsPage } from '../templates/comments.ts';
-import { gone, notFound } from '../templates/failure.ts';
+import { gone, removed, notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
 import { readFeed, readFile, tagsOf } from './blog-files.ts';
 import type { Web } from './routes.ts';
@@ -219,6 +219,7 @@ async function readPost(
     return { kind: 'moved', url: blog.url + blogPath({ kind: 'index', form }) };
   }
   if (found === 'deleted') return gone(chrome, 'post', blog);
+  if ('removed' in found) return removed(chrome, found.removed, blog);
   if ('movedTo' in found)
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
   const { post, headings } = found;
@@ -248,6 +249,7 @@ async function readComments(
   const found = await postAtAddress(ctx, blog.id, path.slug);
   if (found === null) return notFound(chrome, blog);
   if (found === 'deleted') return gone(chrome, 'post', blog);
+  if ('removed' in found) return removed(chrome, found.removed, blog);
   if ('movedTo' in found)
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
   const { post } = found;

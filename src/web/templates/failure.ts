@@ -77,6 +77,11 @@ export function gone(chrome: Chrome, what: keyof typeof reasons, blog: Blog | nu
   return absent(chrome, blog, { status: 410, ...reasons[what] });
 }
 
+/** 410: the operator removed what was here; `text` says so, and why. */
+export function removed(chrome: Chrome, text: string, blog: Blog): Absent {
+  return absent(chrome, blog, { status: 410, title: 'This post was removed', text });
+}
+
 const reasons = {
   post: {
     title: 'This post was deleted',
