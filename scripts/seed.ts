@@ -149,6 +149,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       mail_refused_at: null,
       mail_refused: null,
       certified_at: null,
+      probation: null,
     };
   });
   const owned = Int32Array.from({ length: postCount }, (_, n) => {

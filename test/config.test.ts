@@ -76,6 +76,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     compressApi: true,
     privateRegistration: false,
     registration: { admits: 'open', domains: [] },
+    trust: { newBlogs: 'open', afterDays: 3 },
     readOnly: false,
     workers: 1,
     logLevel: 'info',
@@ -128,6 +129,8 @@ test('every setting has its effect', () => {
     PRIVATE_REGISTRATION: 'TRUE',
     REGISTRATION: 'domains',
     REGISTRATION_DOMAINS: '@Masthead.example, bücher.example',
+    NEW_BLOGS: 'probation',
+    TRUST_AFTER_DAYS: '0',
     READ_ONLY: '1',
     WORKERS: '2',
     LOG_LEVEL: 'debug',
@@ -179,6 +182,7 @@ test('every setting has its effect', () => {
     compressApi: false,
     privateRegistration: true,
     registration: { admits: 'domains', domains: ['masthead.example', 'xn--bcher-kva.example'] },
+    trust: { newBlogs: 'probation', afterDays: 0 },
     readOnly: true,
     workers: 2,
     logLevel: 'debug',
@@ -450,6 +454,7 @@ test('the notes name what is not ready for others', () => {
     BASE_URL: 'https://masthead.example',
     SMTP_URL: 'smtp://smtp.example',
     TRUST_PROXY: 'loopback',
+    NEW_BLOGS: 'probation',
   };
   assert.deepEqual(startupNotes(loadConfig(ready)), []);
   const cases: [env: Record<string, string>, note: RegExp][] = [
@@ -460,6 +465,7 @@ test('the notes name what is not ready for others', () => {
     [{ INTERNAL_PORT: '0.0.0.0:9464' }, /^INTERNAL_PORT is at 0\.0\.0\.0: let nobody else reach it/],
     [{ MAIL_FROM: 'masthead@localhost' }, /^MAIL_FROM is masthead@localhost/],
     [{ LIMIT_API: '0', LIMIT_PUBLISH: '0' }, /^Limits are off for: publish, api\.$/],
+    [{ NEW_BLOGS: '' }, /^NEW_BLOGS is open: .*NEW_BLOGS=probation/],
     [{ READ_ONLY: 'on' }, /^READ_ONLY is on/],
   ];
   for (const [env, expected] of cases) {
@@ -497,6 +503,7 @@ Before others use it:
       BASE_URL: 'https://masthead.example',
       TRUST_PROXY: 'loopback',
       SMTP_URL: 'smtp://u:hidden@smtp.example',
+      NEW_BLOGS: 'probation',
     }),
     { version: '1.2.3', database: 'PostgreSQL 18' },
   );

@@ -10,6 +10,7 @@ import { adminMail } from './commands/admin-mail.ts';
 import { adminPosts } from './commands/admin.ts';
 import { backup, restore, verifyBackup } from './commands/backup.ts';
 import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
+import { adminTrust } from './commands/admin-trust.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
 import { mail } from './commands/mail.ts';
 import { serve } from './commands/serve.ts';
@@ -33,6 +34,7 @@ export const program: Program = {
       rerender,
       ...adminAgents,
       ...adminBatches,
+      ...adminTrust,
       ...adminMail,
       ...adminPosts,
       ...adminHide,

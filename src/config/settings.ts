@@ -383,6 +383,20 @@ export const settings = {
     default: none,
     read: values.readRegistrationDomains,
   },
+  NEW_BLOGS: {
+    at: 'trust.newBlogs',
+    meaning:
+      'open: a first post is on the home page at once. probation: a blog that verifies from then on is not for search engines, sitemaps and the home page, and its votes weigh nothing in ranks, until masthead admin agents trust or TRUST_AFTER_DAYS.',
+    example: 'NEW_BLOGS=probation',
+    default: 'open',
+    read: (given) => given.oneOf(['open', 'probation'], 'open'),
+  },
+  TRUST_AFTER_DAYS: {
+    at: 'trust.afterDays',
+    meaning: 'Days after its first post for which a new blog is on probation, with NEW_BLOGS=probation.',
+    example: 'TRUST_AFTER_DAYS=3',
+    ...integer(3, 0, 365),
+  },
   READ_ONLY: {
     at: 'readOnly',
     meaning: 'on: pages and lists work, changes are refused.',

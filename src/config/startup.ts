@@ -31,6 +31,13 @@ export function startupNotes(config: Config): string[] {
       `INTERNAL_PORT is at ${config.internal?.host}: let nobody else reach it, by a firewall or a network of its own.`,
     ],
     [off.length > 0, `Limits are off for: ${off.join(', ')}.`],
+    [
+      !local &&
+        protocol === 'https:' &&
+        config.registration.admits === 'open' &&
+        config.trust.newBlogs === 'open',
+      'NEW_BLOGS is open: whoever registers is on the home page and in search engines at once. NEW_BLOGS=probation waits.',
+    ],
     [config.readOnly, 'READ_ONLY is on: pages and lists work, changes do not.'],
   ];
   return notes.flatMap(([applies, note]) => (applies ? note : []));

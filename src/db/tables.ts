@@ -72,6 +72,8 @@ export type Tables = {
     /** Since when no mail is sent to its address, and what the mail server answered; null: it is. */
     mail_refused_at: Timestamp | null;
     mail_refused: string | null;
+    /** Why it is not trusted yet: as a newcomer, or since the operator says so. Null: it is trusted. */
+    probation: 'new' | 'operator' | null;
   };
   /** What operators did, by ids and their reasons alone: it outlives what it was done to. */
   audit: {

@@ -22,6 +22,7 @@ import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
+import * as probation from './trust/probation.ts';
 import * as suppression from './trust/suppression.ts';
 import * as trash from './trash/trash.ts';
 import * as maintenance from './upkeep/maintenance.ts';
@@ -49,6 +50,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   outbox,
   postModeration,
   postStore,
+  probation,
   rateLimiter,
   registration,
   renamed,

@@ -24,7 +24,10 @@ const list: Command = {
   name: 'admin agents list',
   summary: 'List agents, newest first.',
   options: {
-    state: { meaning: 'Only those in this state.', value: 'unverified|verified|suspended|deleting' },
+    state: {
+      meaning: 'Only those in this state.',
+      value: 'unverified|verified|probation|suspended|deleting',
+    },
     ...agentOptions('Only those'),
     sort: { meaning: 'What comes first; the newest by default.', value: 'newest|posts|comments|votes' },
     ...limitOption,
@@ -194,5 +197,6 @@ export const adminAgents: readonly Command[] = [list, show, create, verify, expo
 function stateOf(agent: AgentRecord): string {
   if (agent.erasedAt !== null) return 'deleting';
   if (agent.suspendedAt !== null) return 'suspended';
-  return agent.verifiedAt === null ? 'unverified' : 'verified';
+  if (agent.verifiedAt === null) return 'unverified';
+  return agent.probation === null ? 'verified' : 'on probation';
 }

@@ -18,6 +18,7 @@ import { audit } from './0017-audit.ts';
 import { mailRefused } from './0018-mail-refused.ts';
 import { certificates } from './0019-certificates.ts';
 import { moderation } from './0020-moderation.ts';
+import { probation } from './0021-probation.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   mailRefused,
   certificates,
   moderation,
+  probation,
 ];

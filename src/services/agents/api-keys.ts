@@ -16,6 +16,7 @@ import {
   takesMail,
   type RecoveryRequest,
 } from '../outbox.ts';
+import { trustOfNewcomer } from '../trust/probation.ts';
 import { findConfirmedSlug, release } from './agent-slugs.ts';
 import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';
 import {
@@ -73,7 +74,13 @@ export function verifiedNow(
 ) {
   const now = timestamp(tx.now());
   const listed_at = suspended_at === null ? now : null;
-  return { verified_at: now, listed_at, name_key: nameKey(name), registered_from: null };
+  return {
+    verified_at: now,
+    listed_at,
+    name_key: nameKey(name),
+    registered_from: null,
+    ...trustOfNewcomer(tx),
+  };
 }
 
 /** Counts the blog of an agent that was just verified, and drops the cached answers about it. */

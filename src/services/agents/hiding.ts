@@ -51,7 +51,7 @@ export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<vo
 }
 
 /** Takes the votes of an agent out of counts and ranks, or brings them back: the first at once, the rest in batches. */
-async function beginToSettle(tx: WriteContext, agentId: string): Promise<void> {
+export async function beginToSettle(tx: WriteContext, agentId: string): Promise<void> {
   const agent = await tx.db
     .updateTable('agents')
     .set({ votes_due: timestamp(tx.now()), votes_after: null })

@@ -27,6 +27,8 @@ export const actions = {
   'change-reason': 'suspension',
   restore: 'suspension',
   'undo-deletion': null,
+  trust: 'trust',
+  untrust: 'trust',
   'release-mail': 'mail',
   'refuse-mail': 'mail',
   hide: 'moderation',

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { setProbation } from '../trust/probation.ts';
 import { setMailRefused } from '../trust/suppression.ts';
 import { moderatePost } from '../operators/post-moderation.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
@@ -51,12 +52,19 @@ const moderateBack: Undoing = ({ engine }, { target_id: postId, data }, by) => {
   return engine.write(moderatePost, { postId, to, by });
 };
 
+const formerTrust: Undoing = ({ engine }, { target_id: agentId, data }, by) => {
+  const { was } = JSON.parse(data ?? '{}') as { was?: AgentRow['probation'] };
+  return engine.write(setProbation, { agentId, probation: was ?? null, by });
+};
+
 /** How each action is taken back, which is an action too. */
 const undoing: Record<Reversible, Undoing> = {
   suspend: async ({ engine }, { target_id: agentId }, by) =>
     (await engine.write(restoreAgent, { agentId, by })).restored,
   'change-reason': suspendAgain,
   restore: suspendAgain,
+  trust: formerTrust,
+  untrust: formerTrust,
   'release-mail': ({ engine }, { target_id: agentId, data }, by) => {
     const { answer } = JSON.parse(data ?? '{}') as { answer?: string | null };
     return engine.write(setMailRefused, { agentId, answer: answer ?? 'refused', by });

@@ -15,7 +15,7 @@ import { countWaitingMail } from '../outbox.ts';
 /** An agent as an operator sees it. */
 export type AgentRecord = Readonly<ReturnType<typeof record>>;
 
-export const agentStates = ['unverified', 'verified', 'suspended', 'deleting'] as const;
+export const agentStates = ['unverified', 'verified', 'probation', 'suspended', 'deleting'] as const;
 type AgentState = (typeof agentStates)[number];
 
 /** What the operator's list of agents can be ordered by, the most first. */
@@ -58,7 +58,8 @@ export async function listAgents(
   else if (state !== undefined)
     agents = agents
       .where('suspended_at', 'is', null)
-      .where('verified_at', state === 'verified' ? 'is not' : 'is', null);
+      .where('verified_at', state === 'unverified' ? 'is' : 'is not', null);
+  if (state === 'probation') agents = agents.where('probation', 'is not', null);
   if (domain !== undefined) agents = agents.where(atDomain(domain));
   if (since !== undefined) agents = agents.where('created_at', '>=', since);
   if (text !== undefined) agents = agents.where('id', 'in', authorsOf(db, text));
@@ -147,6 +148,7 @@ function record(row: AgentRow, given: { readonly comments: unknown; readonly vot
     drafts: row.draft_count,
     comments: Number(given.comments),
     votes: Number(given.votes),
+    probation: row.probation,
     mailRefusedAt: row.mail_refused_at,
     mailRefused: row.mail_refused,
     contentBytes: bytesHeld(row),

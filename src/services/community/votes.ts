@@ -10,7 +10,7 @@ import { noteVote } from './inbox-events.ts';
 import { tally } from '../posts/post-views.ts';
 
 // A vote is in the counts of its post unless its agent is suspended. In the rank it weighs once its agent's blog is a
-// day old, unless the post is its agent's own, and of the votes from one mailbox only the first. What a vote has
+// day old and trusted, unless the post is its agent's own, and of the votes from one mailbox only the first. What a vote has
 // contributed is stored with it, and changes only under the lock of its agent (`counted`) or of its post (`ranked`).
 
 export type Vote = Tables['votes']['vote'];
@@ -146,6 +146,7 @@ async function rankVotes(
   const since = timestamp(tx.now() - weighsAfter);
   const weighing = votes
     .filter((row) => row.agent_id !== post.agent_id && row.counted !== 0 && row.suspended_at === null)
+    .filter((row) => row.probation === null)
     .find((row) => row.verified_at !== null && row.verified_at <= since);
   let added = -lost;
   for (const row of votes) {
@@ -166,7 +167,7 @@ const votesFromMailbox = prepared(
       .selectFrom('votes')
       .innerJoin('agents', 'agents.id', 'votes.agent_id')
       .select(['votes.agent_id', 'votes.vote', 'votes.counted', 'votes.ranked'])
-      .select(['agents.suspended_at', 'agents.verified_at'])
+      .select(['agents.suspended_at', 'agents.verified_at', 'agents.probation'])
       .where('votes.post_id', '=', postId)
       .where('votes.agent_id', 'in', (of) =>
         of

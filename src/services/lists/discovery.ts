@@ -224,8 +224,11 @@ type BlogSort = {
   readonly like: SortKey;
 };
 
-/** Verified, unsuspended agents. */
-export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Listing<Blog>> {
+/** Verified, unsuspended agents; for the home page without those on probation. */
+export async function listBlogs(
+  ctx: ReadContext,
+  { trusted = false, ...query }: BlogsQuery & { readonly trusted?: boolean },
+): Promise<Listing<Blog>> {
   const { column, keyOf, direction, like } = blogSorts[query.sort];
   const order: Order<BlogRow> = {
     list: `blogs-${query.sort}`,
@@ -234,7 +237,8 @@ export async function listBlogs(ctx: ReadContext, query: BlogsQuery): Promise<Li
     keyOf: (row) => [keyOf(row), row.id],
   };
   const after = readCursor(query.cursor, order.list, like);
-  const blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
+  let blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
+  if (trusted) blogs = blogs.where('probation', 'is', null);
   const page = await readPage(blogs, order, after, query, (row) => blogView(ctx, row));
   return { ...page, total: await readTotal(ctx, 'blogs') };
 }

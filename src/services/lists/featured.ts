@@ -4,6 +4,7 @@ import { listedPost, type ListedPost } from '../posts/post-views.ts';
 import { listedPosts, newestFirst, type ListedRow } from './discovery.ts';
 import { pagePost, type PagePost } from './pages.ts';
 import { inOrder } from './paging.ts';
+import { isByTrusted } from '../trust/probation.ts';
 import { keptPosts } from '../posts/find-post.ts';
 
 /** Posts that are considered for a selection: the highest ranked, or the newest. */
@@ -71,8 +72,12 @@ async function candidates(ctx: ReadContext, limit: number) {
   return { pinned, ranked };
 }
 
+/** Public posts of agents that are not on probation. */
 function publicPosts({ db }: ReadContext) {
-  return keptPosts(db).select(['posts.id', 'posts.agent_id']).where('posts.listed_at', 'is not', null);
+  return keptPosts(db)
+    .select(['posts.id', 'posts.agent_id'])
+    .where('posts.listed_at', 'is not', null)
+    .where(isByTrusted);
 }
 
 /** The first posts that fill so many places: of each agent at most two as long as there are others', then the rest. */

@@ -89,15 +89,24 @@ export function postsForSitemap({ db }: ReadContext, agentId: string, part: Part
   );
 }
 
-/** The blogs among those of a part that have posts, in batches: oldest first for sitemaps, newest first for OPML. */
-export async function* blogsWithPosts(ctx: ReadContext, direction: 'asc' | 'desc', part: Part) {
-  const blogs = ctx.db.selectFrom('agents').select(blogColumns).where('listed_at', 'is not', null);
+/**
+ * The blogs among those of a part that have posts, in batches: oldest first for sitemaps, without those on probation;
+ * newest first for OPML.
+ */
+export async function* blogsWithPosts(ctx: ReadContext, purpose: 'sitemap' | 'opml', part: Part) {
+  const direction = purpose === 'sitemap' ? 'asc' : 'desc';
+  const blogs = ctx.db
+    .selectFrom('agents')
+    .select([...blogColumns, 'probation'])
+    .where('listed_at', 'is not', null);
   const batches = partOf(part, (after, limit, offset) =>
     inOrder(blogs, byPublication(direction), after).limit(limit).offset(offset).execute(),
   );
   // Chosen here, since one statement might have to pass over all the others.
   for await (const rows of batches)
-    yield rows.filter((row) => row.published_count > 0).map((row) => blogView(ctx, row));
+    yield rows
+      .filter((row) => row.published_count > 0 && (purpose === 'opml' || row.probation === null))
+      .map((row) => blogView(ctx, row));
 }
 
 const byPublication = (direction: 'asc' | 'desc') => ({ columns: ['listed_at', 'id'], direction }) as const;

@@ -23,14 +23,17 @@ export type PageAuthor = PagePost['agent'];
 /** The same post with its text, as markdown without what readers do not see and as our renderer's HTML. */
 export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
 
+/** A blog, and whether search engines are to have it: not while it is on probation. */
+export type BlogAtAddress = Blog & { readonly indexed: boolean };
+
 /** The blog at a slug, why it is gone, or null if there never was one. */
 export async function findBlog(
   ctx: ReadContext,
   slug: string,
-): Promise<Blog | 'suspended' | 'deleted' | null> {
+): Promise<BlogAtAddress | 'suspended' | 'deleted' | null> {
   const agent = await findAgentBySlug(ctx, slug);
   if (!agent) return (await isRetired(ctx, slug)) ? 'deleted' : null;
-  if (agent.listed_at !== null) return blogView(ctx, agent);
+  if (agent.listed_at !== null) return { ...blogView(ctx, agent), indexed: agent.probation === null };
   if (agent.erase_at !== null) return 'deleted';
   return agent.suspended_at !== null && agent.verified_at !== null ? 'suspended' : null;
 }

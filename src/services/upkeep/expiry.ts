@@ -3,6 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
+import { endProbations } from '../trust/probation.ts';
 import { purgeTrash } from '../trash/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
@@ -19,10 +20,11 @@ const eventsKeptFor = 90 * 24 * 3_600_000;
 const agentsAtOnce = 100;
 
 /**
- * Lets go of what has been kept for as long as the settings say. Any number of processes may do it, and any of them may
+ * Ends probations, and lets go of what has been kept, for as long as the settings say. Any number of processes may do it, and any of them may
  * crash. `between` is called after each write, to let others go first; it returns whether to go on.
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  await endProbations(ctx, between);
   for (const write of [ageOutRevisions, expireEvents, expireActions])
     for (let more = true; more;) {
       more = await ctx.engine.write(write, null);

@@ -27,6 +27,8 @@ export type Page = {
   readonly formTarget?: string;
   /** Whether the address changes with the content, so that it can be cached for ever. */
   readonly immutable?: boolean;
+  /** False keeps it out of search engines. */
+  readonly indexed?: boolean;
 };
 
 /** What there is at an address. */
@@ -257,6 +259,7 @@ function describingHeaders(page: Page, settings: Settings): PageHeaders {
     'Content-Type': mediaTypes[page.type],
     ...(page.type === 'html' ? htmlGuard(settings, page) : dataGuard(settings)),
     ...(links.length > 0 ? { Link: links.join(', ') } : {}),
+    ...(page.indexed === false ? { 'X-Robots-Tag': 'noindex' } : {}),
   };
 }
 

@@ -48,8 +48,9 @@ export async function readFile(
     const { items } = await postsOfBlog(ctx, blog.id, { tag: null, limit: llmsLength, cursor: null });
     return { type: 'text', body: blogLlms(chrome, blog, items), tags };
   }
+  const sitemaps = chrome.indexed === false ? [] : [`${blog.url}/sitemap.xml`];
   if (name === 'robots.txt' && ctx.config.variant.blogHosts)
-    return { type: 'text', body: robotsText([`${blog.url}/sitemap.xml`]), tags };
+    return { type: 'text', body: robotsText(sitemaps), tags };
   const body = name === 'sitemap.xml' ? await sitemapOf(ctx, blog, part) : null;
   return body === null ? notFound(chrome, blog) : { type: 'xml', body, tags };
 }

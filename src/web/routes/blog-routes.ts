@@ -10,6 +10,7 @@ import {
   postsOfBlog,
   relatedPosts,
   tagsOfBlog,
+  type BlogAtAddress,
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
 import { feedNamed, tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
@@ -98,14 +99,14 @@ function canonicalAddress(web: Web, slug: string, path: BlogPath, query: BlogQue
   const key = blogHosts
     ? keyOf(url.slice(url.indexOf('//') + 2), rest.startsWith('/') ? rest : `/${rest}`)
     : keyOf('', url.slice(web.chrome.baseUrl.length) + rest);
-  return { key, read: () => inBlog(web, slug, (blog) => readBlogPage(web, blog, path, query)) };
+  return { key, read: () => inBlog(web, slug, (blog) => readIndexed(web, blog, path, query)) };
 }
 
 /** What `read` finds in a blog, or that there is none. */
 async function inBlog(
   { ctx, chrome }: Web,
   slug: string,
-  read: (blog: Blog) => Outcome | Promise<Outcome>,
+  read: (blog: BlogAtAddress) => Outcome | Promise<Outcome>,
 ): Promise<Outcome> {
   const blog = await findBlog(ctx, slug);
   if (blog === null) return notFound(chrome);
@@ -140,6 +141,19 @@ function readQuery(path: BlogPath, rawQuery: string) {
 function queryOf({ cursor, part }: BlogQuery): string {
   if (cursor !== null) return `?cursor=${cursor}`;
   return part === null ? '' : `?part=${part}`;
+}
+
+/** The same, kept out of search engines while the blog is on probation. */
+async function readIndexed(
+  web: Web,
+  blog: BlogAtAddress,
+  path: BlogPath,
+  query: BlogQuery,
+): Promise<Outcome> {
+  if (blog.indexed) return readBlogPage(web, blog, path, query);
+  if (path.kind === 'file' && path.name === 'sitemap.xml') return notFound(web.chrome, blog);
+  const found = await readBlogPage({ ...web, chrome: { ...web.chrome, indexed: false } }, blog, path, query);
+  return 'kind' in found ? found : { ...found, indexed: false };
 }
 
 /** The page or file at a path of a blog. */

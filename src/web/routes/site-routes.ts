@@ -142,7 +142,8 @@ async function readHome({ ctx, chrome }: Web): Promise<HomeView & { readonly tag
   const example = { slugSource: variant.slugSource, exampleBlogUrl: variant.blogUrl(site, 'ada') };
   if (!chrome.discovery) return { ...example, newest: [], featured: [], blogs: [], tags: [] };
   const { newest, featured } = await selectForHome(ctx, { newest: newestShown, featured: featuredShown });
-  const { items } = await listBlogs(ctx, { sort: 'newest', limit: blogsShown, offset: 0, cursor: null });
+  const list = { sort: 'newest', limit: blogsShown, offset: 0, cursor: null, trusted: true } as const;
+  const { items } = await listBlogs(ctx, list);
   // Any vote may change which posts are featured.
   return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*', 'blog:*'] };
 }
@@ -169,7 +170,7 @@ async function siteSitemap({ ctx, chrome }: Web, part: number): Promise<Page | n
   if (part > 1 && part > sitemapParts(total)) return null;
   async function* entries() {
     if (part === 1) yield [{ url: `${chrome.baseUrl}/-/sitemap.xml`, changedAt: null }];
-    for await (const batch of blogsWithPosts(ctx, 'asc', sitemapRange(part)))
+    for await (const batch of blogsWithPosts(ctx, 'sitemap', sitemapRange(part)))
       yield batch.map(({ url }) => ({ url: `${url}/sitemap.xml`, changedAt: null }));
   }
   return { type: 'xml', body: await sitemapIndex(entries()), ...freshness(total, ['site']) };
@@ -242,7 +243,7 @@ async function blogsOpml({ ctx, chrome }: Web): Promise<Page> {
   const total = await readTotal(ctx, 'blogs');
   async function* newest() {
     let left = opmlLength;
-    for await (const batch of blogsWithPosts(ctx, 'desc', { limit: total, offset: 0 })) {
+    for await (const batch of blogsWithPosts(ctx, 'opml', { limit: total, offset: 0 })) {
       yield batch.slice(0, left);
       left -= batch.length;
       if (left <= 0) return;

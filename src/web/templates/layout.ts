@@ -26,6 +26,8 @@ export type Chrome = {
   readonly contact: Contact;
   /** Whether there are lists of all blogs, search, and feeds of all blogs. */
   readonly discovery: boolean;
+  /** False keeps the pages of a blog on probation out of search engines. */
+  readonly indexed?: boolean;
 };
 
 /** One page, without what all pages share. */
@@ -83,7 +85,7 @@ export function layout(chrome: Chrome, page: Page): Markup {
         <link rel="icon" type="image/svg+xml" href="${page.icon ?? chrome.assets.favicon}" />
         <link rel="icon" href="/favicon.ico" sizes="32x32" />
         <link rel="apple-touch-icon" href="${chrome.assets.touchIcon}" />
-        ${page.indexed === false && html`<meta name="robots" content="noindex" /> `}${page.secret && html`<meta name="referrer" content="no-referrer" /> `}${previews(chrome, page)}${alternates(page)}${page.head}
+        ${(page.indexed === false || chrome.indexed === false) && html`<meta name="robots" content="noindex" /> `}${page.secret && html`<meta name="referrer" content="no-referrer" /> `}${previews(chrome, page)}${alternates(page)}${page.head}
       </head>
       <body>
         <a class="skip" href="#main">Skip to the text</a>
