@@ -22,6 +22,7 @@ import { mcpRoutes } from './mcp/routes.ts';
 import { limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
+import { observed, routeName } from './http/observe.ts';
 import { oneByOne } from './http/pipelining.ts';
 import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
@@ -54,7 +55,7 @@ export async function createApp(
   const web = createWebRoutes(ctx, limiter, () => reference.document());
   const app = Fastify({
     logger: false,
-    genReqId: newRequestId,
+    genReqId: ({ requestId }) => requestId ?? newRequestId(),
     requestIdHeader: false,
     bodyLimit: smallBody,
     // Of the whole request; milliseconds, as all here.
@@ -99,6 +100,7 @@ export async function createApp(
   app.addHook('onClose', () => web.close());
 
   app.addHook('onRequest', async (request, reply) => {
+    request.raw.route = routeName(request.routeOptions.url);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     // First, so that a page can read why it is refused.
     const preflight = isApi(request.originalUrl) && allowCors(request, reply);
@@ -184,13 +186,12 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 /** Answers from the page cache before Fastify routes, at about the cost of a bare server. */
 function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes, route: Handle): void {
   app.server.removeAllListeners('request');
+  const handle = observed(web.answerCached, route);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
     if (!request.socket.writable) return void request.socket.destroy();
     if (request.httpVersionMajor !== 1) return answerOtherVersion(config, response);
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (isRead && web.answerCached(request, response)) return;
-    route(request, response);
+    handle(request, response);
   };
   app.server.on('request', oneByOne(answer));
   app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>

@@ -6,6 +6,7 @@ import { createInside } from './process/inside.ts';
 import { listenPrivately } from './process/private-listener.ts';
 import { isLoopback } from './rules/hosts.ts';
 import { createLog, type Log } from './platform/log.ts';
+import { watchEventLoop } from './platform/measured.ts';
 import { createFolderMailer } from './mail/folder.ts';
 import type { Mailer } from './mail/mailer.ts';
 import { createSmtpMailer } from './mail/smtp.ts';
@@ -41,6 +42,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
   const config = await settlePort(givenConfig);
   const opened = new AsyncDisposableStack();
   let state: ReturnType<Health['state']> = 'starting';
+  let isWritable = () => true;
 
   async function start() {
     const mailer = createMailer(config);
@@ -51,16 +53,18 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     ]);
     opened.defer(() => ctx.close());
     for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
-    const inside = createInside(ctx, () => state === 'ready');
+    const inside = createInside(ctx, { isReady: () => state === 'ready', isWritable: () => isWritable() });
+    if (config.internal !== null) opened.defer(watchEventLoop());
     if (config.internal !== null && listensPrivately)
       opened.use(await listenPrivately(config.internal, inside));
     const housekeeping = await startHousekeeping(ctx);
     opened.defer(() => housekeeping.close());
+    isWritable = () => housekeeping.writable();
     const limiter = createRateLimiter(ctx, () => Math.max(config.workers, housekeeping.processes()));
     opened.defer(() => limiter.close());
     const app = await createApp(ctx, {
       limiter,
-      health: { state: () => state, writable: () => housekeeping.writable() },
+      health: { state: () => state, writable: isWritable },
     });
     const drain = createDrain(app.server, log);
     const outbox = startOutboxWorker(ctx, mailer, { folderOnly: leavesSmtpMail(config, existing) });

@@ -57,6 +57,12 @@ describe('WORKERS: several processes on one port', () => {
       INTERNAL_PORT: String(internal),
     });
     const workers = workersOf(server);
+    const counted = async () => {
+      const { text } = await request(`http://127.0.0.1:${internal}`, { path: '/metrics' });
+      return Number(/^masthead_http_requests_total\{route="\/healthz",.*\} (\d+)$/m.exec(text)?.[1]);
+    };
+    for (let n = 0; n < 10; n++) await request(server.baseUrl, { path: '/healthz' });
+    assert.equal(await counted(), 10, 'of both workers');
     process.kill(workers[0] ?? 0, 'SIGKILL');
     await until(() => server.output().includes('a worker ended by itself and is replaced'));
     assert.equal((await request(server.baseUrl, { path: '/readyz' })).status, 200);
@@ -70,6 +76,7 @@ describe('WORKERS: several processes on one port', () => {
     assert.deepEqual(await Promise.all(privately.map(inside)), [200, 200, 200, 404]);
     await until(() => workersOf(server).length === 2);
     assert.ok(workersOf(server).includes(workers[1] ?? 0));
+    assert.equal(await counted(), 10, 'also of the one that died');
     assert.equal(await server.stop(), 0);
   });
 

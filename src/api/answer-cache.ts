@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Engine } from '../db/database.ts';
 import { compress, encoded, leastCompressed } from '../http/compress.ts';
 import { chooseEncoding, chooseQuickEncoding, type Encoding } from '../http/encoding.ts';
+import { lookUps } from '../platform/measured.ts';
 import { matchesEtag } from '../http/etag.ts';
 
 /**
@@ -56,7 +57,9 @@ export function createAnswerCache(engine: Pick<Engine, 'contentVersion'>, capaci
         clear();
         madeAt = version;
       }
-      return answers.get(key);
+      const answer = answers.get(key);
+      lookUps.answers[answer === undefined ? 'miss' : 'hit'].value++;
+      return answer;
     },
     /** Cache generation; read it before making an answer and pass it to `put()`, which drops stale answers. */
     generation: () => madeAt,

@@ -42,8 +42,13 @@ export function routeAsRefused(request: IncomingMessage): void {
 }
 
 /** The method of a request as it was sent. */
-export function askedMethod({ method, raw }: FastifyRequest): string {
-  return raw.sentMethod ?? method;
+export function askedMethod({ raw }: FastifyRequest): string {
+  return askedMethodOf(raw);
+}
+
+/** The same before it is routed. */
+export function askedMethodOf({ method = '', sentMethod }: IncomingMessage): string {
+  return sentMethod ?? method;
 }
 
 /** The methods that an address may be asked with, but OPTIONS. */

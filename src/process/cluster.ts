@@ -3,7 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ListenAddress } from '../config/config.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import type { Log } from '../platform/log.ts';
+import { createWorkerMetrics, type WorkerMetrics } from './worker-metrics.ts';
 import { listenPrivately, type PrivateAnswer, type PrivateCall } from './private-listener.ts';
+import { workerDeaths } from '../platform/measured.ts';
 import { answerQuestions, createAsk, type Ask } from './questions.ts';
 
 /** Milliseconds until a worker that died is replaced, doubled for each in a row that did not last. */
@@ -89,6 +91,7 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<void
 /** The workers, each replaced when it ends by itself, until `stopping` is set. */
 function createCrew({ env, log, stopWithin }: SupervisorOptions) {
   const members = new Set<Member>();
+  const metrics = createWorkerMetrics();
   let mayLog = false;
   let deathsInARow = 0;
 
@@ -105,6 +108,7 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
     });
     worker.once('exit', (code, signal) => {
       members.delete(member);
+      metrics.gone(ask);
       if (member.state === 'ready' && !crew.stopping) void replace(member, { code, signal });
     });
     const report = await Promise.race([
@@ -122,6 +126,7 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
 
   async function replace({ worker, since }: Member, end: object): Promise<void> {
     deathsInARow = performance.now() - since > lastedAfter ? 0 : deathsInARow + 1;
+    workerDeaths.value++;
     log.error({ workerPid: worker.process.pid, ...end }, 'a worker ended by itself and is replaced');
     for (;;) {
       await delay(Math.min(longestPause, firstPause * 2 ** deathsInARow), null, { ref: false });
@@ -157,7 +162,10 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
   async function retire(member: Member): Promise<void> {
     // A starting worker does not listen for orders yet.
     if (member.state === 'starting') member.worker.process.kill('SIGTERM');
-    else order(member, 'stop');
+    else {
+      void metrics.note(member.ask);
+      order(member, 'stop');
+    }
     member.state = 'leaving';
     const limit = setTimeout(() => {
       log.error({ workerPid: member.worker.process.pid }, 'a worker did not stop in time and is killed');
@@ -172,17 +180,23 @@ function createCrew({ env, log, stopWithin }: SupervisorOptions) {
     for (const member of members) order(member, 'log');
   }
 
-  async function answer(call: PrivateCall): Promise<PrivateAnswer> {
+  const answer = createAnswer(members, metrics);
+  const crew = { members, stopping: false, start, renewAll, retire, releaseLogs, answer };
+  return crew;
+}
+
+/** Returns what answers the calls of the private listener: all workers together, or any of them. */
+function createAnswer(members: ReadonlySet<Member>, metrics: WorkerMetrics) {
+  return async (call: PrivateCall): Promise<PrivateAnswer> => {
     if (call.path === '/healthz') return { status: 200, text: 'ok\n' };
-    for (const { ask, state } of members) {
-      const given = state === 'ready' ? await ask(call) : null;
+    const asks = [...members].flatMap(({ ask, state }) => (state === 'starting' ? [] : ask));
+    if (call.path === '/metrics') return { status: 200, text: await metrics.text(asks) };
+    for (const ask of asks) {
+      const given = await ask(call);
       if (given !== null) return given;
     }
     return { status: 503, text: 'No worker answers at present.\n' };
-  }
-
-  const crew = { members, stopping: false, start, renewAll, retire, releaseLogs, answer };
-  return crew;
+  };
 }
 
 function order({ worker }: Member, what: Order): void {

@@ -1,24 +1,34 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
+import { readMetrics } from '../platform/measured.ts';
+import { gaugeOf, metricsText, type Family } from '../platform/metrics.ts';
+import { programVersion } from '../platform/version.ts';
 import { allowsCertificate } from '../services/agents/certificates.ts';
 import type { PrivateAnswer, PrivateCall } from './private-listener.ts';
 
+/** Where a worker answers its metrics as JSON to its supervisor; no client can ask for a path without a slash. */
+export const snapshotPath = 'snapshot';
+
+/** The state of the process. */
+export type State = { readonly isReady: () => boolean; readonly isWritable: () => boolean };
+
 /** Returns what answers the calls of the private listener, for this process. */
-export function createInside(
-  ctx: Context,
-  isReady: () => boolean,
-): (call: PrivateCall) => Promise<PrivateAnswer> {
+export function createInside(ctx: Context, state: State): (call: PrivateCall) => Promise<PrivateAnswer> {
   async function find({ path, query }: PrivateCall): Promise<PrivateAnswer> {
     switch (path) {
       case '/healthz':
         return said(200, 'ok');
       case '/readyz':
         await ctx.engine.probe();
-        return isReady() ? said(200, 'ready') : said(503, 'not ready');
+        return state.isReady() ? said(200, 'ready') : said(503, 'not ready');
+      case '/metrics':
+        return { status: 200, text: metricsText(readAll(ctx, state)) };
+      case snapshotPath:
+        return { status: 200, text: JSON.stringify(readAll(ctx, state)) };
       case '/-/tls-check':
         return checkDomain(ctx, new URLSearchParams(query).getAll('domain'));
       default:
-        return said(404, 'There are /healthz, /readyz and /-/tls-check?domain=.');
+        return said(404, 'There are /metrics, /healthz, /readyz and /-/tls-check?domain=.');
     }
   }
 
@@ -31,6 +41,23 @@ export function createInside(
       return said(500, 'This failed for a reason that was not foreseen: the log says more.');
     }
   };
+}
+
+/** The metrics of this process. */
+function readAll({ config, engine }: Context, { isWritable }: State): Family[] {
+  const facts = `{version="${programVersion()}",variant="${config.variant.name}"}`;
+  const isReadOnly = engine.readOnly() !== null || !isWritable();
+  return [
+    {
+      name: 'masthead_info',
+      help: 'The running release.',
+      type: 'gauge',
+      merge: 'max',
+      values: { [facts]: 1 },
+    },
+    gaugeOf('masthead_read_only', '1 while changes are refused or cannot be stored.', Number(isReadOnly)),
+    ...readMetrics(),
+  ];
 }
 
 async function checkDomain(ctx: Context, domains: readonly string[]): Promise<PrivateAnswer> {

@@ -114,7 +114,9 @@ export function createPageCache(capacity: number) {
     total = 0;
   }
 
-  return { get, generation, put, resized, drop, clear };
+  /** Bytes of all pages. */
+  const bytes = () => total;
+  return { get, generation, put, resized, drop, clear, bytes };
 }
 
 function sizeOf(key: string, page: StoredPage): number {

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError } from '../../errors.ts';
+import { lookUps } from '../../platform/measured.ts';
 import { baseHosts } from '../../rules/hosts.ts';
-import { newRequestId } from '../../rules/secrets.ts';
 import { chooseEncoding } from '../../http/encoding.ts';
 import { problemBody } from '../../http/problem.ts';
 import type { Markup } from '../markup.ts';
@@ -21,6 +21,11 @@ export type Address = {
   /** The same in markdown, for clients that prefer it; `url` is the twin's own address. */
   readonly twin?: Omit<Address, 'twin'> & { readonly url: string };
 };
+
+function counted(hit: StoredPage): StoredPage {
+  lookUps.pages.hit.value++;
+  return hit;
+}
 
 export type PageServer = ReturnType<typeof createPageServer>;
 
@@ -41,20 +46,21 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   const guard = htmlGuard(config);
   const underWay = new Map<string, { readonly since: number; readonly found: Promise<Found> }>();
 
-  /** Answers a GET or HEAD for a page that is cached in the requested representation. False: it must be routed. */
-  function answerCached(request: IncomingMessage, response: ServerResponse): boolean {
+  /**
+   * Answers a GET or HEAD for a page that is cached in the requested representation, and returns the route that it was
+   * made by. Null: it must be routed.
+   */
+  function answerCached(request: IncomingMessage, response: ServerResponse, id: string): string | null {
     const asked = readPlainRequest(request);
-    if (asked === null) return false;
+    if (asked === null) return null;
     const stored = cached(keyOf(bases.has(asked.host) ? '' : asked.host, request.url ?? ''));
-    if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return false;
+    if (stored === undefined || (stored.twin !== null && prefersMarkdown(asked.accept))) return null;
     const representation =
       stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
-    if (representation === null) return false;
-    sendRepresentation(stored, representation, asked, request, response, {
-      clock: ctx,
-      requestId: newRequestId(),
-    });
-    return true;
+    if (representation === null) return null;
+    sendRepresentation(stored, representation, asked, request, response, { clock: ctx, requestId: id });
+    lookUps.pages.hit.value++;
+    return stored.route;
   }
 
   /** Answers a routed request. */
@@ -63,6 +69,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
     const wanted = twin ?? address;
     const found = await find(wanted);
     if ('kind' in found) return sendOther(reply, found);
+    found.route = request.raw.route ?? found.route;
     const representation = await representationOf(found, chooseEncoding(request.headers['accept-encoding']));
     if (wanted.key !== null) cache.resized(wanted.key, found);
     if (twin !== null) return sendNegotiated(reply, found, representation, twin.url);
@@ -78,7 +85,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
     if (key === null) return make(key, read, 0);
     for (;;) {
       const stored = cached(key);
-      if (stored !== undefined) return stored;
+      if (stored !== undefined) return counted(stored);
       const since = cache.generation();
       const joined = underWay.get(key);
       // Nothing has changed since that read began, so it is as good as our own.
@@ -90,6 +97,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   }
 
   async function makeAlone(key: string, read: Address['read'], since: number): Promise<Found> {
+    lookUps.pages.miss.value++;
     const found = make(key, read, since);
     underWay.set(key, { since, found });
     try {
@@ -117,12 +125,10 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   }
 
   /** Answers where there is no page. */
-  function sendOther(reply: FastifyReply, found: Other): FastifyReply {
-    reply.headers(guard);
-    return found.kind === 'absent'
-      ? sendAbsent(reply, config.site.baseUrl, found)
-      : sendMoved(reply, found.url);
-  }
+  const sendOther = (reply: FastifyReply, found: Other): FastifyReply =>
+    found.kind === 'absent'
+      ? sendAbsent(reply.headers(guard), config.site.baseUrl, found)
+      : sendMoved(reply.headers(guard), found.url);
 
   return { answerCached, send, sendOther };
 }

@@ -68,6 +68,8 @@ export type StoredPage = {
   settlesAt: number;
   readonly madeAt: number;
   readonly cachedFor: number;
+  /** Name of the route that it was made by, once it was sent. */
+  route: string;
   /** Whether it was requested since the cache last looked for something to evict. */
   used: boolean;
 };
@@ -97,6 +99,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     settlesAt: isFeed ? now - (now % 1000) + 1000 + settlingTime : Infinity,
     madeAt: now,
     cachedFor: page.cachedFor ?? Infinity,
+    route: 'none',
     used: false,
   };
   stored.representations.identity = makeRepresentation(stored, 'identity', alone(body));

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import type { AppError } from '../../errors.ts';
+import { pageCacheBytes } from '../../platform/measured.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
@@ -36,6 +37,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
   const { baseUrl } = config.site;
   const assets = loadAssets();
   const cache = createPageCache(config.pageCacheBytes);
+  const uncount = pageCacheBytes(cache.bytes);
   const changes = followChanges(ctx, cache);
   const pages = createPageServer(ctx, cache);
   const guard = htmlGuard(config);
@@ -74,7 +76,10 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
       if (error.code === 'not_found') return pages.sendOther(reply, notFound(chrome));
       return sendUncached(reply.headers(guard), error.status, failurePage(chrome, error, request.id));
     },
-    close: changes.stop,
+    async close(): Promise<void> {
+      uncount();
+      await changes.stop();
+    },
   };
 }
 

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { createMetrics, gaugeOf, merged, metricsText, totalsOf } from '../src/platform/metrics.ts';
+import { request } from './support/http.ts';
+import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { readMetricsText, sumOf, type Samples } from './support/metrics.ts';
+import { freePort } from './support/processes.ts';
+
+describe('metrics', () => {
+  test('are written as Prometheus reads them', () => {
+    const metrics = createMetrics();
+    const calls = metrics.counter('calls_total', 'Calls.', ['route', 'status']);
+    calls('/a"\\\n', '200').value += 2;
+    metrics.histogram('seconds', 'Times.', [0.1, 1], ['route'])('/a').observe(0.1);
+    metrics.histogram('lag', 'Lag.', [1])().observe(2);
+    const stop = metrics.gauge('bytes', 'Bytes.')(() => 3);
+    metrics.gauge('other', 'None.');
+    const text = metricsText(metrics.read());
+    assert.equal(
+      text,
+      [
+        '# HELP calls_total Calls.',
+        '# TYPE calls_total counter',
+        String.raw`calls_total{route="/a\"\\\n",status="200"} 2`,
+        '# HELP seconds Times.',
+        '# TYPE seconds histogram',
+        'seconds_bucket{route="/a",le="0.1"} 1',
+        'seconds_bucket{route="/a",le="1"} 1',
+        'seconds_bucket{route="/a",le="+Inf"} 1',
+        'seconds_sum{route="/a"} 0.1',
+        'seconds_count{route="/a"} 1',
+        '# HELP lag Lag.',
+        '# TYPE lag histogram',
+        'lag_bucket{le="1"} 0',
+        'lag_bucket{le="+Inf"} 1',
+        'lag_sum 2',
+        'lag_count 1',
+        '# HELP bytes Bytes.',
+        '# TYPE bytes gauge',
+        'bytes 3',
+        '# HELP other None.',
+        '# TYPE other gauge',
+        'other 0',
+        '',
+      ].join('\n'),
+    );
+    stop();
+    assert.ok(metricsText(metrics.read()).includes('\nbytes 0\n'));
+  });
+
+  test('of several processes are added, or the largest is taken; totals outlive their process', () => {
+    const of = (calls: number, age: number) => {
+      const metrics = createMetrics();
+      metrics.counter('calls_total', 'Calls.')().value = calls;
+      return [...metrics.read(), gaugeOf('age', 'Age.', age)];
+    };
+    const both = merged([of(1, 5), of(2, 3)]);
+    assert.deepEqual(
+      both.map(({ name, values }) => [name, values]),
+      [
+        ['calls_total', { '': 3 }],
+        ['age', { '': 5 }],
+      ],
+    );
+    assert.deepEqual(totalsOf(both), [both[0]]);
+  });
+});
+
+describe('/metrics of a service', () => {
+  let instance: Instance;
+  let ada: TestAgent;
+  let port = 0;
+  before(async () => {
+    port = await freePort();
+    instance = await startInstance({ env: { INTERNAL_PORT: String(port) } });
+    ada = await instance.agent('Ada');
+    await ada.client.publish({ title: 'A post', content: 'text', status: 'published' });
+  });
+  after(() => instance.close());
+
+  /** Once the answers before it are counted: an answer is counted when it has been sent. */
+  const read = async (): Promise<Samples> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    const { status, text } = await request(`http://127.0.0.1:${port}`, { path: '/metrics' });
+    assert.equal(status, 200);
+    return readMetricsText(text);
+  };
+  /** How much a metric grew by what is done. */
+  const growth = async (
+    name: string,
+    labels: Readonly<Record<string, string>>,
+    act: () => Promise<unknown>,
+  ) => {
+    const earlier = sumOf(await read(), name, labels);
+    await act();
+    return sumOf(await read(), name, labels) - earlier;
+  };
+  const get = (path: string, host?: string) => instance.call('GET', path, host === undefined ? {} : { host });
+
+  test('counts requests by route, method and status', async () => {
+    const name = 'masthead_http_requests_total';
+    const of = (route: string, method: string, status: string, act: () => Promise<unknown>) =>
+      growth(name, { route, method, status }, act);
+    assert.equal(await of('/api/posts/:id', 'GET', '404', () => get('/api/posts/none')), 1);
+    assert.equal(await of('/api/me', 'GET', '401', () => get('/api/me')), 1);
+    assert.equal(
+      await of('/api/publish', 'POST', '400', () =>
+        instance.call('POST', '/api/publish', { key: ada.key, body: {} }),
+      ),
+      1,
+    );
+    assert.equal(await of('/api/posts', 'DELETE', '405', () => instance.call('DELETE', '/api/posts')), 1);
+    assert.equal(await of('/api/posts', 'other', '405', () => instance.call('PROPFIND', '/api/posts')), 1);
+    assert.equal(await of('none', 'GET', '404', () => get('/.nothing')), 1);
+    const host = `ada.localhost:${instance.port}`;
+    assert.equal(await of('blog', 'GET', '200', () => get('/a-post', host)), 1);
+    assert.equal(await of('blog', 'GET', '200', () => get('/a-post', host)), 1, 'a cached page too');
+    assert.equal(await of('blog', 'GET', '404', () => get('/no-post', host)), 1);
+  });
+
+  test('has a histogram for each route', async () => {
+    const name = 'masthead_http_request_duration_seconds';
+    assert.equal(await growth(`${name}_count`, { route: '/healthz' }, () => get('/healthz')), 1);
+    const samples = await read();
+    assert.equal(
+      sumOf(samples, `${name}_bucket`, { route: '/healthz', le: '+Inf' }),
+      sumOf(samples, `${name}_count`, { route: '/healthz' }),
+    );
+    assert.ok(sumOf(samples, `${name}_sum`, { route: '/healthz' }) > 0);
+  });
+
+  test('has no label of what clients choose', async () => {
+    const sent = 'zzz-unheard-of';
+    const host = `ada.localhost:${instance.port}`;
+    for (const path of [
+      `/${sent}`,
+      `/${sent}/${sent}`,
+      `/api/${sent}`,
+      `/api/posts/${sent}`,
+      `/api/blogs/${sent}?q=${sent}`,
+      `/-/${sent}`,
+    ])
+      for (const at of [undefined, host, `${sent}.localhost`]) await get(path, at);
+    await instance.call('GET', '/', { headers: { traceparent: sent, 'x-request-id': sent } });
+    const { text } = await request(`http://127.0.0.1:${port}`, { path: '/metrics' });
+    assert.ok(!text.includes(sent));
+    assert.ok(!text.includes('ada'));
+  });
+
+  test('counts look-ups in the caches', async () => {
+    for (const [cache, path] of [
+      ['pages', '/'],
+      ['answers', '/api/posts?limit=7'],
+    ] as const) {
+      const of = (result: string) =>
+        growth('masthead_cache_requests_total', { cache, result }, () => get(path));
+      await ada.client.publish({ title: `For ${cache}`, content: 'text', status: 'published' });
+      assert.equal(await of('miss'), 1, cache);
+      // A change that was just made may be noticed again, as one of another process.
+      while ((await of('hit')) === 0);
+    }
+    assert.ok(sumOf(await read(), 'masthead_page_cache_bytes') > 1_000);
+  });
+
+  test('has the metrics that docs/operations.md lists, and no other', async () => {
+    const { text } = await request(`http://127.0.0.1:${port}`, { path: '/metrics' });
+    const described = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`);
+    const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
+    const listed = [...page.matchAll(/^\| `(masthead_\w+)` \| (\w+) \|/gm)].map(
+      ([, name, type]) => `${name} ${type}`,
+    );
+    assert.deepEqual(listed.toSorted(), described.toSorted());
+  });
+
+  test('says what the process takes', async () => {
+    const samples = await read();
+    assert.ok(sumOf(samples, 'masthead_resident_memory_bytes') > 1e7);
+    assert.ok(sumOf(samples, 'masthead_heap_used_bytes') > 1e6);
+    assert.equal(sumOf(samples, 'masthead_processes'), 1);
+    assert.equal(sumOf(samples, 'masthead_read_only'), 0);
+    assert.equal(sumOf(samples, 'masthead_info', { variant: 'subdomain' }), 1);
+  });
+});
