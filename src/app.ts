@@ -23,6 +23,7 @@ import { limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { observed, routeName } from './http/observe.ts';
+import { readProbe } from './http/own-probe.ts';
 import { oneByOne } from './http/pipelining.ts';
 import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
@@ -206,7 +207,7 @@ function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes, ro
 
 function addProbes(app: FastifyInstance, ctx: Context, health: Health): void {
   app.get('/healthz', async () => ({ success: true, status: 'ok' }));
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/readyz', async (request, reply) => {
     const state = health.state();
     const readable = await ctx.engine.probe().then(
       () => true,
@@ -216,7 +217,12 @@ function addProbes(app: FastifyInstance, ctx: Context, health: Health): void {
     return reply
       .code(ready ? 200 : 503)
       .header('cache-control', 'no-store')
-      .send({ success: ready, state, writable: health.writable() && ctx.engine.readOnly() === null });
+      .send({
+        success: ready,
+        state,
+        writable: health.writable() && ctx.engine.readOnly() === null,
+        seen: readProbe(ctx, request.raw, request.id),
+      });
   });
 }
 

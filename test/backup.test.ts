@@ -56,7 +56,7 @@ describe('a backup of a service at work', () => {
     const restored = await masthead(['restore', file], { DATA_DIR: dataDir });
     assert.deepEqual([restored.code, restored.stderr], [0, '']);
     assert.equal((await stat(join(dataDir, 'masthead.db'))).mode & 0o777, 0o600);
-    const examined = await masthead(['doctor', '--json'], { DATA_DIR: dataDir });
+    const examined = await masthead(['doctor', '--json'], { DATA_DIR: dataDir, PORT: '0' });
     assert.equal(examined.code, 0, examined.stdout);
 
     const PORT = String(await freePort());
@@ -309,7 +309,7 @@ describe('doctor', () => {
     // The program itself lets nobody else read what it makes.
     await chmod(env.DATA_DIR, 0o700);
     await chmod(join(env.DATA_DIR, 'masthead.db'), 0o600);
-    const { code: healthy, stdout: found } = await masthead(['doctor'], env);
+    const { code: healthy, stdout: found } = await masthead(['doctor'], { ...env, PORT: '0' });
     assert.equal(healthy, 0, found);
     await chmod(env.DATA_DIR, 0o755);
     const database = openSqlite(join(env.DATA_DIR, 'masthead.db'));

@@ -394,11 +394,32 @@ test('port 0 is replaced by the port that was given, in the addresses too', () =
 });
 
 test('a variable that only looks like a setting is named, and its value is not', () => {
-  const env = { BASEURL: 'hidden', MASTHEAD_PORT: '1', data_dir: 'x', BASE_URL: 'y', HOME: '/', PORT_2: '1' };
+  const others = {
+    HOME: '/',
+    PORT_2: '1',
+    HOSTNAME: 'a',
+    POSTS: '1',
+    SECRET_FILE: 'f',
+    LANG: 'C',
+    MAIL: '/m',
+  };
+  const misspelt = { PROT: '1', LIMIT_REGISTR: '1', DATABSE_URL_FIL: 'f', HOSTS: 'h' };
+  const env = {
+    BASEURL: 'hidden',
+    MASTHEAD_PORT: '1',
+    data_dir: 'x',
+    BASE_URL: 'y',
+    ...others,
+    ...misspelt,
+  };
   assert.deepEqual(misspeltSettings(env), [
     'BASEURL is not a setting; did you mean BASE_URL?',
     'MASTHEAD_PORT is not a setting; did you mean PORT?',
     'data_dir is not a setting; did you mean DATA_DIR?',
+    'PROT is not a setting; did you mean PORT?',
+    'LIMIT_REGISTR is not a setting; did you mean LIMIT_REGISTER?',
+    'DATABSE_URL_FIL is not a setting; did you mean DATABASE_URL_FILE?',
+    'HOSTS is not a setting; did you mean HOST?',
   ]);
 });
 

@@ -1,4 +1,5 @@
 import { StartError } from '../rules/failure.ts';
+import { editDistance } from '../rules/suggest.ts';
 import { Given, type Environment, type Source } from './reader.ts';
 import { settingNames, settings, type Setting, type SettingName } from './settings.ts';
 
@@ -75,12 +76,22 @@ function inWords(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') || 'none' : String(value);
 }
 
-/** Warnings about variables that look like a misspelt setting (`BASEURL`); their values are not read. */
+/**
+ * Warnings about variables that look like a misspelt setting (`BASEURL`, `PROT`); their values are not read. One letter
+ * may be wrong, in a long name two.
+ */
 export function misspeltSettings(env: Environment = process.env): string[] {
-  const known = new Map(settingNames.map((name) => [bare(name), name]));
+  const files = settingNames
+    .filter((name) => (settings[name] as Setting).secret)
+    .map((name) => `${name}_FILE`);
+  const names = [...settingNames, ...files];
+  const known = new Map(names.map((name) => [bare(name), name]));
   return Object.keys(env).flatMap((name) => {
-    const meant = known.get(bare(name));
-    return meant === undefined || meant === name ? [] : [`${name} is not a setting; did you mean ${meant}?`];
+    if (names.some((each) => each === name)) return [];
+    const most = name.length > 8 ? 2 : 1;
+    const isNear = (each: string) => each.length > 3 && editDistance(name, each) <= most;
+    const meant = known.get(bare(name)) ?? names.find(isNear);
+    return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
   });
 }
 

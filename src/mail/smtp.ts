@@ -23,11 +23,43 @@ const defaultTimeouts: Timeouts = { connection: 10_000, greeting: 10_000, socket
 
 /** Sends by SMTP over a pool of at most three connections. Throws an Error when the settings cannot work. */
 export function createSmtpMailer(settings: SmtpSettings): Mailer {
-  const { host, port, secure, requireTls, ignoreTls, verifyCertificate, auth } = parseSmtpUrl(settings.url);
   const sender = parseSender(settings.from);
-  const { dkim } = settings;
   const timeouts = settings.timeouts ?? defaultTimeouts;
-  const transportOptions: PoolOptions = {
+  const transportOptions = optionsOf(settings, timeouts);
+  let transport: Promise<Transport> | null = null;
+  return {
+    async send(mail) {
+      const raw = composeEml(mail, sender);
+      const envelope = { from: sender.address, to: { name: '', address: checkedRecipient(mail.to) } };
+      const deadline = AbortSignal.timeout(timeouts.send);
+      transport ??= connect(transportOptions);
+      try {
+        await (await transport).sendMail({ envelope, raw, signal: deadline });
+      } catch (error) {
+        throw mailError(error);
+      }
+    },
+    async close() {
+      (await transport)?.close();
+    },
+  };
+}
+
+/** Connects and logs in as for a message, and sends none. Throws MailError. */
+export async function tryLogin(settings: SmtpSettings): Promise<void> {
+  const transport = await connect(optionsOf(settings, settings.timeouts ?? defaultTimeouts));
+  try {
+    await transport.verify();
+  } catch (error) {
+    throw mailError(error);
+  } finally {
+    transport.close();
+  }
+}
+
+function optionsOf({ url, dkim }: SmtpSettings, timeouts: Timeouts): PoolOptions {
+  const { host, port, secure, requireTls, ignoreTls, verifyCertificate, auth } = parseSmtpUrl(url);
+  return {
     pool: true,
     host,
     port,
@@ -48,23 +80,6 @@ export function createSmtpMailer(settings: SmtpSettings): Mailer {
     ...(dkim
       ? { dkim: { domainName: dkim.domain, keySelector: dkim.selector, privateKey: dkim.privateKey } }
       : {}),
-  };
-  let transport: Promise<Transport> | null = null;
-  return {
-    async send(mail) {
-      const raw = composeEml(mail, sender);
-      const envelope = { from: sender.address, to: { name: '', address: checkedRecipient(mail.to) } };
-      const deadline = AbortSignal.timeout(timeouts.send);
-      transport ??= connect(transportOptions);
-      try {
-        await (await transport).sendMail({ envelope, raw, signal: deadline });
-      } catch (error) {
-        throw mailError(error);
-      }
-    },
-    async close() {
-      (await transport)?.close();
-    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { withPort, type Config, type ListenAddress } from '../config/config.ts';
 import { StartError, errorCode } from '../rules/failure.ts';
 
@@ -16,6 +16,35 @@ export async function settlePort(config: Config): Promise<Config> {
   } finally {
     probe.close();
   }
+}
+
+/**
+ * Whether anybody listens at HOST and PORT. Throws StartError where HOST is no address of this machine. PORT itself is not
+ * listened on, since the service may be about to.
+ */
+export async function isPortTaken(config: Config): Promise<boolean> {
+  const probe = createServer();
+  try {
+    await once(probe.listen(0, config.host), 'listening');
+  } catch (error) {
+    throw listenError(error, config);
+  } finally {
+    probe.close();
+  }
+  const socket = connect(config.port, reachedAt(config.host));
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** An address at which a server is reached from its own machine, by the one that it listens on. */
+export function reachedAt(host: string): string {
+  return { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
 }
 
 /** Why a server cannot listen, as a StartError where that was foreseen. */

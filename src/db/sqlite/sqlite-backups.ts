@@ -8,7 +8,7 @@ import { readMeta, sqliteCode } from './sqlite.ts';
 import { backupSqlite, type Copied } from './sqlite-copy.ts';
 
 /** Key in `meta`: when the last backup was completed, as a timestamp. */
-const lastBackupFact = 'last_backup_at';
+export const lastBackupFact = 'last_backup_at';
 
 /** A backup in a folder of backups, and what was removed for it. */
 export type NightlyBackup = Copied & {

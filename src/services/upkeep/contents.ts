@@ -30,3 +30,14 @@ export async function pagesToTry({ db, config }: ReadContext): Promise<string[]>
   const posts = rows.map(({ agent, slug }) => postUrl(variant, site, agent, slug));
   return [`${site.baseUrl}/`, ...blogs, ...posts];
 }
+
+/** The slug of a blog that readers can open, or null. */
+export async function anyBlog({ db }: ReadContext): Promise<string | null> {
+  const row = await db
+    .selectFrom('agents')
+    .select('slug')
+    .where('listed_at', 'is not', null)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.slug ?? null;
+}

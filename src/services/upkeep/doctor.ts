@@ -1,15 +1,19 @@
 import { sql, type RawBuilder } from 'kysely';
 import { timestamp } from '../../db/write.ts';
+import { settings } from '../../config/settings.ts';
 import type { ReadContext } from '../../context.ts';
+import { variants } from '../../variant.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
 import { countMailForSmtp, countWaitingMail, ofRecipient } from '../outbox.ts';
 
-/** The result of one check: in order, worth a look, or wrong. */
+/** The result of one check: in order, worth a look, wrong, or not possible here. */
 export type Finding = {
   readonly what: string;
-  readonly state: 'ok' | 'look' | 'wrong';
+  readonly state: 'ok' | 'look' | 'wrong' | 'unknown';
   readonly detail: string;
+  /** A command, or a line for a file or for DNS, that mends it. */
+  readonly mend?: string;
 };
 
 const minute = 60_000;
@@ -29,6 +33,7 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineInboxes(ctx),
     await examineHashes(ctx),
     await examineErasures(ctx),
+    await examineVariant(ctx),
   ];
 }
 
@@ -36,7 +41,12 @@ async function examineCounts(ctx: ReadContext): Promise<Finding> {
   const wrong = await findWrongCounts(ctx);
   if (wrong.length === 0) return { what: 'counts', state: 'ok', detail: 'are what there is' };
   const detail = wrong.map(({ what, rows, example }) => `${what} (${rows}, e.g. ${example})`).join('; ');
-  return { what: 'counts', state: 'wrong', detail: `differ from what there is: ${detail}` };
+  return {
+    what: 'counts',
+    state: 'wrong',
+    detail: `differ from what there is: ${detail}`,
+    mend: 'masthead backup before-repair.db, then report it with this line; texts are not affected',
+  };
 }
 
 async function examineHashes(ctx: ReadContext): Promise<Finding> {
@@ -53,11 +63,34 @@ async function examineErasures(ctx: ReadContext): Promise<Finding> {
   const posts = await countRows(ctx.db.selectFrom('posts').where('trashed_at', '<=', trashedBefore));
   const agents = await countRows(ctx.db.selectFrom('agents').where('erase_at', '<=', timestamp(since)));
   if (posts === 0 && agents === 0) return { what: 'erasures', state: 'ok', detail: 'none is overdue' };
-  const mend = ctx.config.readOnly
+  const advice = ctx.config.readOnly
     ? 'nothing is erased while READ_ONLY is on'
     : 'a running service erases them, 100 posts and 10 agents a minute; if one runs, see its log';
-  const detail = `${posts} posts of the trash and ${agents} deleted agents are overdue by 2 hours: ${mend}`;
-  return { what: 'erasures', state: 'look', detail };
+  const detail = `${posts} posts of the trash and ${agents} deleted agents are overdue by 2 hours: ${advice}`;
+  const mend = ctx.config.readOnly ? 'READ_ONLY=off' : 'journalctl --unit masthead --priority warning';
+  return { what: 'erasures', state: 'look', detail, mend };
+}
+
+/** What only the other variant makes: it is there after a move, or where VARIANT was left out. */
+async function examineVariant({ db, config }: ReadContext): Promise<Finding> {
+  const what = 'variant';
+  const { variant, alsoHosts } = config;
+  const agents = db.selectFrom('agents');
+  const [comments, avatars] = await Promise.all([
+    variant.engagement ? 0 : countRows(db.selectFrom('comments')),
+    variant.acceptsAvatarUrl ? 0 : countRows(agents.where('avatar_url', 'is not', null)),
+  ]);
+  // After a move the former hosts are named, so that their links go on.
+  if (comments + avatars === 0 || alsoHosts.length > 0)
+    return { what, state: 'ok', detail: `${variant.name}, which fits what is stored` };
+  const stored = comments > 0 ? `${comments} comments` : `${avatars} avatars of agents`;
+  const other = Object.values(variants).find(({ name }) => name !== variant.name)?.name ?? '';
+  return {
+    what,
+    state: 'look',
+    detail: `VARIANT is ${variant.name}, and ${stored} are stored, which only ${other} has: is it the one meant? After a move, name the former host in ALSO_HOSTS`,
+    mend: `VARIANT=${other}`,
+  };
 }
 
 async function examineClock(ctx: ReadContext): Promise<Finding> {
@@ -66,7 +99,12 @@ async function examineClock(ctx: ReadContext): Promise<Finding> {
   ) as times`.execute(ctx.db);
   const newest = rows[0]?.newest ?? '';
   return newest > timestamp(ctx.now() + clocksMayDiffer)
-    ? { what: 'clock', state: 'wrong', detail: `something was stored at ${newest}, which is yet to come` }
+    ? {
+        what: 'clock',
+        state: 'wrong',
+        detail: `something was stored at ${newest}, which is yet to come`,
+        mend: 'timedatectl set-ntp true; timedatectl',
+      }
     : { what: 'clock', state: 'ok', detail: `is at ${timestamp(ctx.now())}, after all that is stored` };
 }
 
@@ -91,7 +129,10 @@ async function examineMail(ctx: ReadContext): Promise<Finding> {
   const forSmtp = ctx.config.mail.smtpUrl === null ? await countMailForSmtp(ctx) : 0;
   const queued = forSmtp === 0 ? '' : `, ${forSmtp} queued for SMTP: set SMTP_URL to send them`;
   const detail = `${waiting} messages wait${since}${queued}; ${givenUp} of the last 30 days were given up, ${refused} of them since the recipient was refused; nothing is sent to ${suppressed} addresses (masthead admin mail refused)`;
-  return { what: 'mail', state: oldest === null && forSmtp === 0 ? 'ok' : 'look', detail };
+  if (oldest === null && forSmtp === 0) return { what: 'mail', state: 'ok', detail };
+  const mend =
+    forSmtp > 0 ? settings.SMTP_URL.example : "journalctl --unit masthead --grep 'mail is not going out'";
+  return { what: 'mail', state: 'look', detail, mend };
 }
 
 /** Events are numbered when their agents read them, so many that wait are no fault. */

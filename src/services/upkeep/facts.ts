@@ -1,5 +1,6 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
+import { lastBackupFact } from '../../db/sqlite/sqlite-backups.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
 import { isReadable, newestSealedMail } from '../outbox.ts';
 
@@ -7,6 +8,12 @@ import { isReadable, newestSealedMail } from '../outbox.ts';
 export async function readFact(db: ReadContext['db'], key: string): Promise<string | null> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst();
   return row?.value ?? null;
+}
+
+/** When the last backup was completed, epoch ms; null where none was. */
+export async function readLastBackup(db: ReadContext['db']): Promise<number | null> {
+  const at = await readFact(db, lastBackupFact);
+  return at === null ? null : Date.parse(at);
 }
 
 const secretFact = 'secret_fingerprint';

@@ -1,0 +1,137 @@
+import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { newProbe, probeHeader } from '../../http/own-probe.ts';
+import { isPortTaken, reachedAt } from '../../process/port.ts';
+import type { Finding } from '../../services/upkeep/doctor.ts';
+import type { Probes } from './probes.ts';
+
+const hour = 3_600_000;
+/** Free space below which somebody should look, bytes. */
+const littleSpace = 1024 ** 3;
+/** Ages of the newest backup: a night was missed, and a week. */
+const [oneNight, oneWeek] = [26 * hour, 7 * 24 * hour];
+
+/** Who may read what is the service's alone, and whether all of it is the service's. */
+export function examinePermissions(dataDir: string, file: string | null): Finding {
+  const what = 'permissions';
+  const names = ['secret', 'instance', 'reserve', 'masthead.db', 'masthead.db-wal', 'masthead.db-shm'];
+  const ours = [
+    ...new Set([dataDir, ...names.map((name) => join(dataDir, name)), ...(file === null ? [] : [file])]),
+  ];
+  const found = ours.flatMap((path) => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat === undefined ? [] : [{ path, stat }];
+  });
+  const quote = (paths: typeof found) => paths.map(({ path }) => `'${path}'`).join(' ');
+  const secrets = [dataDir, join(dataDir, 'secret'), file];
+  const open = found.filter(({ path, stat }) => secrets.includes(path) && (stat.mode & 0o077) !== 0);
+  if (open.length > 0) {
+    const mend = `chmod go= ${quote(open)}`;
+    return { what, state: 'wrong', detail: `others may read what is the service's alone: ${mend}`, mend };
+  }
+  const owner = found[0]?.stat.uid;
+  const foreign = found.filter(({ stat }) => stat.uid !== owner);
+  if (foreign.length === 0) return { what, state: 'ok', detail: `only its user reads ${dataDir}` };
+  return {
+    what,
+    state: 'wrong',
+    detail: `not all is the user's that ${dataDir} belongs to, as after a command as root: the service cannot write it`,
+    mend: `chown --reference='${dataDir}' ${quote(foreign)}`,
+  };
+}
+
+export async function examineDisk(dataDir: string, file: string | null): Promise<Finding> {
+  const what = 'disk';
+  const mend = `du -xh --max-depth=2 '${dataDir}' /var | sort -h | tail; journalctl --vacuum-size=200M`;
+  const { bavail, bsize } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  const detail = `${mebibytes(free)} MiB are free in ${dataDir}`;
+  const { diskRoom } = await import('../../db/sqlite/disk-reserve.ts');
+  const room = file !== null && existsSync(file) ? diskRoom(file) : null;
+  if (!room?.onlyDeletions)
+    return { what, detail, ...(free < littleSpace ? { state: 'look', mend } : { state: 'ok' }) };
+  const needed = Math.ceil(room.needed / 1024 ** 2);
+  const until = `make room: until ${needed} MiB are free the service only reads and deletes`;
+  return { what, state: 'wrong', detail: `${mebibytes(room.free)} MiB are free for ${file}: ${until}`, mend };
+}
+
+const mebibytes = (bytes: number) => Math.floor(bytes / 1024 ** 2);
+
+/** The database file's structure, every row of it. */
+export async function examineFile(file: string): Promise<Finding> {
+  const { sqliteFault } = await import('../../db/sqlite/sqlite-copy.ts');
+  statSync(file);
+  const fault = sqliteFault(file);
+  if (fault === null) return { what: 'file', state: 'ok', detail: `${file} is whole` };
+  return {
+    what: 'file',
+    state: 'wrong',
+    detail: `${file} is damaged (${fault}): restore it from a backup`,
+    mend: "systemctl stop masthead; move the damaged files aside; masthead restore BACKUP ('masthead verify-backup' finds one)",
+  };
+}
+
+/** Throws where the folder cannot be read. */
+export function examineFolder(dataDir: string): void {
+  if (existsSync(dataDir)) readdirSync(dataDir);
+}
+
+/** Whether this service listens at HOST and PORT, or somebody else does. */
+export async function examinePort(
+  config: Config,
+  { ask, now }: Pick<Probes, 'ask' | 'now'>,
+  secretKey: Buffer,
+): Promise<Finding> {
+  const what = 'port';
+  const { host, port } = config;
+  if (port === 0) return { what, state: 'ok', detail: 'PORT is 0: any free one' };
+  if (!(await isPortTaken(config)))
+    return {
+      what,
+      state: 'ok',
+      detail: `nothing listens at ${host}, port ${port}: the service does not run`,
+    };
+  const { nonce, value } = newProbe(secretKey, now());
+  const reached = reachedAt(host);
+  const url = `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/readyz`;
+  const body = await ask(url, { [probeHeader]: value }).then(
+    (answer) => answer.body,
+    () => '',
+  );
+  if (body.includes(nonce))
+    return { what, state: 'ok', detail: `this service listens at ${host}, port ${port}` };
+  return {
+    what,
+    state: 'wrong',
+    detail: `port ${port} of ${host} is taken by another program, or by this one with another secret or an older release`,
+    mend: `ss -ltnp 'sport = :${port}'`,
+  };
+}
+
+/** Whether this machine follows a time server. */
+export async function examineTime({ isClockSynchronised }: Probes): Promise<Finding> {
+  const what = 'time server';
+  const follows = await isClockSynchronised();
+  if (follows === null)
+    return { what, state: 'unknown', detail: 'nothing here tells whether the clock follows a time server' };
+  if (follows) return { what, state: 'ok', detail: 'the clock follows one' };
+  return {
+    what,
+    state: 'look',
+    detail: 'the clock follows none: limits, links in mail and certificates depend on it',
+    mend: 'apt-get install --yes systemd-timesyncd && timedatectl set-ntp true',
+  };
+}
+
+/** How old the newest backup is that `masthead backup` has made. */
+export function examineBackup(lastAt: number | null, now: number): Finding {
+  const what = 'backup';
+  const mend = 'systemctl enable --now masthead-backup.timer; systemctl status masthead-backup';
+  if (lastAt === null)
+    return { what, state: 'look', detail: "'masthead backup' has never made one of this database", mend };
+  const age = now - lastAt;
+  const detail = `the newest is of ${new Date(lastAt).toISOString()}, ${Math.floor(age / hour)} hours ago`;
+  if (age < oneNight) return { what, state: 'ok', detail };
+  return { what, state: age < oneWeek ? 'look' : 'wrong', detail, mend };
+}
