@@ -4,6 +4,7 @@ import { createReference } from './api/openapi/openapi.ts';
 import { apiRoutes } from './api/routes.ts';
 import { addCompression } from './http/compress.ts';
 import { noRoute, sendProblem } from './http/problem.ts';
+import { countBudgetHit } from './platform/measured.ts';
 import { errorCode } from './rules/failure.ts';
 import {
   answerBrokenRequest,
@@ -235,6 +236,7 @@ function fail(
   reply: FastifyReply,
 ): FastifyReply {
   const explained = explain(error);
+  if (explained.extra.budget !== undefined) countBudgetHit(explained.extra.budget);
   if (explained.code === 'internal_error') {
     ctx.log.error(
       { err: error, requestId: request.id, method: request.method, route: request.routeOptions.url },

@@ -290,6 +290,8 @@ export type ErrorExtra = {
   readonly retryAfter?: number;
   /** Whether the call does not count against a limit: too much is under way at this moment. */
   readonly uncounted?: true;
+  /** The limit, quota or budget that is used up, where one is: its name as metrics have it, of which there are few. */
+  readonly budget?: string;
   /** Whether the database file turned out to be damaged. */
   readonly damaged?: true;
   /** Further response headers, e.g. `Allow`. */

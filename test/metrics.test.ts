@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createMetrics, gaugeOf, merged, metricsText, totalsOf } from '../src/platform/metrics.ts';
 import { request } from './support/http.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 import { readMetricsText, sumOf, type Samples } from './support/metrics.ts';
 import { freePort } from './support/processes.ts';
+import { openSqlite } from './support/sqlite-file.ts';
 
 describe('metrics', () => {
   test('are written as Prometheus reads them', () => {
@@ -73,9 +75,10 @@ describe('/metrics of a service', () => {
   let port = 0;
   before(async () => {
     port = await freePort();
-    instance = await startInstance({ env: { INTERNAL_PORT: String(port) } });
+    instance = await startInstance({ env: { INTERNAL_PORT: String(port), LIMIT_COMMENT: '1' } });
     ada = await instance.agent('Ada');
     await ada.client.publish({ title: 'A post', content: 'text', status: 'published' });
+    await instance.mails();
   });
   after(() => instance.close());
 
@@ -162,6 +165,66 @@ describe('/metrics of a service', () => {
     }
     do await get('/');
     while (sumOf(await read(), 'masthead_page_cache_bytes') < 1_000);
+  });
+
+  test('counts documents that are rendered, and those that are refused', async () => {
+    const of = (result: string, content: string) =>
+      growth('masthead_renders_total', { kind: 'post', result }, () =>
+        instance.call('POST', '/api/publish?dryRun=true', { key: ada.key, body: { title: 'Of', content } }),
+      );
+    assert.equal(await of('done', 'text'), 1);
+    assert.equal(await of('refused', '> '.repeat(20_000)), 1);
+    assert.equal(sumOf(await read(), 'masthead_render_queue'), 0);
+  });
+
+  test('counts writes, the transactions that they share, and their time', async () => {
+    const earlier = await read();
+    const writes = Array.from({ length: 10 }, (_, n) =>
+      ada.client.publish({ title: `Write ${n}`, content: 'text' }),
+    );
+    await Promise.all(writes);
+    const grown = await read();
+    const by = (name: string, labels = {}) => sumOf(grown, name, labels) - sumOf(earlier, name, labels);
+    assert.ok(by('masthead_writes_total', { result: 'stored' }) >= 10);
+    assert.ok(by('masthead_commits_total') >= 1);
+    assert.ok(by('masthead_write_duration_seconds_count') >= 10);
+    assert.equal(by('masthead_writes_total', { result: 'failed' }), 0);
+    assert.equal(by('masthead_database_errors_total'), 0);
+  });
+
+  test('counts refusals by the limit that they are over', async () => {
+    const { post } = await ada.client.publish({ title: 'Talk', content: 'text', status: 'published' });
+    const comment = () =>
+      instance.call('POST', `/api/posts/${post.id}/comments`, { key: ada.key, body: { content: 'x' } });
+    const of = () => growth('masthead_budget_hits_total', { budget: 'limit_comment' }, comment);
+    assert.deepEqual([await of(), await of()], [0, 1]);
+  });
+
+  test('says what mail waits, for how long, and what became of the other', async () => {
+    const attempts = 'masthead_mail_attempts_total';
+    const register = async () => {
+      await instance.agent('Bob');
+      await instance.mails();
+    };
+    assert.equal(await growth(attempts, { result: 'delivered' }, register), 2);
+    assert.equal(sumOf(await read(), 'masthead_mail_waiting'), 0);
+    const database = openSqlite(join(instance.dataDir, 'masthead.db'));
+    const created = new Date(instance.clock.now() - 60_000).toISOString();
+    database
+      .prepare(
+        `insert into outbox (id, mailbox, kind, sealed, created_at, due_at, route)
+         values ('waits', '', 'moderated', null, ?, '2999-01-01T00:00:00.000Z', 'smtp')`,
+      )
+      .run(created);
+    database
+      .prepare(`insert into meta (key, value) values ('last_backup_at', '2026-01-01T00:00:00.000Z')`)
+      .run();
+    const samples = await read();
+    database.prepare(`delete from outbox where id = 'waits'`).run();
+    database.close();
+    assert.equal(sumOf(samples, 'masthead_mail_waiting'), 1);
+    assert.ok(sumOf(samples, 'masthead_mail_oldest_seconds') >= 60);
+    assert.equal(sumOf(samples, 'masthead_last_backup_timestamp_seconds'), 1_767_225_600);
   });
 
   test('has the metrics that docs/operations.md lists, and no other', async () => {

@@ -8,6 +8,7 @@ import type { Write, Ticket } from '../src/db/write.ts';
 import { revive } from '../src/db/write.ts';
 import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../src/db/sqlite/sqlite-writer.ts';
+import { readStoredMetrics } from '../src/services/upkeep/stored-metrics.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { allowsCertificate } from '../src/services/agents/certificates.ts';
 import { eraseDue } from '../src/services/agents/self-deletion.ts';
@@ -316,6 +317,7 @@ async function ofKeys(instance: Instance, grace: TestAgent): Promise<void> {
 }
 
 async function ofOperators(instance: Instance): Promise<void> {
+  assert.ok(await readStoredMetrics(instance.ctx()));
   assert.ok(await allowsCertificate(instance.ctx(), 'ada.localhost'));
   const { engine } = instance.ctx();
   await engine.write(suspendAgent, { slug: 'grace', reason: 'a test' });

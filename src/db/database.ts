@@ -111,6 +111,7 @@ export class SearchCutOff extends AppError {
   constructor() {
     super('unavailable', `The search was ended: it took longer than ${searchTime} ms.`, {
       retryAfter: 1,
+      budget: 'search_time',
       hint: 'Search for rarer words or more of them, with fewer beginnings of words (word*) and exclusions (-word).',
     });
   }
@@ -121,6 +122,7 @@ export function tooManySearches(): AppError {
   return new AppError('unavailable', 'Too many searches are under way. Repeat the call in a moment.', {
     retryAfter: 1,
     uncounted: true,
+    budget: 'searches',
   });
 }
 

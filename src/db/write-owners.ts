@@ -15,5 +15,5 @@ export function ownerOf({ input, ticket }: Pick<Request, 'input' | 'ticket'>): s
 export function tooManyWrites(): AppError {
   const detail =
     'Too many writes of this agent or client, or of all, are waiting. Repeat the call in a moment.';
-  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true, budget: 'writes' });
 }

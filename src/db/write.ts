@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
 import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
+import { databaseFailures, writeResults, writeSeconds } from '../platform/measured.ts';
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
 import type { LastChanges } from './last-changes.ts';
@@ -172,7 +173,13 @@ export function createWrites(
         throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
       const uncounted = ticket?.rate === null ? ticket : undefined;
       const request = { name: write.name, input, now: now(), ticket: uncounted };
-      const outcome = await run(write, request);
+      const began = performance.now();
+      const outcome = await run(write, request).catch((error: unknown) => {
+        writeResults[error instanceof AppError ? 'refused' : 'failed'].value++;
+        throw error;
+      });
+      writeSeconds.observe((performance.now() - began) / 1000);
+      countOutcome(outcome);
       if (uncounted && outcome.rate) uncounted.rate = outcome.rate;
       if (outcome.changed.length > 0) for (const listener of onCommit) listener(outcome);
       if (outcome.mailQueued) for (const listener of onMailQueued) listener();
@@ -182,12 +189,22 @@ export function createWrites(
   };
 }
 
+function countOutcome({ error }: Outcome): void {
+  const isFailure = error?.code === null;
+  writeResults[error === undefined ? 'stored' : isFailure ? 'failed' : 'refused'].value++;
+  if (isFailure) databaseFailures.write.value++;
+}
+
 /** The answer to a call over its limit. */
 export function rateLimited({ policy, quota }: Pick<Ticket, 'policy' | 'quota'>, { reset }: Rate): AppError {
   return new AppError(
     'rate_limited',
     `This call is over ${quota} '${policy}' calls an hour, failed ones included. Wait ${reset} seconds, then repeat it.`,
-    { retryAfter: reset, hint: prose`${call('limits')} shows every limit and what is left of it.` },
+    {
+      retryAfter: reset,
+      budget: `limit_${policy}`,
+      hint: prose`${call('limits')} shows every limit and what is left of it.`,
+    },
   );
 }
 

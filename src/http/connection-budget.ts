@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { countBudgetHit } from '../platform/measured.ts';
 
 /** Open connections of one address, and of all. */
 const mostOfAddress = 1_024;
@@ -24,8 +25,10 @@ export function limitConnections(server: Server, addressOf: (peer: string) => st
       total--;
       if (own.delete(socket) && own.size === 0) addresses.delete(address);
     });
-    if (own.size > mostOfAddress) closeOne(own, socket);
-    else if (total > mostOfAll) closeOne(largest(addresses), socket);
+    const isOver = own.size > mostOfAddress;
+    if (!isOver && total <= mostOfAll) return;
+    countBudgetHit(isOver ? 'connections_client' : 'connections');
+    closeOne(isOver ? own : largest(addresses), socket);
   });
 }
 

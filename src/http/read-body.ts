@@ -204,6 +204,7 @@ export function tooMuch(full: Full): AppError {
   return new AppError('unavailable', `${what} being received or worked on at once.`, {
     retryAfter: 1,
     uncounted: true,
+    budget: full === 'share' ? 'in_progress_client' : 'in_progress',
     hint:
       full === 'share'
         ? 'Send fewer of them at once, and repeat this call when another has been answered.'

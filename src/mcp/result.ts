@@ -2,6 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TObject, TSchema } from 'typebox';
 import { AppError, catalogue } from '../errors.ts';
 import { publicFields } from '../http/problem.ts';
+import { countBudgetHit } from '../platform/measured.ts';
 import { asTools } from '../rules/calls.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { JsonSchema } from '../schemas/openapi.ts';
@@ -66,6 +67,7 @@ function named(schema: TSchema | undefined, value: unknown): unknown {
 /** A failure as the result of a tool: what the API's problem document says, each thing once. */
 export function failed(error: AppError, { usage, requestId }: McpCall): CallToolResult {
   const { code, extra } = error;
+  if (extra.budget !== undefined) countBudgetHit(extra.budget);
   const { policy, quota, rate } = usage;
   const { detail, errors, hint, etag } = publicFields(error, asTools);
   const problem = {

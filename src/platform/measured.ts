@@ -61,6 +61,95 @@ export const pageCacheBytes = metrics.gauge(
   'Memory that finished pages take, of PAGE_CACHE_MB.',
 );
 
+const renders = metrics.counter(
+  'masthead_renders_total',
+  'Documents given to the rendering threads, by kind and what came of them.',
+  ['kind', 'result'],
+);
+const renderSeconds = metrics.histogram(
+  'masthead_render_duration_seconds',
+  'From a document to its HTML, waiting included, by kind.',
+  durations,
+  ['kind'],
+);
+
+/** What became of a document: `refused` for what it is, `unavailable` for lack of time or room, or its client left. */
+export type Rendered = 'done' | 'refused' | 'unavailable' | 'left';
+
+/** Counts a document that waited and was rendered for so many seconds. */
+export function countRender(kind: string, result: Rendered, seconds: number): void {
+  renders(kind, result).value++;
+  renderSeconds(kind).observe(seconds);
+}
+
+/** Documents that wait for a thread. */
+export const renderQueue = metrics.gauge('masthead_render_queue', 'Documents that wait to be rendered.');
+
+/** Rendering threads that ended unexpectedly. */
+export const renderCrashes = metrics.counter(
+  'masthead_render_crashes_total',
+  'Rendering threads that ended unexpectedly and were replaced.',
+)();
+
+/** Transactions that wrote, of which one may hold many writes. */
+export const commits = metrics.counter(
+  'masthead_commits_total',
+  'Transactions that stored changes. One may hold many writes.',
+)();
+
+const writesByResult = metrics.counter('masthead_writes_total', 'Named writes, by what came of them.', [
+  'result',
+]);
+export const writeResults = {
+  stored: writesByResult('stored'),
+  refused: writesByResult('refused'),
+  failed: writesByResult('failed'),
+};
+
+/** From a write to its answer, waiting included. */
+export const writeSeconds = metrics.histogram(
+  'masthead_write_duration_seconds',
+  'From a write to its durable outcome, waiting included.',
+  durations,
+)();
+
+const databaseErrors = metrics.counter(
+  'masthead_database_errors_total',
+  'Failures of the database, by kind.',
+  ['kind'],
+);
+/** Failures of the database. */
+export const databaseFailures = {
+  read: databaseErrors('read'),
+  write: databaseErrors('write'),
+  full: databaseErrors('full'),
+  damaged: databaseErrors('damaged'),
+  unreachable: databaseErrors('unreachable'),
+};
+
+const budgetHits = metrics.counter(
+  'masthead_budget_hits_total',
+  'Calls and connections refused, since a limit, quota or budget was used up.',
+  ['budget'],
+);
+
+/** Counts a refusal. `budget` is one of few names. */
+export function countBudgetHit(budget: string): void {
+  budgetHits(budget).value++;
+}
+
+const mailAttempts = metrics.counter(
+  'masthead_mail_attempts_total',
+  'Attempts to send a message, by result.',
+  ['result'],
+);
+/** What came of sending a message: it is tried again later, or never. */
+export const mailResults = {
+  delivered: mailAttempts('delivered'),
+  retried: mailAttempts('retried'),
+  given_up: mailAttempts('given_up'),
+};
+
 /** Workers that ended by themselves, as their supervisor counts them. */
 export const workerDeaths = metrics.counter(
   'masthead_worker_deaths_total',

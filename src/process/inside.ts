@@ -1,9 +1,10 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { readMetrics } from '../platform/measured.ts';
+import { databaseFailures, readMetrics } from '../platform/measured.ts';
 import { gaugeOf, metricsText, type Family } from '../platform/metrics.ts';
 import { programVersion } from '../platform/version.ts';
 import { allowsCertificate } from '../services/agents/certificates.ts';
+import { readStoredMetrics } from '../services/upkeep/stored-metrics.ts';
 import type { PrivateAnswer, PrivateCall } from './private-listener.ts';
 
 /** Where a worker answers its metrics as JSON to its supervisor; no client can ask for a path without a slash. */
@@ -22,9 +23,9 @@ export function createInside(ctx: Context, state: State): (call: PrivateCall) =>
         await ctx.engine.probe();
         return state.isReady() ? said(200, 'ready') : said(503, 'not ready');
       case '/metrics':
-        return { status: 200, text: metricsText(readAll(ctx, state)) };
+        return { status: 200, text: metricsText(await readAll(ctx, state)) };
       case snapshotPath:
-        return { status: 200, text: JSON.stringify(readAll(ctx, state)) };
+        return { status: 200, text: JSON.stringify(await readAll(ctx, state)) };
       case '/-/tls-check':
         return checkDomain(ctx, new URLSearchParams(query).getAll('domain'));
       default:
@@ -43,8 +44,11 @@ export function createInside(ctx: Context, state: State): (call: PrivateCall) =>
   };
 }
 
-/** The metrics of this process. */
-function readAll({ config, engine }: Context, { isWritable }: State): Family[] {
+/** The metrics of this process, and of what is stored. */
+async function readAll(ctx: Context, { isWritable }: State): Promise<Family[]> {
+  const { config, engine } = ctx;
+  const stored = await readStoredMetrics(ctx);
+  if (stored === null) databaseFailures.read.value++;
   const facts = `{version="${programVersion()}",variant="${config.variant.name}"}`;
   const isReadOnly = engine.readOnly() !== null || !isWritable();
   return [
@@ -56,6 +60,7 @@ function readAll({ config, engine }: Context, { isWritable }: State): Family[] {
       values: { [facts]: 1 },
     },
     gaugeOf('masthead_read_only', '1 while changes are refused or cannot be stored.', Number(isReadOnly)),
+    ...(stored ?? []),
     ...readMetrics(),
   ];
 }

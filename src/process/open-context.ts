@@ -8,6 +8,7 @@ import { prepareSqliteFile } from '../db/sqlite/sqlite-file.ts';
 import { StartError } from '../rules/failure.ts';
 import { checkSecret, findSecret, type FoundSecret, type SecretPolicy } from './instance-secret.ts';
 import type { Log } from '../platform/log.ts';
+import { renderCrashes } from '../platform/measured.ts';
 import { createRenderer } from '../markdown/pool/renderer.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
 import { countCall } from '../services/limits/rate-limiter.ts';
@@ -55,7 +56,10 @@ export async function openContext(config: Config, options: OpenOptions): Promise
   });
   const renderer = createRenderer({
     threads: Math.max(1, Math.ceil(Math.min(4, availableParallelism() - 1) / config.workers)),
-    onCrash: (error) => log.error({ err: error }, 'a rendering thread stopped'),
+    onCrash(error) {
+      renderCrashes.value++;
+      log.error({ err: error }, 'a rendering thread stopped');
+    },
   });
   return {
     config,

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { MailError, type Mailer } from '../mail/mailer.ts';
+import { mailResults } from '../platform/measured.ts';
 import { createLoop } from '../platform/loop.ts';
 import { answerRecovery } from '../services/agents/api-keys.ts';
 import {
@@ -123,7 +124,10 @@ function createDelivery(sender: Sender): (message: Claimed) => Promise<void> {
     error: string | null,
     retryAt: number | null = null,
     refusedBy: string | null = null,
-  ) => storeAttempt(sender, message, { error, retryAt, refusedBy });
+  ) => {
+    mailResults[error === null ? 'delivered' : retryAt === null ? 'given_up' : 'retried'].value++;
+    return storeAttempt(sender, message, { error, retryAt, refusedBy });
+  };
 
   async function deliver(message: Claimed): Promise<void> {
     const retryAt = () => ctx.now() + retryDelay(message.attempts, random());

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
+import { commits } from '../../platform/measured.ts';
 import { createLastChanges } from '../last-changes.ts';
 import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
@@ -83,6 +84,7 @@ export async function runBatch(
     const commit = session.commit();
     ended = commit.catch(() => undefined);
     const isStored = await confirmed(commit, options.servers);
+    if (isStored) commits.value++;
     for (const { request, done } of batch) {
       const outcome = outcomes.get(request);
       // It may be counted: counting it again would wait for the same commit.

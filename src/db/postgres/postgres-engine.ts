@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../platform/log.ts';
+import { databaseFailures } from '../../platform/measured.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type CountCall, type Outcome, type Request, type Write } from '../write.ts';
 import { HeldUp, runBatch } from './postgres-batch.ts';
@@ -66,13 +67,16 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     const state = sqlState(error);
     if (state === null) return error;
     if (state === '25006') return whyReadOnly();
-    if (state === '53100')
+    if (state === '53100') {
+      databaseFailures.full.value++;
       return new AppError('storage_full', 'The disk of the database is full: nothing was stored.', {
         retryAfter: 5,
       });
+    }
     if (conflicts.includes(state)) return busy();
     // Resources, intervention (a server's timeout, a cancelled statement), I/O: not the call's fault.
     if (/^(53|55|57|58)/.test(state)) {
+      databaseFailures.write.value++;
       log.error({ err: error }, 'the database could not store a change');
       return busy();
     }

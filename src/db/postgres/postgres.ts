@@ -8,6 +8,7 @@ import {
 } from 'kysely';
 import { DatabaseError } from 'pg';
 import { AppError } from '../../errors.ts';
+import { databaseFailures } from '../../platform/measured.ts';
 import { directly, type Direct } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
@@ -18,6 +19,7 @@ export class Unreachable extends AppError {
       retryAfter: 2,
     });
     this.cause = cause;
+    databaseFailures.unreachable.value++;
   }
 }
 

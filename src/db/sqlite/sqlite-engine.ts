@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
+import { commits, databaseFailures } from '../../platform/measured.ts';
 import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type Outcome } from '../write.ts';
@@ -49,11 +50,13 @@ export async function createSqliteEngine(
   function noteDamage(fault: string): void {
     if (isDamaged) return;
     isDamaged = true;
+    databaseFailures.damaged.value++;
     log.error({ file, fault }, 'the database is damaged: writes are refused; restore it from a backup');
   }
 
   /** Throttled, since a failing disk fails every call. */
   function noteUnreadable(error: AppError, fault: string): void {
+    databaseFailures.read.value++;
     if (error.extra.damaged) return noteDamage(fault);
     if (now() - unreadableAt < reportEvery) return;
     unreadableAt = now();
@@ -72,6 +75,7 @@ export async function createSqliteEngine(
       async run(write, request) {
         if (!write.deletes && reserve?.isFull()) throw storageFull(reserve.needed);
         let outcome = await writer.call(request, ownerOf(request));
+        if (outcome.error?.code === 'storage_full') databaseFailures.full.value++;
         if (reserve && outcome.error?.code === 'storage_full') {
           if (!reserve.isFull()) log.warn({ file }, 'the disk is full: only deletions are accepted');
           reserve.release();
@@ -134,6 +138,7 @@ export function createWriterThread(workerData: unknown, log: Log) {
       resourceLimits: { maxYoungGenerationSizeMb: youngMemory.writer },
     });
     worker.on('message', (answers: Answers<Outcome>) => {
+      if (answers.length > 0) commits.value++;
       for (const [id, result] of answers) {
         waiting.get(id)?.resolve(result);
         waiting.delete(id);
@@ -141,7 +146,10 @@ export function createWriterThread(workerData: unknown, log: Log) {
       send(worker);
       if (waiting.size === 0) worker.unref();
     });
-    worker.on('error', (error) => log.error({ err: error }, 'the database writer stopped'));
+    worker.on('error', (error) => {
+      databaseFailures.write.value++;
+      log.error({ err: error }, 'the database writer stopped');
+    });
     worker.on('exit', () => {
       thread = null;
       for (const call of waiting.values()) call.reject(stopped());

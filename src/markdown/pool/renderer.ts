@@ -1,4 +1,5 @@
 import { AppError } from '../../errors.ts';
+import { countRender, renderQueue, type Rendered } from '../../platform/measured.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
@@ -67,6 +68,7 @@ class Pool {
   private readonly options: Required<RendererOptions>;
   private readonly threads = new Set<Thread>();
   private readonly waiting = new Turns();
+  private readonly uncount = renderQueue(() => this.waiting.size);
   private isClosed = false;
   private retiring: NodeJS.Timeout | undefined;
 
@@ -77,7 +79,21 @@ class Pool {
     this.options = { ...defaults, ...options };
   }
 
-  run(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
+  async run(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
+    const began = performance.now();
+    const count = (result: Rendered) => countRender(job.kind, result, (performance.now() - began) / 1000);
+    try {
+      const result = await this.enqueue(job, owner, signal);
+      count('done');
+      return result;
+    } catch (error) {
+      const isBusy = error instanceof AppError && error.code === 'unavailable';
+      count(signal?.aborted ? 'left' : isBusy ? 'unavailable' : 'refused');
+      throw error;
+    }
+  }
+
+  private enqueue(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
     const { maxWaiting, longestMs } = this.options;
     if (this.isClosed) return Promise.reject(closed());
     if (this.waiting.size >= maxWaiting || this.waiting.waitingOf(owner) >= maxWaiting / 2)
@@ -115,6 +131,7 @@ class Pool {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    this.uncount();
     clearTimeout(this.retiring);
     this.rejectWaiting(closed());
     await Promise.all([...this.threads].map((thread) => thread.end(closed())));
@@ -196,5 +213,5 @@ class Pool {
 
 function tooMany(): AppError {
   const detail = 'Too many documents are waiting to be rendered. Send the call again in a moment.';
-  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true, budget: 'renders' });
 }

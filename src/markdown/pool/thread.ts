@@ -176,5 +176,5 @@ export function closed(): AppError {
 /** The refusal of what was not rendered in time though its document need not be to blame. */
 export function notInTime(): AppError {
   const detail = 'The document was not rendered in time, since this service is busy. Send the call again.';
-  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true });
+  return new AppError('unavailable', detail, { retryAfter: 1, uncounted: true, budget: 'render_time' });
 }

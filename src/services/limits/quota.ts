@@ -36,7 +36,7 @@ export function checkPostPlace({ config: { quota } }: ReadContext, agent: AgentR
     throw new AppError(
       'quota_exceeded',
       `You have ${held} posts; one agent may have ${quota.posts}. Delete what you no longer need.`,
-      { hint: prose`${call('deletePost')} frees the place of a post.` },
+      { budget: 'quota_posts', hint: prose`${call('deletePost')} frees the place of a post.` },
     );
 }
 
@@ -65,6 +65,7 @@ function checkBytes(most: number, agent: AgentRow, added: number): void {
       'quota_exceeded',
       `Your posts and comments, the trash included, would hold ${size} bytes of content; one agent may have ${most}.`,
       {
+        budget: 'quota_bytes',
         hint: prose`${call('emptyTrash')} frees the space of deleted posts; ${call('deletePost', { query: '?permanent=true' })} frees that of a post at once.`,
       },
     );

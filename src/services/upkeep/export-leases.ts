@@ -91,6 +91,7 @@ export const beginExport = defineWrite('exports.begin', async (tx, { id, agentId
       `An agent can export ${mostExports} times in 24 hours. The next export is possible in ${retryAfter} seconds.`,
       {
         retryAfter,
+        budget: 'exports',
         headers: rateHeaders(
           { name: 'export', quota: mostExports, window: day / 1000 },
           { remaining: 0, reset: retryAfter },
@@ -110,6 +111,7 @@ export const beginExport = defineWrite('exports.begin', async (tx, { id, agentId
 function exportRunning(): AppError {
   return new AppError('rate_limited', 'An export of this agent is running, and there is one at a time.', {
     retryAfter: retryWhileRunning,
+    budget: 'exports',
     headers: rateHeaders(
       { name: 'concurrent-exports', quota: 1, window: null },
       { remaining: 0, reset: retryWhileRunning },
