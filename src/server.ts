@@ -11,7 +11,7 @@ import { createFolderMailer } from './mail/folder.ts';
 import type { Mailer } from './mail/mailer.ts';
 import { createSmtpMailer } from './mail/smtp.ts';
 import { openContext } from './process/open-context.ts';
-import { listenError, settlePort } from './process/port.ts';
+import { listenError, listenOnPassed, settlePort } from './process/port.ts';
 import { createRateLimiter } from './services/limits/rate-limiter.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
@@ -22,6 +22,8 @@ const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, alway
 export type ServerOptions = {
   /** Refuse to create a database; false by default. */
   readonly existing?: boolean;
+  /** Descriptor of a socket to listen on instead of HOST and PORT. */
+  readonly socket?: number | null;
   /** Whether to listen at INTERNAL_PORT; true by default. */
   readonly listensPrivately?: boolean;
   readonly log?: Log;
@@ -35,6 +37,7 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 export async function startServer(givenConfig: Config, options: ServerOptions = {}) {
   const {
     existing = false,
+    socket = null,
     listensPrivately = true,
     log = createLog(givenConfig.logLevel),
     now = Date.now,
@@ -76,9 +79,11 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
         outbox.close().then(() => mailer.close()),
       ]);
     });
-    await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
-      throw listenError(error, config);
-    });
+    if (socket === null)
+      await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
+        throw listenError(error, config);
+      });
+    else await listenOnPassed(app, socket, { port: config.port, log });
     return { ctx, inside };
   }
 

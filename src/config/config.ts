@@ -54,6 +54,24 @@ export function loadConfig(env: Environment = process.env, { cwd = process.cwd()
   return frozen(config as unknown as Config);
 }
 
+/**
+ * The descriptor of the listening socket that systemd passes to a process (sd_listen_fds(3)), or null where it passes none.
+ * A worker has it from its supervisor, behind the channel between them. Throws StartError where there are several.
+ */
+export function passedSocket(
+  { isWorker }: { readonly isWorker: boolean },
+  env: Environment = process.env,
+): number | null {
+  const { LISTEN_PID: receiver, LISTEN_FDS: count = '' } = env;
+  if (receiver !== String(isWorker ? process.ppid : process.pid) || !/^[1-9]\d*$/.test(count)) return null;
+  if (count !== '1')
+    throw new StartError(`systemd passes ${count} sockets: masthead.socket is to have one ListenStream.`);
+  return isWorker ? firstPassed + 1 : firstPassed;
+}
+
+/** Of sd_listen_fds(3); the first that is not standard input, output or error. */
+const firstPassed = 3;
+
 /** The configuration of a server that listens on `port`: puts it where an address was left at port 0. */
 export function withPort(config: Config, port: number): Config {
   const put = (address: string): string => address.replace(/:0$/, `:${port}`);

@@ -28,6 +28,8 @@ export type SupervisorOptions = {
   readonly log: Log;
   /** Milliseconds that a stop may take; workers that take longer are killed. */
   readonly stopWithin: number;
+  /** Descriptor of a socket that all workers listen on instead of HOST and PORT. */
+  readonly socket: number | null;
   /** Where the private listener of all workers is, if anywhere. */
   readonly internal: ListenAddress | null;
   /** Called once, when all workers serve, with what the first of them says of its database. */
@@ -48,7 +50,9 @@ type Member = {
  * stopped it and all have ended. Throws StartError with the fault of the first worker that cannot start.
  */
 export async function superviseWorkers(options: SupervisorOptions): Promise<void> {
-  const { workers, log, internal, onReady } = options;
+  const { workers, log, socket, internal, onReady } = options;
+  // This process never opens it, and so never closes it: the last worker may end.
+  if (socket !== null) cluster.setupPrimary({ stdio: ['inherit', 'inherit', 'inherit', 'ipc', socket] });
   const crew = createCrew(options);
   await using opened = new AsyncDisposableStack();
   if (internal !== null) opened.use(await listenPrivately(internal, crew.answer));

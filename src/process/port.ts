@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, Socket, type Server } from 'node:net';
 import { withPort, type Config, type ListenAddress } from '../config/config.ts';
-import { StartError, errorCode } from '../rules/failure.ts';
+import type { Log } from '../platform/log.ts';
+import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 
 /** Chooses a free port for PORT=0 before anything that builds addresses is started. Throws StartError. */
 export async function settlePort(config: Config): Promise<Config> {
@@ -45,6 +46,37 @@ export async function isPortTaken(config: Config): Promise<boolean> {
 /** An address at which a server is reached from its own machine, by the one that it listens on. */
 export function reachedAt(host: string): string {
   return { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
+}
+
+/**
+ * Listens on a socket that was made by others, and that they keep: what connects while nobody listens waits in it. Throws
+ * StartError where the descriptor is none.
+ */
+export async function listenOnPassed(
+  app: { readonly server: Server; ready(): PromiseLike<unknown> },
+  descriptor: number,
+  { port, log }: { readonly port: number; readonly log: Log },
+): Promise<void> {
+  await app.ready();
+  try {
+    // By its handle, so that workers take connections themselves: none is lost in the queue of a supervisor that stops.
+    await once(
+      app.server.listen(new Socket({ fd: descriptor, readable: false, writable: false })),
+      'listening',
+    );
+  } catch (error) {
+    throw new StartError(
+      `The socket that was passed cannot be listened on (${errorMessage(error)}): masthead.socket is to have ListenStream, and Accept=no.`,
+    );
+  }
+  const address = app.server.address();
+  if (typeof address === 'string')
+    throw new StartError('The socket that was passed is no TCP port: set ListenStream to one.');
+  if (address !== null && address.port !== port)
+    log.warn(
+      { port: address.port },
+      `masthead.socket listens at another port than PORT: set PORT=${address.port}`,
+    );
 }
 
 /** Why a server cannot listen, as a StartError where that was foreseen. */

@@ -24,7 +24,7 @@ export const serve: Command = {
   },
   hasResult: false,
   async run(call) {
-    const { loadConfig, misspeltSettings } = await import('../../config/config.ts');
+    const { loadConfig, misspeltSettings, passedSocket } = await import('../../config/config.ts');
     const { findSupervisor } = await import('../../process/cluster.ts');
     const config = loadConfig(call.env);
     const supervisor = findSupervisor();
@@ -32,7 +32,8 @@ export const serve: Command = {
     const fields = supervisor === null ? {} : { worker: supervisor.worker };
     const log = createLog(config.logLevel, (line) => output.write(line), fields);
     endOnUnexpected(log, output);
-    const run: Run = { config, call, log, output };
+    const socket = passedSocket({ isWorker: supervisor !== null });
+    const run: Run = { config, call, log, output, socket };
     try {
       if (supervisor !== null) return await serveAsWorker(run, supervisor);
       for (const warning of misspeltSettings(call.env)) log.warn({}, warning);
@@ -48,11 +49,13 @@ type Run = {
   readonly call: Call;
   readonly log: Log;
   readonly output: ReturnType<typeof createHeldOutput>;
+  /** Descriptor of a socket that was passed. */
+  readonly socket: number | null;
 };
 
-async function serveAlone({ config, call, log, output }: Run): Promise<void> {
+async function serveAlone({ config, call, log, output, socket }: Run): Promise<void> {
   const { startServer } = await import('../../server.ts');
-  const server = await startServer(config, { existing: call.has('existing'), log });
+  const server = await startServer(config, { existing: call.has('existing'), log, socket });
   // Before anything else is awaited, since it may be stopped as soon as it is ready. Never removed, since a signal
   // without a listener ends the process.
   const stopped = Promise.withResolvers<string>();
@@ -74,7 +77,7 @@ async function serveAlone({ config, call, log, output }: Run): Promise<void> {
   await stop(server, log, { signal });
 }
 
-async function superviseAll({ config, call, log, output }: Run): Promise<void> {
+async function superviseAll({ config, call, log, output, socket }: Run): Promise<void> {
   const { superviseWorkers } = await import('../../process/cluster.ts');
   const { settlePort } = await import('../../process/port.ts');
   const settled = await settlePort(config);
@@ -83,6 +86,7 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
     env: { ...call.env, PORT: String(settled.port) },
     log,
     stopWithin: stopTimeout,
+    socket,
     internal: settled.internal,
     async onReady(database) {
       await printBlock(call, settled, database);
@@ -92,11 +96,14 @@ async function superviseAll({ config, call, log, output }: Run): Promise<void> {
 }
 
 /** One of several: its supervisor prints the block, and asks it to stop. */
-async function serveAsWorker({ config, call, log, output }: Run, supervisor: Supervisor): Promise<void> {
+async function serveAsWorker(
+  { config, call, log, output, socket }: Run,
+  supervisor: Supervisor,
+): Promise<void> {
   const { startServer } = await import('../../server.ts');
   const { failureText } = await import('../../../client/src/terminal/program.ts');
   // The private listener is the supervisor's.
-  const options = { existing: call.has('existing'), log, listensPrivately: false };
+  const options = { existing: call.has('existing'), log, socket, listensPrivately: false };
   const server = await startServer(config, options).catch(async (error: unknown) => {
     await supervisor.report({ fault: failureText(expected(error)) });
     return process.exit(1);
