@@ -16,14 +16,13 @@ import {
 } from './http/connection.ts';
 import { createAddressReader, createPeerAddress } from './rules/client-address.ts';
 import { newRequestId } from './rules/secrets.ts';
-import type { Config } from './config/config.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
-import { observed, routeName } from './http/observe.ts';
+import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
 import { oneByOne } from './http/pipelining.ts';
 import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
@@ -137,7 +136,7 @@ export async function createApp(
     routeAsRefused(request);
     app.routing(request, response);
   });
-  answerRequests(app, ctx.config, web, limitInFlight(route, hasBody, addressOf));
+  answerRequests(app, ctx, web, limitInFlight(route, hasBody, addressOf));
   return app;
 }
 
@@ -186,9 +185,10 @@ function isEmpty(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Answers from the page cache before Fastify routes, at about the cost of a bare server. */
-function answerRequests(app: FastifyInstance, config: Config, web: WebRoutes, route: Handle): void {
+function answerRequests(app: FastifyInstance, ctx: Context, web: WebRoutes, route: Handle): void {
+  const { config, log } = ctx;
   app.server.removeAllListeners('request');
-  const handle = observed(web.answerCached, route);
+  const handle = observed(web.answerCached, route, { log, logged: config.logRequests });
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     // It arrived after the last request to be answered: its client could not learn that it was done, and repeats it.
     if (!request.socket.writable) return void request.socket.destroy();
@@ -239,7 +239,13 @@ function fail(
   if (explained.extra.budget !== undefined) countBudgetHit(explained.extra.budget);
   if (explained.code === 'internal_error') {
     ctx.log.error(
-      { err: error, requestId: request.id, method: request.method, route: request.routeOptions.url },
+      {
+        err: error,
+        requestId: request.id,
+        method: request.method,
+        route: request.routeOptions.url,
+        ...traceOf(request.raw),
+      },
       'a call failed for a reason that was not foreseen',
     );
   }

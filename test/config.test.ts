@@ -80,6 +80,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     readOnly: false,
     workers: 1,
     logLevel: 'info',
+    logRequests: 'off',
   });
 });
 
@@ -134,6 +135,7 @@ test('every setting has its effect', () => {
     READ_ONLY: '1',
     WORKERS: '2',
     LOG_LEVEL: 'debug',
+    LOG_REQUESTS: 'slow',
   };
   assert.deepEqual(Object.keys(env), Object.keys(settings));
   assert.deepEqual(loadConfig(env, { cwd }), {
@@ -186,6 +188,7 @@ test('every setting has its effect', () => {
     readOnly: true,
     workers: 2,
     logLevel: 'debug',
+    logRequests: 'slow',
   });
 });
 

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Context } from '../context.ts';
 import { rateLimited, type Rate, type Ticket } from '../db/write.ts';
 import { AppError } from '../errors.ts';
@@ -46,6 +46,17 @@ declare module 'fastify' {
     /** The address that limits count the client by; empty before it was read. */
     clientAddress: string;
   }
+}
+
+/** Notes for the log whose key a call has. */
+export function noteAgent({
+  credential,
+  raw,
+}: {
+  readonly credential: Credential;
+  readonly raw: IncomingMessage;
+}): void {
+  if (credential.kind === 'caller') raw.agentId = credential.caller.id;
 }
 
 /** Whether a call needs a key, may have one, or ignores it. */

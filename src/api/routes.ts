@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify';
 import {
   beginUsage,
+  noteAgent,
   countedAs,
   createCredentialReader,
   finishUsage,
@@ -57,6 +58,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
       request.clientAddress = addressOf(request.raw);
       const own = ownPolicy(request);
       request.credential = await readCredential(request.headers.authorization, own);
+      noteAgent(request);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
       const counted = countedAs(own, request);
       request.bodyOwner = counted[1];

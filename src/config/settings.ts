@@ -416,6 +416,14 @@ export const settings = {
     default: 'info',
     read: (given) => given.oneOf(logLevels, 'info'),
   },
+  LOG_REQUESTS: {
+    at: 'logRequests',
+    meaning:
+      'Which requests have a line in the log, at level info: off, errors (answered 5xx), slow (those, and what takes a second or longer) or all.',
+    example: 'LOG_REQUESTS=slow',
+    default: 'off',
+    read: (given) => given.oneOf(['off', 'errors', 'slow', 'all'], 'off'),
+  },
 } as const satisfies Record<string, Setting>;
 
 export const settingNames = Object.keys(settings) as SettingName[];

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import {
   beginUsage,
+  noteAgent,
   countedAs,
   createCredentialReader,
   currentRateStatus,
@@ -63,6 +64,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       request.credential = isUnset(authorization)
         ? { kind: 'none', unset: true }
         : await readCredential(authorization);
+      noteAgent(request);
       if (request.credential.kind === 'refused') throw refusedKey(ctx, request.credential.error);
     });
 
