@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import MarkdownIt, { type Token } from 'markdown-it';
 import { AppError } from '../src/errors.ts';
+import { leanTokens } from '../src/markdown/parse/lean.ts';
 import { renderComment, renderPost } from '../src/markdown/render.ts';
 
 const rel = 'rel="ugc nofollow noopener"';
@@ -304,8 +306,9 @@ describe('a document is refused as unrenderable', () => {
     ['when its HTML is larger than 4 MiB in UTF-8 only', '漢'.repeat(1_400_000)],
     ['when quotes nest deeper than 50 levels', `${'>'.repeat(51)} a`],
     ['when lists nest deeper than 50 levels', `${'- '.repeat(51)} a`],
+    ['when its lists have more than half a million parts', '- a\n'.repeat(120_000)],
     [
-      'when its tables ask for more than a million parts',
+      'when its tables ask for more than half a million parts',
       `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(30),
     ],
   ];
@@ -320,4 +323,19 @@ describe('a document is refused as unrenderable', () => {
   test('and not when it nests as deep as is allowed', () => {
     assert.match(renderPost(`${'>'.repeat(49)} a`).html, /<p>a<\/p>/);
   });
+});
+
+test('its tokens have all fields of those of the parser itself, with the same values', () => {
+  const markdown =
+    '# a *b*\n\n- [c](d "e")\n\n| f |\n|:-:|\n| `g` |\n\n```h\ni\n```\n\n> ![j](k)  \n> **l** & &amp; \\*\n';
+  const [own, lean] = [new MarkdownIt(), new MarkdownIt().use(leanTokens)];
+  const names = Object.keys(own.parse('a', {})[0] ?? {});
+  const all = (tokens: readonly Token[]): unknown[] =>
+    tokens.map((token) => [
+      ...names.filter((name) => name !== 'children').map((name) => Reflect.get(token, name)),
+      token.children && all(token.children),
+    ]);
+  assert.ok(names.length > 12);
+  assert.deepEqual(all(lean.parse(markdown, {})), all(own.parse(markdown, {})));
+  assert.equal(lean.render(markdown), own.render(markdown));
 });

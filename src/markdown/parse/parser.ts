@@ -8,6 +8,7 @@ import { definitionLists, tableOfContents } from './blocks.ts';
 import { callouts } from './callouts.ts';
 import { htmlComments } from './comments.ts';
 import { infoStrings } from './info.ts';
+import { leanTokens } from './lean.ts';
 import { formulas } from './maths.ts';
 import { notePlaces, placesIn, type Places } from './places.ts';
 import { shortcodes } from './shortcodes.ts';
@@ -17,8 +18,8 @@ import { noForeignTags, tags } from './tags.ts';
 /** Deepest nesting of blocks and inline marks; deeper marks are text, deeper blocks are refused. */
 const deepestNesting = 50;
 
-/** Most tokens in a document: about four times those of 512 KiB of ordinary text. */
-const mostTokens = 1_000_000;
+/** Most tokens in a document: about twice those of 512 KiB of ordinary text, and 50 MiB. */
+const mostTokens = 500_000;
 
 /** Throws `unrenderable` for a document that is nested too deep or has too many parts. */
 export type Parse = (markdown: string) => Parsed;
@@ -59,6 +60,7 @@ function strictParser(): Markdown {
   md.inline.ruler2.push('visible_entities', keepEntitiesVisible);
   resolveNothingInAlternativeText(md);
   return md
+    .use(leanTokens)
     .use(autolinks)
     .use(strikethrough)
     .use(infoStrings)
@@ -141,7 +143,7 @@ function refuseDepth(token: Token): void {
 function refuseMany(state: StateBlock): boolean {
   if (state.tokens.length <= mostTokens) return false;
   throw unrenderable(
-    `has more than ${mostTokens} parts, most of them table cells`,
-    'Split it, or use fewer cells.',
+    `has more than ${mostTokens} parts, such as table cells or list items`,
+    'Split it, or use fewer of them.',
   );
 }
