@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,8 +16,10 @@ import { hostileDocuments } from './markdown-hostile-cases.ts';
 const slow = `${`\`\`\`csharp\n${'a\n'.repeat(4000)}\`\`\`\n`.repeat(8)}${'- a\n* b\n'.repeat(40_000)}`;
 /** Takes longer than others wait for a thread before they get another. */
 const held = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(4000)}`;
-/** Makes its owner a slow one. */
-const long = Array.from({ length: 4 }, () => held).join('\n\n');
+/** Is large. */
+const large = 'word '.repeat(14_000);
+/** Is large, and makes its owner a slow one. */
+const long = '*word* **word** '.repeat(20_000);
 /** Takes some hundred MiB. */
 const heavy = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(300)}\n`.repeat(10);
 
@@ -194,6 +198,14 @@ function answersOf(documents: Readonly<Record<string, Promise<unknown>>>) {
   return { order, all: Promise.all(all) };
 }
 
+/** Threads of this process with a lower priority than this one; see proc(5), nice. */
+function lowThreads(): number {
+  const nice = readdirSync('/proc/self/task').map((thread) =>
+    Number(readFileSync(`/proc/self/task/${thread}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]),
+  );
+  return nice.filter((value) => value > getPriority()).length;
+}
+
 describe('owners', () => {
   test('who have once had a long document rendered do not wait for those of others', async (t) => {
     const renderer = createRenderer({ threads: 1, deadlineMs: 60_000 });
@@ -242,6 +254,30 @@ describe('owners', () => {
     assert.equal(order.at(-1), 'eve', order.join());
   });
 
+  test('who send large documents have one of them rendered at a time, and small ones of others beside it', async (t) => {
+    const renderer = createRenderer({ threads: 2, deadlineMs: 60_000 });
+    t.after(() => renderer.close());
+    const { order, all } = answersOf({
+      mallory: renderer.renderPost(long, 'mallory'),
+      // Would be done long before the other if it were rendered beside it.
+      eve: renderer.renderPost(large, 'eve'),
+      ada: renderer.renderPost('a', 'ada'),
+    });
+    await all;
+    assert.deepEqual(order, ['ada', 'mallory', 'eve']);
+  });
+
+  test('who send large documents have them rendered at a low priority', async (t) => {
+    if (process.platform !== 'linux') return t.skip('only Linux has a priority for each thread');
+    const renderer = createRenderer({ threads: 1, longestMs });
+    t.after(() => renderer.close());
+    const before = lowThreads();
+    await renderer.renderPost('a', 'ada');
+    assert.equal(lowThreads(), before);
+    await renderer.renderPost(large, 'eve');
+    assert.equal(lowThreads(), before + 1);
+  });
+
   test('who leave have nothing rendered any more', async (t) => {
     const crashes: Error[] = [];
     const renderer = createRenderer({
@@ -281,7 +317,7 @@ describe('the time of a document', () => {
       console.log(deadlineMs);
       console.log(await rendered.then(({ html }) => html.length > 0, (error) => error.message));
       await renderer.close();`;
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', program, '--', long], {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program, '--', held], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const lines = createInterface(child.stdout);
@@ -319,7 +355,7 @@ describe('hostile documents of 8 KiB', () => {
         assert.ok(error instanceof AppError, name);
         assert.match(
           error.message,
-          /^'content' (?:makes more than 4 MiB|nests lists or quotes deeper|has more than 1000000)/,
+          /^'content' (?:makes more than 4 MiB|nests lists or quotes deeper|has more than 500000)/,
           name,
         );
       });

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
  * MiB that the young generation of each kind of thread may take, measured: less costs the writer a tenth of its
  * speed, more gains the others nothing. V8 makes each of its two halves the next power of two of a third of it.
  */
-export const youngMemory = { render: 12, writer: 24 } as const;
+export const youngMemory = { quick: 12, patient: 3, writer: 24 } as const;
 
 /** The modules that threads begin with, and the processes that check and search the database, below `src/`. */
 export const threadEntries = {

@@ -32,6 +32,14 @@ export type Job =
 /** What comes of it. */
 export type Result = RenderedPost | RenderedComment | EditedPost | TextDiff;
 
+/** Characters of all texts that a job works on. */
+export function sizeOf(job: Job): number {
+  if (job.kind === 'diff') return job.before.length + job.after.length;
+  if (job.kind !== 'edit') return job.markdown.length;
+  const { edits = [], append = '' } = job.change;
+  return edits.reduce((size, edit) => size + edit.new.length, job.content.length + append.length);
+}
+
 /** Does a job, in a thread with a deadline. Throws AppError where what was sent is to blame. */
 export function work(job: Job): Result {
   if (job.kind === 'post') return renderPost(job.markdown);

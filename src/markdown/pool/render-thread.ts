@@ -1,18 +1,39 @@
-import { parentPort } from 'node:worker_threads';
+import { constants, setPriority } from 'node:os';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { work, type Job } from './jobs.ts';
-import type { Answer } from './thread.ts';
+import type { Answer, Lane } from './thread.ts';
 
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.
 const port = parentPort;
 if (port === null) throw new Error('render-thread.ts runs in a worker thread only');
 
+/** Size of the heap from which on it is collected at once after a job, bytes: V8 alone would leave it as it is. */
+const largeHeap = 32 * 1024 * 1024;
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+if ((workerData as Lane) === 'patient') lowerPriority();
+
 port.on('message', (job: Job) => {
   const outcome = outcomeOf(job);
   port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
+  if (getHeapStatistics().total_heap_size > largeHeap) collect();
 });
 port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer);
+
+/** On Linux each thread has a priority, and 0 is the one that calls; elsewhere it would be the whole process. */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Forbidden by the host: then all threads are equal.
+  }
+}
 
 function outcomeOf(job: Job) {
   try {

@@ -3,7 +3,7 @@ import { countRender, renderQueue, type Rendered } from '../../platform/measured
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
-import { closed, notInTime, Thread, type Task } from './thread.ts';
+import { closed, notInTime, Thread, type Lane, type Task } from './thread.ts';
 import { Turns } from './turns.ts';
 
 /** Rendering off the main thread, with a deadline. */
@@ -25,13 +25,13 @@ export type Renderer = {
 
 /** Settings of a {@link Renderer}. */
 export type RendererOptions = {
-  /** Most threads, but those that a slow document holds up; each is started when the others are busy. */
+  /** Most threads of each of the two lanes; each is started when the others are busy. */
   readonly threads: number;
   /** Most processor time for one document, ms. Default 2,000. */
   readonly deadlineMs?: number;
   /** Longest time until a document is given up, whatever it has used, ms. Default five deadlines, at least 10,000. */
   readonly longestMs?: number;
-  /** Memory of one thread's JavaScript heap, in MiB. Default 256. */
+  /** Memory of one thread's JavaScript heap, in MiB. Default 80: 512 KiB of table cells or emphasis take less. */
   readonly memoryMb?: number;
   /** Most documents that may wait for a thread, of one owner half as many. Their bytes are bounded as bodies. */
   readonly maxWaiting?: number;
@@ -39,15 +39,14 @@ export type RendererOptions = {
   readonly onCrash?: (error: Error) => void;
 };
 
-/** Threads beside the most that are started while others are held up by documents that take long. */
-const spares = 1;
-/** How long a spare thread stays idle before it ends, ms. */
-const spareIdle = 30_000;
+/** How long patient threads stay after the last document of any, ms. */
+const idleFor = 30_000;
 
 /**
  * Renders in worker threads that have one document at a time. Owners take turns by the processor time that they have
- * used ({@link Turns}), and one thread is never given to slow owners: a hostile document costs others only processor
- * time. A thread that passes the deadline or crashes is replaced, and its document refused.
+ * used ({@link Turns}). What is large or of a slow owner has threads of its own ({@link Lane}): a hostile document
+ * costs others little more than idle time. A thread that passes the deadline or crashes is replaced, and its document
+ * refused.
  */
 export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
@@ -75,7 +74,7 @@ class Pool {
   constructor(options: RendererOptions) {
     const { deadlineMs = 2000 } = options;
     const longestMs = Math.max(10_000, 5 * deadlineMs);
-    const defaults = { deadlineMs, longestMs, memoryMb: 256, maxWaiting: 1000, onCrash: () => {} };
+    const defaults = { deadlineMs, longestMs, memoryMb: 80, maxWaiting: 1000, onCrash: () => {} };
     this.options = { ...defaults, ...options };
   }
 
@@ -138,68 +137,74 @@ class Pool {
   }
 
   private dispatch(): void {
-    for (let task = this.next(); task; task = this.next()) {
-      const idle = [...this.threads].find(({ isIdle }) => isIdle);
-      if (!idle) return this.awaitThread();
-      this.waiting.began(task);
-      idle.run(task);
+    for (const lane of ['quick', 'patient'] as const) {
+      for (let task = this.next(lane); task; task = this.next(lane)) {
+        const idle = this.threadsOf(lane).find(({ isIdle }) => isIdle);
+        if (!idle) {
+          this.awaitThread(lane);
+          break;
+        }
+        this.waiting.began(task, lane);
+        idle.run(task);
+      }
     }
   }
 
-  /** The next document that may be rendered now. One thread more than usual is there for owners who are not slow. */
-  private next(): Task | undefined {
-    if (this.waiting.size === 0) return undefined;
-    let [busy, slow] = [0, 0];
-    for (const { owner, isHeldUp } of this.threads) {
-      if (owner === null) continue;
-      if (!isHeldUp) busy++;
-      if (this.waiting.isSlow(owner)) slow++;
-    }
-    const { threads } = this.options;
-    return busy < threads ? this.waiting.first({ mayBeSlow: slow < threads }) : undefined;
+  /** The next document for such a thread. Patient ones help out where the others are held up. */
+  private next(lane: Lane): Task | undefined {
+    const task = this.waiting.first(lane);
+    if (task || lane === 'quick') return task;
+    const quick = this.threadsOf('quick');
+    const areHeldUp = quick.length === this.options.threads && quick.every(({ isHeldUp }) => isHeldUp);
+    return areHeldUp ? this.waiting.first('quick') : undefined;
+  }
+
+  private threadsOf(lane: Lane): Thread[] {
+    return [...this.threads].filter((thread) => thread.lane === lane);
   }
 
   /** Starts a thread where there may be one more, and keeps the process alive until it is ready. */
-  private awaitThread(): void {
-    const starting = [...this.threads].find(({ isStarting }) => isStarting);
+  private awaitThread(lane: Lane): void {
+    const threads = this.threadsOf(lane);
+    const starting = threads.find(({ isStarting }) => isStarting);
     if (starting) starting.hold();
-    else if (this.threads.size < this.options.threads + spares) this.start().hold();
+    else if (threads.length < this.options.threads) this.start(lane).hold();
   }
 
-  private start(): Thread {
-    const thread: Thread = new Thread(this.options, {
+  private start(lane: Lane): Thread {
+    const thread: Thread = new Thread(lane, this.options, {
       onFree: () => {
         this.dispatch();
-        this.retireSpare();
+        if (lane === 'patient') this.retireLater();
       },
       onHeldUp: (owner) => {
         this.waiting.heldUpBy(owner);
         this.dispatch();
       },
-      onDone: (task, processorMs, wasHeldUp) => this.waiting.ended(task, processorMs, wasHeldUp),
+      onDone: (task, processorMs, wasHeldUp) => this.waiting.ended(task, lane, processorMs, wasHeldUp),
       onGone: (wasReady) => this.replace(thread, wasReady),
     });
     this.threads.add(thread);
     return thread;
   }
 
-  private retireSpare(): void {
-    if (this.threads.size <= this.options.threads) return;
-    this.retiring ??= setTimeout(() => {
-      this.retiring = undefined;
-      const spare = [...this.threads].slice(this.options.threads).find(({ isIdle }) => isIdle);
-      void spare?.end(closed());
-    }, spareIdle).unref();
+  private retireLater(): void {
+    if (this.retiring) return void this.retiring.refresh();
+    const retire = () => {
+      for (const thread of this.threadsOf('patient')) if (thread.isIdle) void thread.end(closed());
+    };
+    this.retiring = setTimeout(retire, idleFor).unref();
   }
 
-  /** Where it is missed, a new thread is started at once, so that the next document finds it warm. */
+  /** Where a quick one is missed, another is started at once, so that the next document finds it warm. */
   private replace(thread: Thread, wasReady: boolean): void {
     this.threads.delete(thread);
     if (this.isClosed) return;
+    const { length } = this.threadsOf(thread.lane);
     if (wasReady) {
-      if (this.threads.size < this.options.threads) this.start();
+      if (thread.lane === 'quick' && length < this.options.threads) this.start('quick');
       this.dispatch();
-    } else if (this.threads.size === 0) {
+    } else if (length === 0) {
       // A thread that cannot even start would be started again for ever.
       const detail = 'Nothing can be rendered at this moment.';
       this.rejectWaiting(new AppError('unavailable', detail, { retryAfter: 60 }));

@@ -26,6 +26,12 @@ export type Task = {
   reject(error: Error): void;
 };
 
+/**
+ * What a thread is for: patient ones take the documents that are large or of slow owners, and have a low priority, so
+ * that all else on a busy machine goes before them.
+ */
+export type Lane = 'quick' | 'patient';
+
 /** Processor time after which a document holds its thread up, ms. */
 const patience = 50;
 /** Least time between two looks at what a document has used, ms. */
@@ -46,6 +52,7 @@ type ThreadEvents = {
 
 /** This side of a render thread: its document, if it has one, and a watch over the processor time that it takes. */
 export class Thread {
+  readonly lane: Lane;
   private readonly worker: Worker;
   private readonly options: Required<RendererOptions>;
   private readonly events: ThreadEvents;
@@ -59,15 +66,17 @@ export class Thread {
   /** Whether its document has used more than a little. */
   isHeldUp = false;
 
-  constructor(options: Required<RendererOptions>, events: ThreadEvents) {
+  constructor(lane: Lane, options: Required<RendererOptions>, events: ThreadEvents) {
+    this.lane = lane;
     this.options = options;
     this.events = events;
     this.worker = new Worker(threadEntry('render'), {
       env: threadEnv(),
       execArgv: [],
+      workerData: lane,
       resourceLimits: {
         maxOldGenerationSizeMb: options.memoryMb,
-        maxYoungGenerationSizeMb: youngMemory.render,
+        maxYoungGenerationSizeMb: youngMemory[lane],
       },
     });
     this.worker.on('message', (answer: Answer) => this.receive(answer));

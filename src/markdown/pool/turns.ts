@@ -1,7 +1,10 @@
-import type { Task } from './thread.ts';
+import { sizeOf } from './jobs.ts';
+import type { Lane, Task } from './thread.ts';
 
 /** Processor time that an owner may have used of late and still go before those who have used more, ms. */
 const little = 500;
+/** Characters beyond which a document is large: one may take 100 MiB. */
+const large = 64 * 1024;
 /** After this long half of what an owner has used is forgotten, ms. */
 const halfLife = 10_000;
 /** Processor time of one turn of a slow owner, ms; at least one document. */
@@ -11,9 +14,10 @@ const mostRemembered = 1_000;
 
 type Owner = {
   readonly waiting: Set<Task>;
-  /** Documents in threads, and how many of these hold their thread up. */
+  /** Documents in threads, how many of these hold their thread up, and how many are in patient threads. */
   running: number;
   held: number;
+  patient: number;
   /** Processor time that is not forgotten yet, ms, as it was at `usedAt`. */
   used: number;
   usedAt: number;
@@ -30,6 +34,7 @@ export class Turns {
   private readonly owners = new Map<string, Owner>();
   private readonly waiting = new Map<string, Owner>();
   private turns = 0;
+  private largeRunning = 0;
   size = 0;
 
   waitingOf(owner: string): number {
@@ -52,27 +57,33 @@ export class Turns {
     return true;
   }
 
-  /** The first document of the owner whose turn it is. */
-  first({ mayBeSlow }: { readonly mayBeSlow: boolean }): Task | undefined {
-    let [best, bestRank]: [Owner | undefined, Rank | undefined] = [undefined, undefined];
+  /**
+   * The document whose turn it is, of those for such a thread: quick ones are kept from large documents and from
+   * owners who are slow or have one in a patient thread. Of the large ones, only one is rendered at a time.
+   */
+  first(lane: Lane): Task | undefined {
+    let [best, bestRank]: [Task | undefined, Rank | undefined] = [undefined, undefined];
     for (const owner of this.waiting.values()) {
+      const [task] = owner.waiting;
+      if (!task || this.laneOf(owner, task) !== lane) continue;
+      if (this.largeRunning > 0 && isLarge(task)) continue;
       const slow = isSlow(owner);
-      if (slow && !mayBeSlow) continue;
       const rank = [Number(slow), owner.running, slow ? owner.lastTurn : usedBy(owner)] as const;
-      if (!bestRank || isBefore(rank, bestRank)) [best, bestRank] = [owner, rank];
+      if (!bestRank || isBefore(rank, bestRank)) [best, bestRank] = [task, rank];
     }
-    const [task] = best?.waiting ?? [];
-    return task;
+    return best;
   }
 
-  /** Whether an owner has used much processor time of late, or has a document that holds its thread up. */
-  isSlow(owner: string): boolean {
-    return isSlow(this.find(owner));
+  private laneOf(owner: Owner, task: Task): Lane {
+    return isSlow(owner) || isLarge(task) || owner.patient > 0 ? 'patient' : 'quick';
   }
 
-  began(task: Task): void {
+  began(task: Task, lane: Lane): void {
     this.remove(task);
-    this.find(task.owner).running++;
+    const owner = this.find(task.owner);
+    owner.running++;
+    if (lane === 'patient') owner.patient++;
+    if (isLarge(task)) this.largeRunning++;
   }
 
   /** A document of this owner holds its thread up. */
@@ -80,10 +91,12 @@ export class Turns {
     this.find(owner).held++;
   }
 
-  ended({ owner: name }: Task, processorMs: number, wasHeldUp: boolean): void {
-    const owner = this.find(name);
+  ended(task: Task, lane: Lane, processorMs: number, wasHeldUp: boolean): void {
+    const owner = this.find(task.owner);
     owner.running--;
     if (wasHeldUp) owner.held--;
+    if (lane === 'patient') owner.patient--;
+    if (isLarge(task)) this.largeRunning--;
     owner.used = usedBy(owner) + processorMs;
     owner.usedAt = performance.now();
     owner.usedInTurn += processorMs;
@@ -106,6 +119,7 @@ export class Turns {
       waiting: new Set(),
       running: 0,
       held: 0,
+      patient: 0,
       used: 0,
       usedAt: 0,
       usedInTurn: 0,
@@ -126,6 +140,10 @@ type Rank = readonly [slow: number, running: number, used: number];
 
 function isBefore([slow, running, used]: Rank, [slow2, running2, used2]: Rank): boolean {
   return (slow - slow2 || running - running2 || used - used2) < 0;
+}
+
+function isLarge({ job }: Task): boolean {
+  return sizeOf(job) > large;
 }
 
 function isSlow(owner: Owner): boolean {
