@@ -5,8 +5,8 @@ import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
 import { adminBatches } from './commands/admin-batches.ts';
 import { adminHide } from './commands/admin-hide.ts';
+import { adminBlocks } from './commands/admin-blocks.ts';
 import { adminLists } from './commands/admin-lists.ts';
-import { adminMail } from './commands/admin-mail.ts';
 import { adminPosts } from './commands/admin.ts';
 import { backup, restore, verifyBackup } from './commands/backup.ts';
 import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
@@ -35,7 +35,7 @@ export const program: Program = {
       ...adminAgents,
       ...adminBatches,
       ...adminTrust,
-      ...adminMail,
+      ...adminBlocks,
       ...adminPosts,
       ...adminHide,
       ...adminLists,

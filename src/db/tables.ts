@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
 import type { InboxKind } from '../variant.ts';
+import type { BlockKind } from '../rules/text/source-blocks.ts';
 import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */
@@ -82,13 +83,26 @@ export type Tables = {
     /** `cli:` and the user of the operating system, or `system`. */
     actor: string;
     action: string;
-    target_kind: 'agent' | 'post' | 'comment';
+    target_kind: 'agent' | 'post' | 'comment' | 'block';
     target_id: string;
     reason: string | null;
     /** What the actions of one command have in common. */
     batch: string | null;
     /** JSON: what undoing it needs. */
     data: string | null;
+  };
+  /** Whose registrations, and which texts, the operator does not want. */
+  source_blocks: {
+    id: string;
+    kind: BlockKind;
+    /** In the form that `parseBlock` gives it. */
+    value: string;
+    reason: string | null;
+    created_at: Timestamp;
+    /** As `actor` of the log. */
+    by: string;
+    /** When it was lifted; kept as long as the log, so that lifting it can be undone. */
+    ended_at: Timestamp | null;
   };
   /** Slugs of deleted agents: never given out again. */
   retired_slugs: { slug: string; retired_at: Timestamp };

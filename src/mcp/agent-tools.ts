@@ -40,8 +40,8 @@ export function registrationTools(ctx: Context): Tool[] {
       input: registerBody(variant),
       check: { ignored: ignoredAtRegistration(variant) },
       output: registerAnswer,
-      async run({ usage, address, network }, input) {
-        const origin = { address, network };
+      async run({ usage, address, network, client }, input) {
+        const origin = { address, network, client };
         const { result, warnings } = await register(ctx, input, { ticket: usage.ticket, origin });
         const later = result.mailed === 'later' ? ` ${mailDelayed}` : '';
         const message = result.mailed

@@ -11,7 +11,7 @@ import {
   takeBackUsage,
   usageHeaders,
 } from '../admission/admission.ts';
-import { createAddressReader, wideNetwork } from '../rules/client-address.ts';
+import { createAddressReader, createClientReader, wideNetwork } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
 import { rateLimited } from '../db/write.ts';
@@ -42,6 +42,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
   const readCredential = createCredentialReader(ctx);
   const addressOf = createAddressReader(ctx);
   const networkOf = createAddressReader(ctx, wideNetwork);
+  const clientOf = createClientReader(ctx.config);
   const checkOrigin = createOriginCheck(ctx.config);
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
@@ -124,7 +125,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       if (refusal && !isToolCall) throw refusal;
       const signal = clientSignal(reply.raw);
       const network = networkOf(request.raw);
-      const call = { credential, usage, address, network, requestId: request.id, structured, signal };
+      const client = clientOf(request.raw);
+      const call = { credential, usage, address, network, client, requestId: request.id, structured, signal };
       const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)

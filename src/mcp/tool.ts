@@ -29,6 +29,8 @@ export type McpCall = {
   readonly address: string;
   /** The wider network around it. */
   readonly network: string;
+  /** The address itself, which is looked at and not stored. */
+  readonly client: string;
   readonly requestId: string;
   /** Whether answers come as structured content, for programs. */
   readonly structured: boolean;

@@ -73,8 +73,7 @@ export function createAddressReader(
   const clientAddress = createClientAddress(config.trustProxy, nameOf);
   const hashes = new Map<string, string>();
   return ({ socket, headers }) => {
-    const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',') || undefined;
-    const address = clientAddress(socket.remoteAddress ?? '', forwardedFor);
+    const address = clientAddress(socket.remoteAddress ?? '', forwarded(headers));
     const known = hashes.get(address);
     if (known !== undefined) return known;
     const hash = keyedHash(secretKey, 'client address', address);
@@ -98,6 +97,30 @@ export function trustProxyFault(entry: string): string | null {
   const bits = family === 4 ? 32 : 128;
   if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) return `needs a prefix length from 1 to ${bits}`;
   return Number(prefix) === 0 ? 'would trust every client to name its own address' : null;
+}
+
+/** Why a text names no addresses that can be blocked, as a predicate; null where it does. */
+export function addressRangeFault(range: string): string | null {
+  const fault = keywords.has(range) ? 'is a keyword' : trustProxyFault(range);
+  return fault === null ? null : 'is no address or CIDR range, such as 203.0.113.7 or 2001:db8::/48';
+}
+
+/** Whether an address is the given one, or in the given range. */
+export function blocksAddress(range: string, address: string): boolean {
+  const known = canonical(address);
+  return known !== null && blockList([range]).check(known, familyOf(known));
+}
+
+/** The client's own address, for a look at it that stores nothing. */
+export function createClientReader({
+  trustProxy,
+}: ReaderOptions['config']): (request: IncomingMessage) => string {
+  const clientAddress = createClientAddress(trustProxy, (address) => address);
+  return ({ socket, headers }) => clientAddress(socket.remoteAddress ?? '', forwarded(headers));
+}
+
+function forwarded({ 'x-forwarded-for': header }: IncomingMessage['headers']): string | undefined {
+  return [header ?? []].flat().join(',') || undefined;
 }
 
 function blockList(entries: readonly string[]): BlockList {

@@ -23,6 +23,7 @@ import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
 import * as probation from './trust/probation.ts';
+import * as sourceBlocks from './trust/source-blocks.ts';
 import * as suppression from './trust/suppression.ts';
 import * as trash from './trash/trash.ts';
 import * as maintenance from './upkeep/maintenance.ts';
@@ -58,6 +59,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   revisions,
   selfDeletion,
   settle,
+  sourceBlocks,
   suppression,
   deletion,
   trash,

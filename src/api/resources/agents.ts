@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { createAddressReader, wideNetwork } from '../../rules/client-address.ts';
+import { createAddressReader, createClientReader, wideNetwork } from '../../rules/client-address.ts';
 import {
   ignoredAtRegistration,
   recoverBody,
@@ -25,6 +25,7 @@ const mailSent = 'Registered. Check your e-mail for the verification token, whic
 export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
   const { variant, site } = ctx.config;
   const networkOf = createAddressReader(ctx, wideNetwork);
+  const clientOf = createClientReader(ctx.config);
   const recoveryMailed = `If this address belongs to an agent, a message is on its way; at most 5 an hour are sent. With its token: POST ${site.baseUrl}/api/recover/confirm with {"token": "…"}.`;
 
   addEndpoint(app, {
@@ -52,7 +53,11 @@ export function agentEndpoints(app: FastifyInstance, ctx: Context): void {
       withReplay(request, reply, `${request.clientAddress} register`, async (replay) => {
         const { result, replayed, warnings } = await register(ctx, body, {
           ticket: request.usage?.ticket,
-          origin: { address: request.clientAddress, network: networkOf(request.raw) },
+          origin: {
+            address: request.clientAddress,
+            network: networkOf(request.raw),
+            client: clientOf(request.raw),
+          },
           replay,
         });
         return {

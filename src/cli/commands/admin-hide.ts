@@ -1,11 +1,10 @@
-import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Command } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { PostFilter, PostRecord } from '../../services/community/operator-lists.ts';
 import type { PostState } from '../../services/operators/post-moderation.ts';
 import { withContext } from '../operator.ts';
-import { acting, agentOptions, idOfPost, readAgentFilter, reasonOption } from './admin-options.ts';
+import { acting, agentOptions, idOfPost, readAgentFilter, readNames, reasonOption } from './admin-options.ts';
 
 const options = {
   ...agentOptions('All posts of agents'),
@@ -107,12 +106,8 @@ const mostChosen = 1_000_000;
 async function chosen(ctx: Context, { operands }: Call, filter: Filter | undefined): Promise<PostRecord[]> {
   const { listAllPosts, showPost } = await import('../../services/community/operator-lists.ts');
   if (filter) return listAllPosts(ctx, { limit: mostChosen, ...filter });
-  const isList = operands.length === 1 && operands[0] === '-';
-  const names = isList
-    ? (await readStandardInput()).split('\n').flatMap((line) => line.trim() || [])
-    : operands;
   const posts = new Map<string, PostRecord>();
-  for (const name of names) {
+  for (const name of await readNames(operands)) {
     const post = await showPost(ctx, await idOfPost(ctx, name));
     posts.set(post.id, post);
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
+import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { shown } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
@@ -92,6 +93,12 @@ function userName(): string {
     // A container may run as a user that has no name.
     return String(process.getuid?.() ?? 'unknown');
   }
+}
+
+/** What operands name: themselves, or a line each of standard input where the only one is `-`. */
+export async function readNames(operands: readonly string[]): Promise<readonly string[]> {
+  const isList = operands.length === 1 && operands[0] === '-';
+  return isList ? (await readStandardInput()).split('\n').flatMap((line) => line.trim() || []) : operands;
 }
 
 /** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */

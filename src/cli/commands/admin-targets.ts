@@ -1,11 +1,10 @@
-import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter, AgentRecord } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
-import { acting, agentOptions, readAgentFilter } from './admin-options.ts';
+import { acting, agentOptions, readAgentFilter, readNames } from './admin-options.ts';
 
 /** What a command that takes many agents is given. */
 export const agentTargets: Options = {
@@ -89,12 +88,8 @@ async function chosen(
 ): Promise<AgentRecord[]> {
   const { listAgents, showAgent } = await import('../../services/community/operator-lists.ts');
   if (filter) return listAgents(ctx, { limit: mostChosen, ...filter });
-  const isList = operands.length === 1 && operands[0] === '-';
-  const names = isList
-    ? (await readStandardInput()).split('\n').flatMap((line) => line.trim() || [])
-    : operands;
   const agents = new Map<string, AgentRecord>();
-  for (const name of names) {
+  for (const name of await readNames(operands)) {
     const agent = await showAgent(ctx, name);
     agents.set(agent.id, agent);
   }

@@ -19,6 +19,7 @@ import { mailRefused } from './0018-mail-refused.ts';
 import { certificates } from './0019-certificates.ts';
 import { moderation } from './0020-moderation.ts';
 import { probation } from './0021-probation.ts';
+import { sourceBlocks } from './0022-source-blocks.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   certificates,
   moderation,
   probation,
+  sourceBlocks,
 ];

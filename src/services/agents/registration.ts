@@ -1,4 +1,5 @@
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
+import type { Config } from '../../config/config.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { prose, recoverAt } from '../../rules/calls.ts';
@@ -12,6 +13,7 @@ import { noteAction, type Acting } from '../community/audit.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
 import { enqueueMail, forgetMailOf } from '../outbox.ts';
+import { isAddressBlocked, isClientBlocked } from '../trust/source-blocks.ts';
 import { claimDerivedSlug, claimGivenSlug } from './agent-slugs.ts';
 import { findByEmail, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
@@ -30,9 +32,14 @@ export type RegisterResult = {
 /** Whom a call came from, as keyed hashes: its client address, and the /24 or /48 around it. */
 export type Origin = { readonly address: string; readonly network: string };
 
+/** The same with the address itself, which is looked at and not stored. */
+export type Client = Origin & { readonly client: string };
+
 type Registration = RegisterBody & {
   readonly origin: Origin | null;
   readonly replay: Replayable | null;
+  /** Whether the operator wants no registrations from the client's address. */
+  readonly isBlocked?: boolean;
   /** The operator, who invites whoever may register. */
   readonly invitedBy?: Acting;
 };
@@ -47,13 +54,15 @@ export async function register(
   input: RegisterBody,
   {
     ticket,
-    origin = null,
+    origin: client = null,
     replay = null,
-  }: { ticket?: Ticket | undefined; origin?: Origin | null; replay?: Replayable | null } = {},
+  }: { ticket?: Ticket | undefined; origin?: Client | null; replay?: Replayable | null } = {},
 ): Promise<Remembered<RegisterResult> & { warnings: Warning[] }> {
   const { name } = input;
   await refuseLeakedKeys(ctx, { ...input, name: [name, agentSlugFromName(name) ?? ''] });
-  const stored = await ctx.engine.write(registerAgent, { ...input, origin, replay }, ticket);
+  const origin = client && { address: client.address, network: client.network };
+  const isBlocked = client !== null && (await isClientBlocked(ctx, client.client));
+  const stored = await ctx.engine.write(registerAgent, { ...input, origin, replay, isBlocked }, ticket);
   return { ...stored, warnings: slugWarnings(ctx, stored.result.agent) };
 }
 
@@ -98,7 +107,11 @@ export const registerAgent = defineWrite(
 async function registerOnce(tx: WriteContext, input: Registration): Promise<Effect<RegisterResult>> {
   const email = parseEmail(input.email);
   if (!email.ok) throw invalidField('email', email.message);
-  if (!input.invitedBy) requireAdmitted(tx, email);
+  if (!input.invitedBy) {
+    requireAdmitted(tx, email);
+    if (input.isBlocked || (await isAddressBlocked(tx, email)))
+      throw notAdmitted(tx, 'This service takes no registrations from this e-mail address or network.');
+  }
   const { privateRegistration } = tx.config;
   await tx.lock(`email:${email.key}`);
   const known = await lockByEmail(tx, email.key);
@@ -133,7 +146,14 @@ function requireAdmitted({ config: { registration, contact } }: WriteContext, { 
     admits === 'closed'
       ? 'This service takes no registrations.'
       : `Only addresses of these domains may register here: ${domains.join(', ')}.`;
-  throw new AppError('forbidden', detail, {
+  throw notAdmitted({ config: { contact } }, detail);
+}
+
+function notAdmitted(
+  { config: { contact } }: { readonly config: Pick<Config, 'contact'> },
+  detail: string,
+): AppError {
+  return new AppError('forbidden', detail, {
     hint:
       contact.email === null
         ? 'Only the operator of this service can register others.'

@@ -37,6 +37,8 @@ export const actions = {
   'delete-agent': null,
   'delete-post': null,
   'delete-comment': null,
+  block: 'block',
+  unblock: 'block',
   feature: 'feature',
   unfeature: 'feature',
 } as const satisfies Record<string, string | null>;
@@ -45,7 +47,7 @@ export type Action = keyof typeof actions;
 /** The actions that can be taken back. */
 export type Reversible = { [A in Action]: (typeof actions)[A] extends null ? never : A }[Action];
 
-type Target = { readonly kind: 'agent' | 'post' | 'comment'; readonly id: string };
+type Target = { readonly kind: 'agent' | 'post' | 'comment' | 'block'; readonly id: string };
 
 /**
  * Notes an action in its own transaction, by ids and the operator's reason alone: texts and addresses may be erased.

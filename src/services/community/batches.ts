@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { setProbation } from '../trust/probation.ts';
+import { setBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
 import { moderatePost } from '../operators/post-moderation.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
@@ -65,6 +66,8 @@ const undoing: Record<Reversible, Undoing> = {
   restore: suspendAgain,
   trust: formerTrust,
   untrust: formerTrust,
+  block: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: false, by }),
+  unblock: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: true, by }),
   'release-mail': ({ engine }, { target_id: agentId, data }, by) => {
     const { answer } = JSON.parse(data ?? '{}') as { answer?: string | null };
     return engine.write(setMailRefused, { agentId, answer: answer ?? 'refused', by });

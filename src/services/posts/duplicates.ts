@@ -8,10 +8,13 @@ import type { SaveInput } from './post-plan.ts';
 
 type DuplicateRow = Pick<PostRow, 'id' | 'slug' | 'title' | 'status' | 'published_at'>;
 
-/** Posts of the same agent that are like a new one: the first with its content, and the first with its title. */
-export type Duplicates = { readonly content: DuplicateRow | null; readonly title: DuplicateRow | null };
+/**
+ * Posts of the same agent that are like a new one: the first with its content, the first of these that the operator has
+ * hidden, and the first with its title.
+ */
+export type Duplicates = Readonly<Record<'content' | 'hidden' | 'title', DuplicateRow | null>>;
 
-export const noDuplicates: Duplicates = { content: null, title: null };
+export const noDuplicates: Duplicates = { content: null, hidden: null, title: null };
 
 /** Looks for posts with the content and title that are sent, where they may create a post. */
 export async function duplicatesOf(
@@ -21,7 +24,7 @@ export async function duplicatesOf(
   if (postId !== null || title === undefined || content === null) return noDuplicates;
   const alike = await postsAlike(ctx.db, { agentId, content: contentHash(content), title: titleKey(title) });
   const first = (what: Same) => alike.find(({ same }) => same === what) ?? null;
-  return { content: first('content'), title: first('title') };
+  return { content: first('content'), hidden: first('hidden'), title: first('title') };
 }
 
 /** By what a post is recognised as a duplicate; `content` is null where it stays. */
@@ -56,10 +59,12 @@ const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
           .where('alike.agent_id', '=', agentId)
           .where(`alike.${column}`, '=', hash)
           .where('alike.status', 'in', ['draft', 'published'])
+          .$if(same === 'hidden', (hidden) => hidden.where('alike.moderation', '=', 'hidden'))
           .orderBy('alike.id')
           .limit(1),
       );
   return first('content', 'content_hash', content)
+    .unionAll(first('hidden', 'content_hash', content))
     .unionAll(first('title', 'title_hash', title))
     .compile();
 });

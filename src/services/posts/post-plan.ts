@@ -28,6 +28,8 @@ export type SaveInput = {
   readonly restores?: boolean;
   /** What the content was made from, where it was not sent whole. */
   readonly base?: Base | null;
+  /** Id of the source block for which the post is held back. */
+  readonly heldFor?: string | null;
 };
 
 /** What a call will do: the post as it is and as it will be. */
@@ -57,7 +59,9 @@ export async function planPost(
 ): Promise<{ agent: AgentRow; plan: Plan }> {
   const finding = findExisting(ctx, { ...input, createsOnly: createsOnly(input.preconditions) });
   const [agent, target, duplicates] = await Promise.all([caller, finding, duplicatesOf(ctx, input)]);
-  const plan = await planFor(ctx, agent, target, input);
+  // The text that the operator has hidden is not published again beside it.
+  const isHidden = target.post === null && duplicates.hidden !== null;
+  const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || Boolean(input.heldFor) });
   return { agent, plan: { ...plan, duplicates: plan.existing ? noDuplicates : duplicates } };
 }
 
@@ -65,7 +69,7 @@ async function planFor(
   ctx: ReadContext,
   agent: AgentRow,
   { post: existing, slug, derivedFrom, former, foundBy }: Target,
-  { sent, preconditions, restores, base = null }: SaveInput,
+  { sent, preconditions, restores, base = null, isHeld }: SaveInput & { readonly isHeld: boolean },
 ): Promise<Omit<Plan, 'duplicates'>> {
   if (base && (existing?.id !== base.postId || existing.revision !== base.revision)) throw stale();
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
@@ -83,6 +87,7 @@ async function planFor(
     const { words, bytes } = sent.rendered;
     Object.assign(next, { words, content_bytes: bytes, renderer_version: rendererVersion });
   }
+  Object.assign(next, holdBack(next, isHeld, now));
   Object.assign(next, publication(agent, existing, next, now));
   const contentChanged =
     sent.content !== null && !(existing && (await hasContent(ctx, existing.id, sent.content)));
@@ -107,6 +112,12 @@ async function planFor(
     foundBy,
     ended,
   };
+}
+
+/** What holds a post back, unless the operator has decided about it already. */
+function holdBack({ moderation }: PostRow, isHeld: boolean, now: string): Partial<Moderated> {
+  if (!isHeld || moderation !== null) return {};
+  return { moderation: 'held', moderation_reason: null, moderated_at: now };
 }
 
 function stale(): AppError {

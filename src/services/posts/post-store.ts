@@ -5,6 +5,7 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, agentLock, blogChanged, lockCaller } from '../agents/callers.ts';
+import { bySystem, noteAction } from '../community/audit.ts';
 import { noteLinks } from '../community/inbox-events.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { ticketLock } from '../limits/rate-limiter.ts';
@@ -88,9 +89,22 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
+    if (next.moderation === 'held' && existing?.moderation !== 'held')
+      await noteHold(tx, existing, next, input.heldFor ?? null);
     tx.changed(`post:${next.id}`);
   }
   return saved(tx, agent, plan, input);
+}
+
+/** Notes that a source block holds a post back, which may have been public. */
+async function noteHold(
+  tx: WriteContext,
+  existing: PostRow | null,
+  { id }: PostRow,
+  block: string | null,
+): Promise<void> {
+  await noteAction(tx, bySystem, 'hold', { kind: 'post', id }, { state: null, reason: null, block });
+  if (existing?.listed_at) tx.changed('removed');
 }
 
 /** Notifies the owners of the posts that a post, public from now on, links to. */

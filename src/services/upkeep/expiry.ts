@@ -84,7 +84,7 @@ export const ageOutRevisions = defineWrite('revisions.age-out', async (tx) => {
   return old.length === revisionsAtOnce;
 });
 
-/** Deletes the oldest entries of the audit that are kept no longer. Returns whether there may be more. */
+/** Deletes the oldest entries of the audit that are kept no longer, and blocks that ended as long ago. Returns whether there may be more. */
 export const expireActions = defineWrite('audit.expire', async (tx) => {
   const old = tx.db
     .selectFrom('audit')
@@ -93,6 +93,10 @@ export const expireActions = defineWrite('audit.expire', async (tx) => {
     .orderBy('at')
     .limit(eventsAtOnce);
   const { numDeletedRows } = await tx.db.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow();
+  await tx.db
+    .deleteFrom('source_blocks')
+    .where('ended_at', '<', timestamp(tx.now() - tx.config.auditDays * 24 * 3_600_000))
+    .execute();
   return numDeletedRows === BigInt(eventsAtOnce);
 });
 

@@ -37,6 +37,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   idempotency: ['scope', 'key'],
   exports: ['id'],
   audit: ['id'],
+  source_blocks: ['id'],
   changes: null,
   processes: null,
 };

@@ -1,0 +1,91 @@
+import { blocksAddress, addressRangeFault } from '../client-address.ts';
+import { domainOf, parseEmail } from '../email.ts';
+import { nameKey } from '../text.ts';
+
+/** What an operator can block: of registrations the first three, of texts the others. */
+export const blockKinds = ['email', 'email-domain', 'address', 'phrase', 'link-host'] as const;
+export type BlockKind = (typeof blockKinds)[number];
+
+export type SourceBlock = { readonly kind: BlockKind; readonly value: string };
+
+/** Letters of a phrase, at least: a shorter one is in nearly every text. */
+const shortestPhrase = 3;
+
+/** A value in the one form that it is compared in, or what is wrong with it, as a predicate. */
+export function parseBlock(
+  kind: BlockKind,
+  typed: string,
+): { readonly value: string } | { readonly fault: string } {
+  const text = typed.trim();
+  if (kind === 'email') {
+    const email = parseEmail(text);
+    return email.ok ? { value: email.mailboxKey } : { fault: email.message };
+  }
+  if (kind === 'address') {
+    const fault = addressRangeFault(text);
+    return fault === null ? { value: text.toLowerCase() } : { fault };
+  }
+  if (kind === 'phrase') {
+    const value = folded(text).trim();
+    return value.length < shortestPhrase
+      ? { fault: `has fewer than ${shortestPhrase} letters, and would be found nearly everywhere` }
+      : { value };
+  }
+  const email = parseEmail(`any@${text.replace(/^(?:@|\*\.)/, '')}`);
+  return email.ok ? { value: domainOf(email.key) } : { fault: 'is not a domain name such as spam.example' };
+}
+
+/** Who registers, as blocks see it. */
+export type Registering = {
+  readonly emailKey: string;
+  readonly mailboxKey: string;
+  readonly client: string | null;
+};
+
+/** Whether a block is of the one who registers. */
+export function blocksRegistration(
+  { kind, value }: SourceBlock,
+  { emailKey, mailboxKey, client }: Registering,
+): boolean {
+  if (kind === 'email') return value === mailboxKey;
+  if (kind === 'email-domain') return isWithin(domainOf(emailKey), value);
+  return kind === 'address' && client !== null && blocksAddress(value, client);
+}
+
+/** What was written: texts as they were sent and as readers see them, and the HTML that has its links. */
+export type Written = { readonly texts: readonly string[]; readonly html: string };
+
+/** The first block that what was written meets; undefined where there is none. */
+export function blockOfText<Block extends SourceBlock>(
+  blocks: readonly Block[],
+  { texts, html }: Written,
+): Block | undefined {
+  const phrases = blocks.filter(({ kind }) => kind === 'phrase');
+  const hosts = blocks.filter(({ kind }) => kind === 'link-host');
+  const words = phrases.length === 0 ? [] : texts.map(folded);
+  const phrase = phrases.find(({ value }) => words.some((text) => text.includes(value)));
+  if (phrase || hosts.length === 0) return phrase;
+  const linked = linkedHosts(texts, html);
+  return hosts.find(({ value }) => linked.some((host) => isWithin(host, value)));
+}
+
+/** A text without differences of letter case, accents and blanks. */
+function folded(text: string): string {
+  return nameKey(text).replaceAll(/\s+/g, ' ');
+}
+
+function isWithin(host: string, domain: string): boolean {
+  return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** The hosts that HTML of our renderer, or a field that is an address, leads to. */
+function linkedHosts(texts: readonly string[], html: string): string[] {
+  const addresses = [...html.matchAll(/ (?:href|src)="(https?:[^"]*)"/g)].map(([, address = '']) =>
+    address.replaceAll('&amp;', '&'),
+  );
+  const fields = texts.filter((text) => /^https?:\/\/\S+$/i.test(text));
+  return [...new Set([...addresses, ...fields])].flatMap((address) => {
+    const host = URL.parse(address)?.hostname.replace(/\.$/, '').toLowerCase();
+    return host ? [host] : [];
+  });
+}

@@ -1,0 +1,93 @@
+import type { ReadContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
+import type { ParsedAddress } from '../../rules/email.ts';
+import { uuidv7 } from '../../rules/secrets.ts';
+import {
+  blockOfText,
+  blocksRegistration,
+  type BlockKind,
+  type SourceBlock,
+  type Written,
+} from '../../rules/text/source-blocks.ts';
+import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+
+type By = { readonly by?: Acting };
+
+/** Blocks a source in the form that `parseBlock` gives it. Returns whether it was not blocked already. */
+export const blockSource = defineWrite(
+  'trust.block',
+  async (tx, { kind, value, by = bySystem }: SourceBlock & By): Promise<boolean> => {
+    await tx.lock('source-blocks');
+    const found = await tx.db
+      .selectFrom('source_blocks')
+      .select(['id', 'ended_at'])
+      .where('kind', '=', kind)
+      .where('value', '=', value)
+      .executeTakeFirst();
+    if (found && found.ended_at === null) return false;
+    const id = found?.id ?? uuidv7(tx.now());
+    const row = { reason: by.reason, created_at: timestamp(tx.now()), by: by.actor, ended_at: null };
+    if (found) await tx.db.updateTable('source_blocks').set(row).where('id', '=', id).execute();
+    else
+      await tx.db
+        .insertInto('source_blocks')
+        .values({ id, kind, value, ...row })
+        .execute();
+    await noteAction(tx, by, 'block', { kind: 'block', id });
+    return true;
+  },
+);
+
+/** Lifts a block, or puts it back. Returns whether that was to do. */
+export const setBlock = defineWrite(
+  'trust.set-block',
+  async (tx, { id, isOn, by = bySystem }: By & { id: string; isOn: boolean }): Promise<boolean> => {
+    await tx.lock('source-blocks');
+    const { numUpdatedRows } = await tx.db
+      .updateTable('source_blocks')
+      .set({ ended_at: isOn ? null : timestamp(tx.now()) })
+      .where('id', '=', id)
+      .where('ended_at', isOn ? 'is not' : 'is', null)
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return false;
+    await noteAction(tx, by, isOn ? 'block' : 'unblock', { kind: 'block', id });
+    return true;
+  },
+);
+
+/** What is blocked, the newest first. */
+export async function listBlocks(
+  { db }: ReadContext,
+  kinds: readonly BlockKind[],
+): Promise<Tables['source_blocks'][]> {
+  return db
+    .selectFrom('source_blocks')
+    .selectAll()
+    .where('ended_at', 'is', null)
+    .where('kind', 'in', kinds)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+/** Whether nobody may register from a client's address. */
+export async function isClientBlocked(ctx: ReadContext, client: string): Promise<boolean> {
+  const blocks = await listBlocks(ctx, ['address']);
+  return blocks.some((block) => blocksRegistration(block, { emailKey: '', mailboxKey: '', client }));
+}
+
+/** Whether nobody may register with an e-mail address. */
+export async function isAddressBlocked(
+  ctx: ReadContext,
+  { key, mailboxKey }: ParsedAddress,
+): Promise<boolean> {
+  const blocks = await listBlocks(ctx, ['email', 'email-domain']);
+  return blocks.some((block) => blocksRegistration(block, { emailKey: key, mailboxKey, client: null }));
+}
+
+/** The id of the block for which what was written is held back; null where it is not. */
+export async function holdFor(ctx: ReadContext, written: Written): Promise<string | null> {
+  const blocks = await listBlocks(ctx, ['phrase', 'link-host']);
+  return blockOfText(blocks, written)?.id ?? null;
+}
