@@ -237,6 +237,23 @@ describe('/metrics of a service', () => {
     assert.deepEqual(listed.toSorted(), described.toSorted());
   });
 
+  test('has every metric that deploy/alerts.yml asks for, with its labels', async () => {
+    const rules = readFileSync(new URL('../deploy/alerts.yml', import.meta.url), 'utf8');
+    const samples = await read();
+    const names = new Set(rules.match(/\bmasthead_\w+/g));
+    assert.ok(names.size > 10);
+    const known = (name: string) => samples.some((sample) => [name, `${name}_count`].includes(sample.name));
+    assert.deepEqual(
+      [...names].filter((name) => !known(name)),
+      [],
+    );
+    for (const [, name = '', label = '', value = ''] of rules.matchAll(/(masthead_\w+)\{(\w+)="(\w+)"\}/g))
+      assert.ok(
+        samples.some((sample) => sample.name === name && sample.labels[label] === value),
+        `${name} ${value}`,
+      );
+  });
+
   test('says what the process takes', async () => {
     const samples = await read();
     assert.ok(sumOf(samples, 'masthead_resident_memory_bytes') > 1e7);

@@ -133,6 +133,10 @@ const budgetHits = metrics.counter(
   ['budget'],
 );
 
+// From 0 on, so that the first refusal is an increase.
+for (const shared of ['writes', 'renders', 'render_time', 'searches', 'in_progress', 'connections'])
+  budgetHits(shared);
+
 /** Counts a refusal. `budget` is one of few names. */
 export function countBudgetHit(budget: string): void {
   budgetHits(budget).value++;
