@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { nginxVersion } from '../support/nginx.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const readme = readFileSync(join(root, 'deploy/README.md'), 'utf8');
+const folder = scratchFolder('deploy');
+
+const runs = (program: string, argument: string) => spawnSync(program, [argument]).status === 0;
+const withoutNginx =
+  nginxVersion() !== null && runs('openssl', 'version')
+    ? false
+    : 'nginx or openssl is not installed: apt-get install nginx-light openssl';
+const withoutCaddy = runs('caddy', 'version') ? false : 'Caddy is not installed: apt-get install caddy';
+const withoutSystemd = runs('systemd-analyze', '--version') ? false : 'systemd is not installed';
+for (const reason of [withoutNginx, withoutCaddy, withoutSystemd])
+  if (reason) console.error(`SKIPPED: ${reason}`);
+
+describe('deploy/README.md', () => {
+  test('names files that there are, and at most twelve commands to the first post', () => {
+    const named = [...readme.matchAll(/\bdeploy\/[\w./-]*\w/g), ...readme.matchAll(/\]\((?!#)([^)#]+)/g)].map(
+      ([whole, link]) => (link === undefined ? whole : join('deploy', link)),
+    );
+    assert.ok(named.length > 8);
+    for (const path of new Set(named))
+      if (!path.endsWith('.env.masthead') && !path.endsWith('/masthead'))
+        assert.ok(existsSync(join(root, path)), path);
+    const commands = (from: string) => {
+      const section = readme.slice(readme.indexOf(from) + from.length).split(/^## /m)[0] ?? '';
+      return [...section.matchAll(/```sh\n([^]*?)```/g)].flatMap(([, block = '']) => block.trim().split('\n'))
+        .length;
+    };
+    const [common, post] = [commands('## Before either'), commands('## The first post')];
+    for (const way of ['## (a)', '## (b)']) assert.ok(common + commands(way) + post <= 12, way);
+  });
+
+  test("makes of the shipped file one that Debian's nginx takes, with TLS", { skip: withoutNginx }, () => {
+    const line =
+      readme.split('\n').find((each) => each.startsWith('sed ') && each.includes('deploy/nginx')) ?? '';
+    const [sed = ''] = line.split(' > ');
+    const live = join(folder, 'live');
+    mkdirSync(live);
+    const made = execFileSync('sh', ['-c', sed], {
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...process.env, DOMAIN: 'wire.example' },
+    });
+    assert.match(made, /^ {4}ssl_certificate {5}\/etc\/letsencrypt\/live\/wire\.example\/fullchain\.pem;/m);
+    assert.match(made, /^server \{\n {4}listen 80 default_server;\n {4}location/m);
+    assert.equal([...made.matchAll(/^ {4}listen /gm)].length, 2);
+    execFileSync(
+      'openssl',
+      [
+        'req -x509 -newkey rsa:2048 -nodes -subj /CN=wire.example -days 2'.split(' '),
+        ['-keyout', join(live, 'privkey.pem'), '-out', join(live, 'fullchain.pem')],
+      ].flat(),
+      { stdio: 'ignore' },
+    );
+    const site = made
+      .replaceAll('/etc/letsencrypt/live/wire.example', live)
+      .replace('/var/lib/nginx/masthead', join(folder, 'cache'));
+    const file = join(folder, 'nginx.conf');
+    writeFileSync(
+      file,
+      `pid ${join(folder, 'pid')}; error_log stderr; events {} http { access_log off; ${site} }`,
+    );
+    const nginx = existsSync('/usr/sbin/nginx') ? '/usr/sbin/nginx' : 'nginx';
+    const { status, stderr } = spawnSync(nginx, ['-t', '-p', folder, '-c', file], { encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+  });
+
+  test(
+    "makes of the shipped file one that Debian's Caddy takes, with one certificate for the wildcard",
+    { skip: withoutCaddy },
+    () => {
+      const commands = readme
+        .split('\n')
+        .flatMap((line) => /\bsed (?:-i )?((?:-e )?["'].*)$/.exec(line)?.[1] ?? []);
+      const [domain = '', wildcard = ''] = commands
+        .filter((command) => command.includes('Caddyfile'))
+        .map((command) => command.replace(/ (?:deploy|\/etc)\/caddy\/Caddyfile.*$/, ''));
+      const made = execFileSync('sh', ['-c', `sed ${domain} deploy/caddy/Caddyfile | sed ${wildcard}`], {
+        cwd: root,
+        encoding: 'utf8',
+        env: { ...process.env, DOMAIN: 'wire.example' },
+      });
+      assert.doesNotMatch(made, /:masthead\.example|\ton_demand$/m);
+      assert.match(made, /^\ttls \/etc\/caddy\/masthead\/fullchain\.pem/m);
+      const file = join(folder, 'Caddyfile');
+      writeFileSync(file, made);
+      const { status, stderr } = spawnSync('caddy', ['adapt', '--config', file], { encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+    },
+  );
+
+  test('has units without a mistake', { skip: withoutSystemd }, () => {
+    const units = join(root, 'deploy/systemd');
+    for (const name of readdirSync(units)) {
+      const { stderr } = spawnSync('systemd-analyze', ['verify', join(units, name)], { encoding: 'utf8' });
+      const faults = stderr
+        .split('\n')
+        .filter((line) => line.includes(name) && !line.includes('not executable'));
+      assert.deepEqual(faults, []);
+    }
+  });
+});
