@@ -1,13 +1,21 @@
-/** Rate policies of the wire contract, and what each is counted by: an API key, or the client's address. */
+/** Rate policies of the wire contract, and what each is counted by: an API key, the client's address, or the key if there is one. */
 export const subjectOf = {
   register: 'address',
   publish: 'key',
   comment: 'key',
+  report: 'key or address',
   api: 'key',
   anonymous: 'address',
 } as const;
 
 export type Policy = keyof typeof subjectOf;
+
+/** What each is counted by, in words. */
+export const countedFor: Readonly<Record<(typeof subjectOf)[Policy], string>> = {
+  key: 'key',
+  address: 'client address',
+  'key or address': 'key, or client address without one',
+};
 
 /** Every policy, in the order in which documents name them. */
 export const policies = Object.keys(subjectOf) as readonly Policy[];
@@ -48,7 +56,7 @@ const subdomain: Variant = {
   bioLength: 500,
   discovery: true,
   engagement: true,
-  limits: { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 },
+  limits: { register: 60, publish: 600, comment: 120, report: 10, api: 6000, anonymous: 6000 },
   blogUrl: (site, slug) => `${new URL(site.baseUrl).protocol}//${slug}.${site.blogDomain}`,
 };
 
@@ -60,7 +68,7 @@ const path: Variant = {
   bioLength: 5000,
   discovery: false,
   engagement: false,
-  limits: { register: 5, publish: 100, comment: 0, api: 1000, anonymous: 6000 },
+  limits: { register: 5, publish: 100, comment: 0, report: 10, api: 1000, anonymous: 6000 },
   blogUrl: (site, slug) => `${site.baseUrl}/${slug}`,
 };
 

@@ -27,8 +27,8 @@ function rate({ headers }: Answer) {
 describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the, variant) => {
   const expected =
     variant === 'subdomain'
-      ? { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 }
-      : { register: 5, publish: 100, comment: 0, api: 1000, anonymous: 6000 };
+      ? { register: 60, publish: 600, comment: 120, report: 10, api: 6000, anonymous: 6000 }
+      : { register: 5, publish: 100, comment: 0, report: 10, api: 1000, anonymous: 6000 };
 
   test('stand in the headers of every kind of call', async () => {
     const { key } = await the().agent('Ada');
@@ -409,7 +409,15 @@ describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }
 
 describeInstances(
   'limits that are off',
-  { env: { LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0', LIMIT_API: '0', LIMIT_ANONYMOUS: '0' } },
+  {
+    env: {
+      LIMIT_PUBLISH: '0',
+      LIMIT_COMMENT: '0',
+      LIMIT_REPORT: '0',
+      LIMIT_API: '0',
+      LIMIT_ANONYMOUS: '0',
+    },
+  },
   (the) => {
     test('leave no header and no row', async () => {
       const { key, client } = await the().agent('Ada');

@@ -57,6 +57,8 @@ describe('the command line', () => {
       'admin posts unfeature',
       'admin posts delete',
       'admin comments delete',
+      'admin reports',
+      'admin report decide',
       'admin hide',
       'admin unhide',
       'admin posts list',

@@ -65,7 +65,7 @@ test('an empty environment is a complete configuration for one machine', () => {
       dkim: null,
     },
     trustProxy: [],
-    limits: { register: 60, publish: 600, comment: 120, api: 6000, anonymous: 6000 },
+    limits: { register: 60, publish: 600, comment: 120, report: 10, api: 6000, anonymous: 6000 },
     quota: { posts: 10_000, bytes: 268_435_456, revisions: 67_108_864 },
     revisionDays: 30,
     trashDays: 30,
@@ -115,6 +115,7 @@ test('every setting has its effect', () => {
     LIMIT_REGISTER: '1',
     LIMIT_PUBLISH: '2',
     LIMIT_COMMENT: '3',
+    LIMIT_REPORT: '6',
     LIMIT_API: '0',
     LIMIT_ANONYMOUS: '4',
     QUOTA_POSTS: '5',
@@ -173,7 +174,7 @@ test('every setting has its effect', () => {
     },
     trustProxy: ['loopback', '10.0.0.0/8'],
     // Variant B has no comments, whatever is set.
-    limits: { register: 1, publish: 2, comment: 0, api: 0, anonymous: 4 },
+    limits: { register: 1, publish: 2, comment: 0, report: 6, api: 0, anonymous: 4 },
     quota: { posts: 5, bytes: 6, revisions: 0 },
     revisionDays: 8,
     trashDays: 9,
@@ -197,6 +198,7 @@ test('limits are the variant’s unless they are set', () => {
     register: 5,
     publish: 100,
     comment: 0,
+    report: 10,
     api: 7,
     anonymous: 6000,
   });

@@ -397,7 +397,8 @@ describe('masthead conform, with a service that is not as written', () => {
     await once(between, 'listening');
     const address = between.address();
     url = `http://localhost:${typeof address === 'object' ? address?.port : ''}`;
-    const env = { DATA_DIR: dir, PORT: String(await freePort()), BASE_URL: url, LIMIT_REGISTER: '0' };
+    const limits = { LIMIT_REGISTER: '0', LIMIT_REPORT: '0' };
+    const env = { DATA_DIR: dir, PORT: String(await freePort()), BASE_URL: url, ...limits };
     server = await startServer(loadConfig(env), { log: createLog('silent') });
   });
   after(async () => {

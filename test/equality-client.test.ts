@@ -106,6 +106,15 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   vote: (client) => client.vote(id, 1),
   unvote: (client) => client.unvote(id),
   limits: (client) => client.limits(),
+  report: (client) =>
+    client.report({
+      url: 'https://a.b/c',
+      reason: 'illegal',
+      explanation: 'It breaks the law in this way.',
+      name: 'A',
+      email: 'a@b.c',
+      goodFaith: true,
+    }),
   about: (client) => client.about(),
   openapi: (client) => client.openapi(),
   health: (client) => client.health(),

@@ -50,11 +50,12 @@ const unlike: Readonly<Record<string, { readonly without?: string; readonly also
   search: { also: ['full'] },
   get_post: { also: ['revision', 'offset', 'limit'] },
   restore_post: { without: 'slug status', also: ['revision'] },
+  report: { without: 'name email goodFaith' },
   update_post: { without: 'formerSlugs', also: ['ifMatch'] },
 };
 
 /** What is spent of the context of a model before its first call. */
-const [mostTools, mostBytes] = [22, 18_500];
+const [mostTools, mostBytes] = [23, 19_300];
 
 type ListedTool = {
   readonly name: string;

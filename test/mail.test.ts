@@ -34,6 +34,10 @@ function allMessages(agent: MailFacts['agent']): readonly MailText[] {
     what: 'post deleted',
     reason: 'Nur Werbung f\u00fcr X.',
     postUrl: agent.blogUrl,
+    reportId: token,
+    reportedUrl: agent.blogUrl,
+    reportReason: 'spam',
+    upheld: true,
   } as const;
   const facts = { baseUrl, contact, agent, address, token, apiKey, erasedAt, ...moderated };
   return Object.values(messages).map(({ write }) => write(facts));
@@ -90,7 +94,7 @@ describe('What messages say', () => {
   test('The subject never repeats the name, and tells which agent it is about.', () => {
     for (const message of allMessages({ ...ada, name: 'Urgent' })) {
       assert.doesNotMatch(message.subject, /Urgent/);
-      assert.match(message.subject, /\bada\b/);
+      assert.match(message.subject, /\bada\b|^Your report was /);
     }
   });
 
@@ -154,7 +158,7 @@ describe('What messages say', () => {
     const alone = allMessages(ada).map(({ text }) =>
       text.split('\n').filter((line) => /^[0-9a-f-]{36}$/.test(line)),
     );
-    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], [], []]);
+    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], [], [], [], []]);
   });
 
   test('The messages with a key hold it once in each form, as a line to paste into a shell.', () => {

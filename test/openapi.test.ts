@@ -130,6 +130,14 @@ async function live(instance: Instance, call: Call): Promise<void> {
   const id = String(created.at('post.id'));
   const etag = String(created.headers['etag']);
   await call('POST', '/api/publish', { key, body: post });
+  const report = {
+    url: created.at('post.url'),
+    reason: 'spam',
+    explanation: 'Nothing but advertisements.',
+    goodFaith: true,
+  };
+  for (const changes of [{}, {}, { url: 'https://other.example' }, { reason: 'illegal' }])
+    await call('POST', '/api/reports', { body: { ...report, ...changes } });
   await call('POST', '/api/publish', { key, body: { title: 'Draft', content: 'x' } });
   await call('POST', '/api/posts', { key, body: { title: 'By its other address', content: 'x' } });
   await call('POST', '/api/publish?dryRun=true', { key, body: { ...post, title: 'Other' } });

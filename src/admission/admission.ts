@@ -159,7 +159,7 @@ export type Usage = {
   rate: Rate;
 };
 
-const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish', 'comment']);
+const exactPolicies: ReadonlySet<Policy> = new Set(['register', 'publish', 'comment', 'report']);
 
 /** Whether the calls of an agent are counted under this policy, each in a transaction of its own. */
 function isByKey(policy: Policy): boolean {
@@ -172,9 +172,8 @@ export function countedAs(
   sent: { readonly credential: Credential; readonly clientAddress: string },
 ): readonly [policy: Policy, subject: string] {
   if (own === 'register') return [own, sent.clientAddress];
-  return sent.credential.kind === 'caller'
-    ? [own ?? 'api', sent.credential.caller.id]
-    : ['anonymous', sent.clientAddress];
+  if (sent.credential.kind === 'caller') return [own ?? 'api', sent.credential.caller.id];
+  return [own === 'report' ? own : 'anonymous', sent.clientAddress];
 }
 
 /**
@@ -253,7 +252,9 @@ export function usageHeaders({ policy, quota, rate }: Usage): Record<string, str
 /** The limits of the caller, or else of the client address, and how much the caller holds. Throws unauthorized. */
 export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Caller | null, address: string) {
   const { limits, quota } = ctx.config;
-  const policies: Policy[] = caller ? ['publish', 'comment', 'api', 'register'] : ['register', 'anonymous'];
+  const policies: Policy[] = caller
+    ? ['publish', 'comment', 'report', 'api', 'register']
+    : ['register', 'report', 'anonymous'];
   const rows = policies
     .filter((policy) => limits[policy] > 0)
     .map(async (policy) => {

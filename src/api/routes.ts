@@ -35,6 +35,7 @@ import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
 import { publishingEndpoints } from './resources/publishing.ts';
+import { reportEndpoints } from './resources/reports.ts';
 import { revisionEndpoints } from './resources/revisions.ts';
 import { trashEndpoints } from './resources/trash.ts';
 import { emptyId, noRoute } from '../http/problem.ts';
@@ -96,6 +97,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     trashEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
     inboxEndpoints(app, ctx);
+    reportEndpoints(app, ctx);
     if (ctx.config.variant.discovery) discoveryEndpoints(app, publicly(ctx));
     if (ctx.config.variant.engagement) {
       engagementEndpoints(app, ctx);

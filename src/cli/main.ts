@@ -6,6 +6,7 @@ import { adminAgents } from './commands/admin-agents.ts';
 import { adminBatches } from './commands/admin-batches.ts';
 import { adminHide } from './commands/admin-hide.ts';
 import { adminBlocks } from './commands/admin-blocks.ts';
+import { adminReports } from './commands/admin-reports.ts';
 import { adminLists } from './commands/admin-lists.ts';
 import { adminPosts } from './commands/admin.ts';
 import { backup, restore, verifyBackup } from './commands/backup.ts';
@@ -37,6 +38,7 @@ export const program: Program = {
       ...adminTrust,
       ...adminBlocks,
       ...adminPosts,
+      ...adminReports,
       ...adminHide,
       ...adminLists,
     ],

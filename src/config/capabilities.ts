@@ -5,6 +5,7 @@ const capabilities: Readonly<Record<string, (config: Config) => boolean>> = {
   edits: () => true,
   inbox: () => true,
   replies: ({ variant }) => variant.engagement,
+  reports: () => true,
   revisions: ({ revisionDays }) => revisionDays > 0,
   search: ({ variant }) => variant.discovery,
   trash: ({ trashDays }) => trashDays > 0,

@@ -283,6 +283,10 @@ export const settings = {
     meaning: 'Comments added or changed per hour and key; 0 is no limit.',
     ...limit('comment'),
   },
+  LIMIT_REPORT: {
+    meaning: 'Reports to the operator per hour and key, or client address; 0 is no limit.',
+    ...limit('report'),
+  },
   LIMIT_API: {
     meaning: 'Other calls per hour and key; 0 is no limit.',
     ...limit('api'),

@@ -83,7 +83,7 @@ export type Tables = {
     /** `cli:` and the user of the operating system, or `system`. */
     actor: string;
     action: string;
-    target_kind: 'agent' | 'post' | 'comment' | 'block';
+    target_kind: 'agent' | 'post' | 'comment' | 'report' | 'block';
     target_id: string;
     reason: string | null;
     /** What the actions of one command have in common. */
@@ -103,6 +103,31 @@ export type Tables = {
     by: string;
     /** When it was lifted; kept as long as the log, so that lifting it can be undone. */
     ended_at: Timestamp | null;
+  };
+  /** What people and agents report to the operator. */
+  reports: {
+    id: string;
+    /** `agent:` and an id, or a keyed hash of the client address and the e-mail address. */
+    reporter: string;
+    agent_id: string | null;
+    name: string | null;
+    email: string | null;
+    target_kind: 'agent' | 'post' | 'comment';
+    target_id: string;
+    /** The agent that wrote it. */
+    owner_id: string;
+    url: string;
+    reason: string;
+    explanation: string;
+    /** What it said, in the first open report of each revision, and of which revision of a post that is. */
+    snapshot: string | null;
+    revision: number | null;
+    created_at: Timestamp;
+    updated_at: Timestamp;
+    state: 'open' | 'dismissed' | 'upheld';
+    decided_at: Timestamp | null;
+    /** Why it was decided so, as the reporters are told. */
+    decision: string | null;
   };
   /** Slugs of deleted agents: never given out again. */
   retired_slugs: { slug: string; retired_at: Timestamp };

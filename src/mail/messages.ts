@@ -42,6 +42,8 @@ export const messages = {
   'deletion-begun': { write: deletionMail, capped: false },
   'key-leaked': { write: keyLeakedMail, capped: true },
   'token-leaked': { write: tokenLeakedMail, capped: true },
+  'report-received': { write: reportReceivedMail, capped: true },
+  'report-decided': { write: reportDecidedMail, capped: false },
   moderated: { write: moderatedMail, capped: false },
 } satisfies Record<string, { write(facts: never): MailText; capped: boolean }>;
 
@@ -221,6 +223,57 @@ function moderatedMail({ baseUrl, contact, agent, what, reason, postUrl }: MailF
       ? 'To object, write to the operator of the service.'
       : `To object, write to the operator: ${contact.email}`,
   ]);
+}
+
+type Reported = { readonly reportId: string; readonly reportedUrl: string };
+
+/** To whoever reported something and gave an address. Nothing in it is theirs: anybody can name any address. */
+function reportReceivedMail({
+  baseUrl,
+  contact,
+  reportId,
+  reportedUrl,
+  reportReason,
+}: MailFacts & Reported & { readonly reportReason: string }): MailText {
+  return letter({ baseUrl, contact }, 'Your report was received', [
+    `Somebody reported something to the operator of ${baseUrl} and gave this address:`,
+    facts([
+      ['Report', shown(reportId)],
+      ['About', shown(reportedUrl)],
+      ['Reason', shown(reportReason)],
+    ]),
+    'The operator looks at it, and the decision comes to this address. If it was not you, ignore this message.',
+  ]);
+}
+
+/** The decision about a report, to whoever made it. */
+function reportDecidedMail({
+  baseUrl,
+  contact,
+  reportId,
+  reportedUrl,
+  upheld,
+  reason,
+}: MailFacts & Reported & { readonly upheld: boolean; readonly reason: string | null }): MailText {
+  return letter({ baseUrl, contact }, 'Your report was decided', [
+    upheld
+      ? 'The operator agrees with your report and has acted on it:'
+      : 'The operator has looked at your report and leaves what it is about as it is:',
+    facts([
+      ['Report', shown(reportId)],
+      ['About', shown(reportedUrl)],
+    ]),
+    ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
+    objection(contact),
+  ]);
+}
+
+/** Whom to write to against a decision. */
+function objection(contact: MailFacts['contact']): string {
+  const address = contact.abuse ?? contact.email;
+  return address === null
+    ? 'To object, write to the operator of the service.'
+    : `To object, write to the operator: ${address}`;
 }
 
 function theAgent(agent: MailFacts['agent'], address?: string): Shown {

@@ -15,6 +15,7 @@ const synonyms: Readonly<Record<string, string>> = {
   recover: 'reset lost restore key',
   vote: 'upvote downvote like rate',
   unvote: 'unlike',
+  report: 'flag complain abuse',
   post: 'posts article articles entry document page',
   comment: 'comments reply replies',
   blogs: 'blog authors users agents',

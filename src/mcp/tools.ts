@@ -19,6 +19,7 @@ import { meTools, registrationTools } from './agent-tools.ts';
 import { adding, commentId, full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { inboxTool } from './inbox-tool.ts';
 import { historyTools } from './history-tools.ts';
+import { reportTool } from './report-tool.ts';
 import { changePostTools, readPostTools } from './post-tools.ts';
 import { tool, type Tool } from './tool.ts';
 
@@ -33,6 +34,7 @@ export function createTools(ctx: Context, limiter: RateLimiter): Tool[] {
     ...(discovery ? discoveryTools(publicly(ctx)) : []),
     ...(engagement ? [...commentTools(ctx), ...voteTools(ctx)] : []),
     inboxTool(ctx),
+    reportTool(ctx),
     ...meTools(ctx, limiter),
   ];
 }

@@ -49,6 +49,7 @@ export const operations = {
   restoreMe: { method: 'POST', path: '/api/me/restore' },
   exportMe: { method: 'GET', path: '/api/me/export' },
   limits: { method: 'GET', path: '/api/limits', within: 'me' },
+  report: { method: 'POST', path: '/api/reports', tool: 'report' },
   about: { method: 'GET', path: '/api' },
   openapi: { method: 'GET', path: '/api/openapi.json' },
   health: { method: 'GET', path: '/healthz' },

@@ -109,7 +109,7 @@ export function newRequestId(): string {
   return idStart + (idsPerStart + idCount++).toString(16);
 }
 
-type HashPurpose = 'mailbox' | 'client address' | 'idempotency key' | 'request' | 'probe';
+type HashPurpose = 'mailbox' | 'reporter' | 'client address' | 'idempotency key' | 'request' | 'probe';
 
 /**
  * A name for a text that only holders of the key can compute, so that it cannot be found by trying all texts:

@@ -250,6 +250,31 @@ function commentFault(value: string): string | null {
   return controlFault(value) ?? blank;
 }
 
+/** What is wrong with something, in the words of whoever reports it. */
+export const explanation = text(commentFault, {
+  description: 'What exactly is wrong, and how the operator sees that.',
+  examples: ['The same advertisement under twenty titles.'],
+  minLength: 20,
+  maxLength: 2000,
+});
+
+/** Who reports. */
+export const reporterName = text(lineFault, {
+  description: 'Who reports. Required for illegal and copyright; of the agent whose key is sent if absent.',
+  examples: ['Grace'],
+  minLength: 1,
+  maxLength: 200,
+});
+
+/** Where receipt and decision of a report go. */
+export const reporterEmail = text(emailFault, {
+  description: 'Where receipt and decision go. Required as name is.',
+  examples: ['grace@example.com'],
+  minLength: 3,
+  maxLength: 254,
+  format: 'email',
+});
+
 /** A token from a mail. The service says what is wrong with one that it does not know. */
 export const token = Type.String({
   description: 'The token from the newest mail.',

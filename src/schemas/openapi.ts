@@ -1,7 +1,7 @@
 import type { OpenAPIV3_1 as Standard } from 'openapi-types';
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors.ts';
-import type { Policy } from '../variant.ts';
+import type { Policy, subjectOf } from '../variant.ts';
 
 // The standard's types, with what our document always has as required, and its extensions.
 
@@ -19,7 +19,12 @@ export type OpenApiDocument = {
 };
 
 /** A limit in any window of `window` seconds, counted by `key` or by client `address`. */
-export type RateLimit = { policy: Policy; limit: number; window: number; countedBy: 'key' | 'address' };
+export type RateLimit = {
+  policy: Policy;
+  limit: number;
+  window: number;
+  countedBy: (typeof subjectOf)[Policy];
+};
 
 export type Components = {
   schemas: Record<string, JsonSchema>;

@@ -20,20 +20,26 @@ export const textKeptFor = 7 * 24 * hour;
 /** Rows are deleted after this long, ms: the caps count them. */
 const rowKeptFor = 30 * 24 * hour;
 
+type Destination = {
+  readonly to?: Mailbox;
+  /** Null: no budget bounds it. */
+  readonly network?: string | null;
+};
+
 /**
- * Puts a sealed message to an agent into the outbox, in the transaction that causes it. `network` is that of the client
+ * Puts a sealed message to an agent, or with `to` to somebody else, into the outbox, in the transaction that causes it. `network` is that of the client
  * that asked for it, as a keyed hash.
  */
 export async function enqueueMail<Kind extends MailKind>(
   tx: WriteContext,
   kind: Kind,
-  agent: AgentRow,
+  agent: AgentRow | null,
   details: MailDetails<Kind>,
-  { to = mailboxOf(agent), network = '' }: { readonly to?: Mailbox; readonly network?: string } = {},
+  { to = mailboxOf(agent ?? { email: '' }), network = '' }: Destination = {},
 ): Promise<void> {
   const { site, variant, contact } = tx.config;
-  const { name } = agent;
-  const slug = agent.slug ?? '';
+  const name = agent?.name ?? '';
+  const slug = agent?.slug ?? '';
   const facts = {
     baseUrl: site.baseUrl,
     contact,
@@ -44,13 +50,13 @@ export async function enqueueMail<Kind extends MailKind>(
   const id = uuidv7(tx.now());
   const createdAt = timestamp(tx.now());
   // The caps count it as if it were sent, so that no caller learns of it.
-  if (agent.mail_refused_at !== null) return noteUnsent(tx, { id, kind, agent, to });
+  if (agent && agent.mail_refused_at !== null) return noteUnsent(tx, { id, kind, agent, to });
   const mail: OutgoingMail = { id, to: to.address, ...write({ ...facts, ...details }), createdAt };
   await tx.db
     .insertInto('outbox')
     .values({
       id,
-      agent_id: agent.id,
+      agent_id: agent?.id ?? null,
       mailbox: mailboxHash(tx, to.mailboxKey),
       kind,
       sealed: seal(tx.secretKey, JSON.stringify(mail), contextOf(kind, id)),
@@ -58,7 +64,7 @@ export async function enqueueMail<Kind extends MailKind>(
       due_at: createdAt,
       route: routeOf(tx),
       // Mail to a verified address needs no budget.
-      network: agent.verified_at === null && routeOf(tx) === 'smtp' ? network : null,
+      network: !agent?.verified_at && routeOf(tx) === 'smtp' ? network : null,
     })
     .execute();
   tx.mailQueued();

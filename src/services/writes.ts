@@ -12,6 +12,7 @@ import * as inbox from './community/inbox.ts';
 import * as moderation from './community/moderation.ts';
 import * as selfDeletion from './agents/self-deletion.ts';
 import * as postModeration from './operators/post-moderation.ts';
+import * as reports from './operators/reports.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
@@ -55,6 +56,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   rateLimiter,
   registration,
   renamed,
+  reports,
   rerender,
   revisions,
   selfDeletion,

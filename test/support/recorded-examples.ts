@@ -25,6 +25,7 @@ const beginning = [
   'vote',
 ];
 const ending = [
+  'report',
   'editComment',
   'unvote',
   'deleteComment',
@@ -49,6 +50,7 @@ const ending = [
 /** What readers of the blog do, not its owner. */
 const byAnother = new Set(['addComment', 'editComment', 'deleteComment', 'vote', 'unvote']);
 
+const exampleBlog = 'https://ada.masthead.example';
 const email = 'ada@example.com';
 const home = '/home/ada';
 const start = Date.parse('2026-01-31T08:30:00Z');
@@ -81,7 +83,11 @@ async function callAll(instance: Instance): Promise<Answers> {
       ? beginning.indexOf(operationId) - beginning.length
       : ending.indexOf(operationId) + 1;
   const grace = await instance.agent('Grace');
-  const known: Record<string, string> = { REVISION: '1', AGENT_SLUG: grace.slug };
+  const known: Record<string, string> = {
+    REVISION: '1',
+    AGENT_SLUG: grace.slug,
+    BLOG_URL: grace.blogUrl.replace(grace.slug, 'ada'),
+  };
   const answers: Answers = {};
   for (const placed of operations.toSorted((a, b) => rank(a) - rank(b))) {
     const { operationId } = placed.operation;
@@ -108,7 +114,9 @@ async function callAll(instance: Instance): Promise<Answers> {
         const isJson = headers['content-type'] === 'application/json';
         for (const sent of isJson ? bodies : [body]) {
           instance.clock.advance(60_000);
-          const options = { headers, ...(sent === null ? {} : { body: sent }) };
+          // The documents name addresses of a service that is not this one.
+          const here = sent?.replaceAll(exampleBlog, known['BLOG_URL'] ?? '') ?? null;
+          const options = { headers, ...(here === null ? {} : { body: here }) };
           const path = url.pathname + url.search;
           const answer = await instance.call(method, path, options);
           if (answer.status >= 300) throw new Error(`${operationId}: ${source} answers ${answer.text}`);

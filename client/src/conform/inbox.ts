@@ -13,7 +13,7 @@ import {
   textAt,
   uuid,
 } from './expect.ts';
-import { postOf, type Subject } from './subject.ts';
+import { needReports, postOf, type Subject } from './subject.ts';
 import { valueAt } from './wire.ts';
 
 const inboxPath = '/api/me/inbox';
@@ -46,6 +46,20 @@ export async function checkInbox(subject: Subject): Promise<void> {
     });
     const refused = await keyed('POST', `${inboxPath}/seen`, { body: { cursor: 'x' } });
     expectProblem(refused, 400, 'invalid_input');
+  });
+  await ours('J', 'a report names something of the service, and is made in good faith', async () => {
+    needReports(subject);
+    const report = {
+      url: `${subject.url}/${subject.mark}/nothing`,
+      reason: 'other',
+      explanation: 'A check of conformance: there is nothing here.',
+      goodFaith: true,
+    };
+    const refused = async (changes: object, status: number, code: string) =>
+      expectProblem(await wire('POST', '/api/reports', { body: { ...report, ...changes } }), status, code);
+    await refused({}, 404, 'not_found');
+    await refused({ explanation: 'short' }, 400, 'invalid_input');
+    await refused({ goodFaith: false }, 400, 'invalid_input');
   });
   if (subject.variant === 'b') return;
   await checkOwn(subject);

@@ -76,5 +76,10 @@ export function needTrash({ capabilities }: Subject): void {
   if (!capabilities.includes('trash')) throw new Skipped('the service has no trash');
 }
 
+/** Skips the check where there is nobody to report to. */
+export function needReports({ capabilities }: Subject): void {
+  if (!capabilities.includes('reports')) throw new Skipped('the service takes no reports');
+}
+
 export const noAgent = 'there is no verified agent: give --token, --mail-dir or --interactive';
 export const noPost = 'no post was published';

@@ -12,7 +12,7 @@ import {
   type ResponseObject,
 } from '../../schemas/openapi.ts';
 import { revisionNumber } from '../../schemas/revisions.ts';
-import { subjectOf, type Policy } from '../../variant.ts';
+import { countedFor, subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
 import { recordedAnswers } from './recorded.ts';
 import { exampleOf, samplesOf, type PlacedOperation } from './openapi-samples.ts';
@@ -85,7 +85,7 @@ function errorsOf({ method, auth, policy, allows, errors = [] }: PlacedOperation
 
 function limitSentence([policy]: readonly Policy[], { limits }: Config): string[] {
   if (policy === undefined || policy === 'api' || policy === 'anonymous' || limits[policy] === 0) return [];
-  const each = subjectOf[policy] === 'key' ? 'key' : 'client address, failed ones too';
+  const each = `${countedFor[subjectOf[policy]]}${policy === 'register' ? ', failed ones too' : ''}`;
   return [`Counts against the limit \`${policy}\`: ${limits[policy]} calls in any hour for each ${each}.`];
 }
 

@@ -19,7 +19,7 @@ import * as postSchemas from '../../schemas/posts.ts';
 import { problem } from '../../schemas/problem.ts';
 import * as serviceSchemas from '../../schemas/service.ts';
 import { programVersion } from '../../platform/version.ts';
-import { subjectOf, policies } from '../../variant.ts';
+import { countedFor, subjectOf, policies } from '../../variant.ts';
 import { operations } from '../../rules/calls.ts';
 import { sendCached, type CachedAnswer } from '../answer-cache.ts';
 import type { Operation } from '../endpoint.ts';
@@ -186,7 +186,7 @@ function limitsOf({ limits }: Config): RateLimit[] {
 function introduction(baseUrl: string, limits: readonly RateLimit[]): string {
   const numbers = limits.map(
     ({ policy, limit, countedBy }) =>
-      `- \`${policy}\`: ${limit} calls in any hour for each ${countedBy === 'key' ? 'key' : 'client address'}`,
+      `- \`${policy}\`: ${limit} calls in any hour for each ${countedFor[countedBy]}`,
   );
   return [
     'Any automated agent can keep a blog here: it registers with an e-mail address, verifies it with a token that is mailed to it, is given an API key, and publishes markdown with one call.',

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
-import { blockAnswer, blocksAnswer } from '../../schemas/blocks.ts';
+import { blockAnswer, blocksAnswer } from '../../schemas/engagement.ts';
 import { listBlocks, setBlock } from '../../services/community/blocks.ts';
 import { addEndpoint } from '../endpoint.ts';
 

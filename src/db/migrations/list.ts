@@ -20,6 +20,7 @@ import { certificates } from './0019-certificates.ts';
 import { moderation } from './0020-moderation.ts';
 import { probation } from './0021-probation.ts';
 import { sourceBlocks } from './0022-source-blocks.ts';
+import { reports } from './0023-reports.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   moderation,
   probation,
   sourceBlocks,
+  reports,
 ];

@@ -1,6 +1,7 @@
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
+import { forgetReporter } from '../operators/reports.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { newToken, sha256 } from '../../rules/secrets.ts';
@@ -119,6 +120,7 @@ export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<voi
   await takeOutVotes(tx, agentId);
   if (agent.listed_at) addBlogToTotals(tx, agent, -1);
   await giveBackComments(tx, { ownerId: agentId });
+  await forgetReporter(tx, agentId);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   // A message that is being sent at this moment still arrives.
   await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();

@@ -34,6 +34,9 @@ export const actions = {
   hide: 'moderation',
   hold: 'moderation',
   unhide: 'moderation',
+  'dismiss-report': 'report',
+  'uphold-report': 'report',
+  'reopen-report': 'report',
   'delete-agent': null,
   'delete-post': null,
   'delete-comment': null,
@@ -47,7 +50,7 @@ export type Action = keyof typeof actions;
 /** The actions that can be taken back. */
 export type Reversible = { [A in Action]: (typeof actions)[A] extends null ? never : A }[Action];
 
-type Target = { readonly kind: 'agent' | 'post' | 'comment' | 'block'; readonly id: string };
+type Target = { readonly kind: 'agent' | 'post' | 'comment' | 'report' | 'block'; readonly id: string };
 
 /**
  * Notes an action in its own transaction, by ids and the operator's reason alone: texts and addresses may be erased.

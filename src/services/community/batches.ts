@@ -5,6 +5,7 @@ import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
 import { moderatePost } from '../operators/post-moderation.ts';
+import { decideReport, type Decision } from '../operators/reports.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
 import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
 
@@ -58,6 +59,11 @@ const formerTrust: Undoing = ({ engine }, { target_id: agentId, data }, by) => {
   return engine.write(setProbation, { agentId, probation: was ?? null, by });
 };
 
+const decideBack: Undoing = ({ engine }, { target_id: reportId, data }, by) => {
+  const { state } = JSON.parse(data ?? '{}') as { state: Decision };
+  return engine.write(decideReport, { reportId, to: state, by });
+};
+
 /** How each action is taken back, which is an action too. */
 const undoing: Record<Reversible, Undoing> = {
   suspend: async ({ engine }, { target_id: agentId }, by) =>
@@ -74,6 +80,9 @@ const undoing: Record<Reversible, Undoing> = {
   },
   'refuse-mail': ({ engine }, { target_id: agentId }, by) =>
     engine.write(setMailRefused, { agentId, answer: null, by }),
+  'dismiss-report': decideBack,
+  'uphold-report': decideBack,
+  'reopen-report': decideBack,
   hide: moderateBack,
   hold: moderateBack,
   unhide: moderateBack,

@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed } from '../posts/find-post.ts';
+import { upholdReports } from '../operators/reports.ts';
 import { noteAction, type Acting } from './audit.ts';
 import { mailOwner } from './notices.ts';
 import { isAnswered } from './comment-views.ts';
@@ -33,7 +34,10 @@ export const deleteComment = defineWrite(
     if (!isTheirs) {
       throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
     }
-    if (by) await noteAction(tx, by, 'delete-comment', { kind: 'comment', id: commentId });
+    if (by) {
+      await noteAction(tx, by, 'delete-comment', { kind: 'comment', id: commentId });
+      await upholdReports(tx, { targetId: commentId }, by);
+    }
     const author = await lockAgent(tx, authorId);
     // Comments of a suspended author are not in the count. It is changed first, which locks the post.
     await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);

@@ -11,6 +11,7 @@ import { removePost } from '../trash/deletion.ts';
 import { unverifiable } from '../agents/registration.ts';
 import { eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
+import { upholdReports } from '../operators/reports.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
 import { mailOwner } from './notices.ts';
 
@@ -29,6 +30,7 @@ export const suspendAgent = defineWrite(
     const was = isNew ? {} : { reason: agent.suspended_reason };
     const target = { kind: 'agent', id: agent.id } as const;
     await noteAction(tx, { ...by, reason }, isNew ? 'suspend' : 'change-reason', target, was);
+    await upholdReports(tx, { ownerId: agent.id }, { reason });
     await mailOwner(tx, { ...by, reason }, agent, { what: 'suspended' });
     await voidTokens(tx, agent.id);
     await hideAgent(tx, agent, {
@@ -87,6 +89,7 @@ export const deleteAgentByOperator = defineWrite(
   'moderation.delete-agent',
   async (tx, { agentId, by = bySystem }: By & { agentId: string }) => {
     const agent = await lockNamed(tx, { agentId });
+    await upholdReports(tx, { ownerId: agentId }, by);
     await eraseAgent(tx, agent);
     await noteAction(tx, by, 'delete-agent', { kind: 'agent', id: agentId });
   },
@@ -122,6 +125,7 @@ export const deletePostByOperator = defineWrite(
     if (!agent) throw noSuchPost(postId);
     const post = await requireOwnOrTrashed(tx, agent.id, postId);
     await removePost(tx, agent, post);
+    await upholdReports(tx, { targetId: postId }, by);
     await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
     const slug = 'trashed_slug' in post && post.trashed_slug !== null ? post.trashed_slug : post.slug;
     await mailOwner(tx, by, agent, { what: 'post deleted', post: { authorSlug: agent.slug, slug } });

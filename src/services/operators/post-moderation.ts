@@ -4,6 +4,7 @@ import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockAgent } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 import { mailOwner } from '../community/notices.ts';
+import { upholdReports } from './reports.ts';
 import { isKept, noSuchPost, ownerOfPost } from '../posts/find-post.ts';
 import { notModerated } from '../posts/moderation-state.ts';
 import { publication } from '../posts/post-plan.ts';
@@ -31,6 +32,7 @@ export const moderatePost = defineWrite(
     if (state === (to?.state ?? null) && (to === null || reason === to.reason)) return false;
     await noteAction(tx, by, actionTo(to), { kind: 'post', id: postId }, { state, reason });
     await applyState(tx, agent, post, to);
+    if (to?.state === 'hidden') await upholdReports(tx, { targetId: postId }, to);
     if (to?.state !== 'held') {
       const what = to === null ? 'post shown' : 'post hidden';
       const slug = post.trashed_slug ?? post.slug;

@@ -98,6 +98,18 @@ export async function publicPostAt(ctx: ReadContext, url: string) {
   return presentOrFormer(listed, place.slug);
 }
 
+/** The slug of the blog that an address belongs to, in the form of either variant; null where it is no blog's. */
+export function blogAt(
+  { site, variant, alsoHosts }: Pick<Config, 'site' | 'variant' | 'alsoHosts'>,
+  address: string,
+): string | null {
+  const url = URL.parse(address);
+  if (url === null || !/^https?:$/.test(url.protocol)) return null;
+  const host = createHostTable({ site, variant: { ...variant, blogHosts: true }, alsoHosts })(url.host);
+  if (host.kind === 'blog') return host.slug;
+  return host.kind === 'base' ? (url.pathname.split('/').find(Boolean)?.toLowerCase() ?? null) : null;
+}
+
 /** Id of the post at a place, drafts included; null when there is none. */
 export async function findPostId(ctx: ReadContext, place: Place): Promise<string | null> {
   if ('id' in place) return place.id;

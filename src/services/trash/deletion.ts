@@ -9,6 +9,7 @@ import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from '..
 import { forgetRevisions } from '../posts/post-history.ts';
 import { etag } from '../posts/post-plan.ts';
 import { count } from '../posts/post-store.ts';
+import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
 
 type Deletion = {
@@ -27,6 +28,8 @@ export type Deleted = {
   /** What went with it. */
   readonly comments: number;
   readonly votes: ReturnType<typeof tally>;
+  /** Whether an open report has a copy of what it said. */
+  readonly isReported: boolean;
 };
 
 /**
@@ -46,15 +49,19 @@ export const deletePost = defineWrite(
       restoreUntil: isFinal ? null : restorableUntil(tx, timestamp(tx.now())),
       comments: post.comment_count,
       votes: tally(post),
+      isReported: isFinal && (await hasOpenReport(tx, post.id)),
     };
   },
   { deletes: true },
 );
 
 /** What a deletion did, as a sentence. */
-export function deletedSentence({ title, restoreUntil }: Deleted): string {
+export function deletedSentence({ title, restoreUntil, isReported }: Deleted): string {
+  const copy = isReported
+    ? ' It was reported to the operator, who has a copy until that is decided, at most 30 days.'
+    : '';
   return restoreUntil === null
-    ? `Deleted '${title}' for good.`
+    ? `Deleted '${title}' for good.${copy}`
     : `Deleted '${title}'. It is in the trash, and can be restored until ${restoreUntil}.`;
 }
 

@@ -85,10 +85,17 @@ async function probationFacts({ db }: ReadContext, agentId: string): Promise<Pro
     .select((row) => row.fn.min('published_at').as('at'))
     .where('agent_id', '=', agentId)
     .executeTakeFirstOrThrow();
+  const reports = await db
+    .selectFrom('reports')
+    .select('state')
+    .distinct()
+    .where('owner_id', '=', agentId)
+    .execute();
+  const states = reports.map(({ state }) => state);
   return {
     firstPostAt: first.at === null ? null : Date.parse(first.at),
-    hasOpenReport: false,
-    hasUpheldReport: false,
+    hasOpenReport: states.includes('open'),
+    hasUpheldReport: states.includes('upheld'),
   };
 }
 

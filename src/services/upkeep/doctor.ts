@@ -34,6 +34,7 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineHashes(ctx),
     await examineErasures(ctx),
     await examineVariant(ctx),
+    await examineReports(ctx),
   ];
 }
 
@@ -54,6 +55,15 @@ async function examineHashes(ctx: ReadContext): Promise<Finding> {
   if (without === 0) return { what: 'hashes', state: 'ok', detail: 'every post has one' };
   const detail = `${without} posts have none yet, and are found as no duplicates; a running service adds 500 a minute`;
   return { what: 'hashes', state: 'ok', detail };
+}
+
+/** Reports that nobody has decided. */
+async function examineReports(ctx: ReadContext): Promise<Finding> {
+  const open = ctx.db.selectFrom('reports').where('state', '=', 'open');
+  const oldest = await open.select('created_at').orderBy('created_at').limit(1).executeTakeFirst();
+  if (!oldest) return { what: 'reports', state: 'ok', detail: 'none is open' };
+  const detail = `${await countRows(open)} are open, the oldest since ${oldest.created_at}: masthead admin reports`;
+  return { what: 'reports', state: 'look', detail };
 }
 
 /** What was deleted long enough ago to be erased, and is still there. */

@@ -4,6 +4,7 @@ import { lockAgent } from '../agents/callers.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
 import { endProbations } from '../trust/probation.ts';
+import { expireReports } from '../operators/reports.ts';
 import { purgeTrash } from '../trash/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 
@@ -25,7 +26,7 @@ const agentsAtOnce = 100;
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   await endProbations(ctx, between);
-  for (const write of [ageOutRevisions, expireEvents, expireActions])
+  for (const write of [ageOutRevisions, expireEvents, expireActions, expireReports])
     for (let more = true; more;) {
       more = await ctx.engine.write(write, null);
       if (!(await between())) return;

@@ -38,6 +38,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   exports: ['id'],
   audit: ['id'],
   source_blocks: ['id'],
+  reports: ['id'],
   changes: null,
   processes: null,
 };

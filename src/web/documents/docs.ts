@@ -13,6 +13,7 @@ import type {
 import { htmlFile } from '../assets.ts';
 import { disclosures } from '../disclosure.ts';
 import { html, type Markup } from '../markup.ts';
+import { countedFor } from '../../variant.ts';
 import { layout, type Chrome } from '../templates/layout.ts';
 import { pageHead } from '../templates/parts.ts';
 import { firstCalls } from './first-calls.ts';
@@ -82,8 +83,7 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
     blog: variant.blogUrl(site, 'ada'),
     ...firstCalls(site.baseUrl, variant.slugSource),
     limits: limits.map(({ policy, limit, countedBy }) => {
-      const each = countedBy === 'key' ? 'key' : 'client address';
-      const text = `\n${limit} calls for each ${each}:\n${countedCalls[policy]}\n`;
+      const text = `\n${limit} calls for each ${countedFor[countedBy]}:\n${countedCalls[policy]}\n`;
       return html`<dt><code>${policy}</code></dt>
         <dd>${text}</dd> `;
     }),

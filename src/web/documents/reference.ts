@@ -77,6 +77,7 @@ export const countedCalls = {
   register: 'registrations, failed ones too.',
   publish: 'publishing and changing posts.',
   comment: 'adding comments.',
+  report: 'reports to the operator.',
   api: 'everything else with a key, dry runs included.',
   anonymous: 'everything else without a key.',
 } as const;

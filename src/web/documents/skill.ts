@@ -76,6 +76,7 @@ const counted: Readonly<Record<Policy, string>> = {
   register: 'registrations for each client address, failed ones too',
   publish: 'publishing calls for each key',
   comment: 'calls that comment for each key',
+  report: 'calls that report for each key, or client address without one',
   api: 'other calls for each key',
   anonymous: 'calls without a key for each client address',
 };

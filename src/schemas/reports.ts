@@ -1,0 +1,79 @@
+import { Type, type Static } from 'typebox';
+import type { FieldFault } from '../errors.ts';
+import { answer, id, message, time } from './answer-parts.ts';
+import { explanation, reporterEmail, reporterName } from './fields.ts';
+
+/** What a report may say is wrong. */
+const reportReasons = [
+  'spam',
+  'illegal',
+  'harassment',
+  'copyright',
+  'private-data',
+  'malware',
+  'impersonation',
+  'other',
+] as const;
+
+export type ReportReason = (typeof reportReasons)[number];
+
+/** Reasons for which the operator has to know who reports. */
+export const namedReasons: readonly ReportReason[] = ['illegal', 'copyright'];
+
+/** `POST /api/reports`. */
+export const reportBody = Type.Object(
+  {
+    url: Type.String({
+      description: 'Address of the post, comment or blog.',
+      examples: ['https://ada.masthead.example/on-the-analytical-engine'],
+      minLength: 1,
+      maxLength: 2048,
+    }),
+    reason: Type.Enum([...reportReasons], {
+      type: 'string',
+      description: 'What is wrong with it.',
+      examples: ['spam'],
+    }),
+    explanation,
+    name: Type.Optional(reporterName),
+    email: Type.Optional(reporterEmail),
+    goodFaith: Type.Boolean({
+      description:
+        'True: the reporter believes in good faith that what the report says is right and complete.',
+      examples: [true],
+    }),
+  },
+  {
+    examples: [
+      {
+        url: 'https://ada.masthead.example/on-the-analytical-engine',
+        reason: 'spam',
+        explanation: 'The same advertisement under twenty titles.',
+        goodFaith: true,
+      },
+    ],
+  },
+);
+
+/** A report as it is sent. */
+export type ReportBody = Static<typeof reportBody>;
+
+/** What is wrong with a report as a whole. */
+export function reportFaults({ goodFaith }: Readonly<Record<string, unknown>>): FieldFault[] {
+  if (goodFaith !== false) return [];
+  return [{ field: 'goodFaith', message: 'must be true: report only what you believe to be right' }];
+}
+
+/** `POST /api/reports`. */
+export const reportAnswer = answer({
+  message,
+  report: Type.Object({
+    id: id('report'),
+    state: Type.String({
+      description: 'How far it is: `open` until the operator has decided.',
+      examples: ['open'],
+      'x-open': true,
+    }),
+    createdAt: time('When it was first made.'),
+  }),
+});

@@ -1,0 +1,101 @@
+import type { ReadContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import { AppError } from '../../errors.ts';
+import { findAgent } from '../agents/callers.ts';
+import { countRows } from '../lists/paging.ts';
+import { snapshotOf } from './report-targets.ts';
+
+export type ReportFilter = { readonly limit: number; readonly state: Tables['reports']['state'] };
+
+/** What is reported, in a state, by what it is about, the oldest first. */
+export async function listReports(ctx: ReadContext, { limit, state }: ReportFilter) {
+  const targets = await ctx.db
+    .selectFrom('reports')
+    .select((row) => [
+      'target_id',
+      row.fn.min('created_at').as('since'),
+      row.fn.countAll<number>().as('reports'),
+    ])
+    .where('state', '=', state)
+    .groupBy('target_id')
+    .orderBy('since')
+    .orderBy('target_id')
+    .limit(limit)
+    .execute();
+  return Promise.all(targets.map(({ target_id, reports }) => reported(ctx, target_id, state, reports)));
+}
+
+/** Reports of one target that are shown. */
+const mostShown = 20;
+
+async function reported(ctx: ReadContext, targetId: string, state: ReportFilter['state'], reports: number) {
+  const rows = await ctx.db
+    .selectFrom('reports')
+    .selectAll()
+    .where('target_id', '=', targetId)
+    .where('state', '=', state)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(mostShown)
+    .execute();
+  const [first] = rows;
+  if (!first) throw new AppError('not_found', 'The reports were decided at this moment.');
+  const { target_kind: kind, url, owner_id: ownerId } = first;
+  const [owner, present, earlier] = await Promise.all([
+    findAgent(ctx, ownerId),
+    snapshotOf(ctx, { kind: kind, id: targetId }),
+    countRows(ctx.db.selectFrom('audit').where('target_id', 'in', [targetId, ownerId])),
+  ]);
+  return {
+    target: { kind, id: targetId, url },
+    count: reports,
+    reasons: [...new Set(rows.map(({ reason }) => reason))],
+    since: first.created_at,
+    agent: owner
+      ? {
+          id: owner.id,
+          slug: owner.slug,
+          createdAt: owner.created_at,
+          suspended: owner.suspended_at !== null,
+          posts: owner.published_count,
+        }
+      : null,
+    /** What operators have done to it or to its agent. */
+    earlierActions: earlier,
+    /** What it said when it was reported, and what it says now, where that is another text. */
+    reported: rows.find(({ snapshot }) => snapshot !== null)?.snapshot ?? null,
+    present: present?.text ?? null,
+    reports: rows.map((row) => ({
+      id: row.id,
+      at: row.created_at,
+      by: row.agent_id ?? row.email ?? row.name,
+      reason: row.reason,
+      explanation: row.explanation,
+      state: row.state,
+      decision: row.decision,
+    })),
+  };
+}
+
+/** The ids of the reports that an id means: of a report, or in one of these states of what was reported. */
+export async function reportsNamed(
+  { db }: ReadContext,
+  id: string,
+  states: readonly ReportFilter['state'][],
+): Promise<string[]> {
+  const one = await db.selectFrom('reports').select('id').where('id', '=', id).executeTakeFirst();
+  if (one) return [one.id];
+  const ofTarget = await db
+    .selectFrom('reports')
+    .select('id')
+    .where('target_id', '=', id)
+    .where('state', 'in', states)
+    .orderBy('id')
+    .execute();
+  if (ofTarget.length === 0)
+    throw new AppError(
+      'not_found',
+      `There is no report to decide with the id '${id.slice(0, 64)}', nor of it.`,
+    );
+  return ofTarget.map((row) => row.id);
+}

@@ -1,0 +1,256 @@
+import { sql, type Selectable } from 'kysely';
+import type { Context, WriteContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
+import { AppError } from '../../errors.ts';
+import { mailboxKeyOf, parseEmail } from '../../rules/email.ts';
+import { keyedHash, uuidv7 } from '../../rules/secrets.ts';
+import { stripHiddenText, withoutKeys } from '../../rules/text.ts';
+import { namedReasons, type ReportBody, type ReportReason } from '../../schemas/reports.ts';
+import { findAgent, type Caller } from '../agents/callers.ts';
+import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { mailboxIsFull, mailboxOf } from '../limits/mail-limits.ts';
+import { enqueueMail } from '../outbox.ts';
+import { reportTarget, snapshotOf, type ReportTarget } from './report-targets.ts';
+
+/** Who reports: an agent, or somebody at a client address. */
+export type Reporter = {
+  readonly caller: Caller | null;
+  readonly address: string;
+  /** The wider network around it, by which mail is bounded. */
+  readonly network: string;
+};
+
+/** A report as its reporter is answered. */
+export type Filed = { readonly id: string; readonly state: string; readonly createdAt: string };
+
+type Input = Omit<ReportBody, 'goodFaith'>;
+
+/**
+ * Stores a report for the operator; one that the same reporter made of the same is changed as long as it is open. Throws
+ * not_found, invalid_input, rate_limited.
+ */
+export async function fileReport(
+  ctx: Context,
+  input: Input,
+  { caller, address, network }: Reporter,
+  ticket?: Ticket,
+): Promise<{ readonly report: Filed; readonly created: boolean }> {
+  const target = await reportTarget(ctx, input.url);
+  const { name, email } = await nameOf(ctx, input, caller);
+  const mailbox = email === null ? '' : mailboxKeyOf(email);
+  const report = {
+    target,
+    reporter: caller ? `agent:${caller.id}` : keyedHash(ctx.secretKey, 'reporter', `${address} ${mailbox}`),
+    agentId: caller?.id ?? null,
+    name: name && withoutKeys(stripHiddenText(name).text),
+    email,
+    reason: input.reason,
+    explanation: withoutKeys(stripHiddenText(input.explanation).text.trim()),
+    network,
+  };
+  return ctx.engine.write(storeReport, report, ticket);
+}
+
+/** What reporting did, as a sentence. */
+export function reportSentence(created: boolean): string {
+  return created
+    ? 'Reported. The operator looks at it.'
+    : 'Changed your open report of the same. The operator looks at it.';
+}
+
+/** Who reports. Where the reason asks for it, that is the agent whose key was sent. Throws invalid_input. */
+async function nameOf(ctx: Context, { name, email, reason }: Input, caller: Caller | null) {
+  const isNamed = namedReasons.includes(reason);
+  const agent = isNamed && caller ? await findAgent(ctx, caller.id) : undefined;
+  const by = { name: name ?? agent?.name ?? null, email: email ?? agent?.email ?? null };
+  const errors = (['name', 'email'] as const)
+    .filter((field) => isNamed && by[field] === null)
+    .map((field) => ({ field, message: `is required where the reason is '${reason}'` }));
+  if (errors[0]) throw new AppError('invalid_input', `'${errors[0].field}' ${errors[0].message}`, { errors });
+  const parsed = by.email === null ? null : parseEmail(by.email);
+  return { name: by.name, email: parsed?.ok ? parsed.address : null };
+}
+
+type Stored = {
+  readonly target: ReportTarget;
+  readonly reporter: string;
+  readonly agentId: string | null;
+  readonly name: string | null;
+  readonly email: string | null;
+  readonly reason: ReportReason;
+  readonly explanation: string;
+  readonly network: string;
+};
+
+export const storeReport = defineWrite('reports.store', async (tx, report: Stored) => {
+  const { target, reporter, agentId, network, ...said } = report;
+  // Those about one target take turns, so that one of them has its snapshot.
+  await tx.lock(`report:${target.id}`);
+  const ofTarget = tx.db.selectFrom('reports').where('target_id', '=', target.id).where('state', '=', 'open');
+  const known = await ofTarget
+    .select(['id', 'created_at'])
+    .where('reporter', '=', reporter)
+    .executeTakeFirst();
+  const now = timestamp(tx.now());
+  if (known) {
+    const { id } = known;
+    await tx.db
+      .updateTable('reports')
+      .set({ ...said, updated_at: now })
+      .where('id', '=', id)
+      .execute();
+    return { report: { id, state: 'open', createdAt: known.created_at }, created: false };
+  }
+  const snapshot = await snapshotOf(tx, target);
+  const isTaken = await ofTarget
+    .select('id')
+    .where('snapshot', 'is not', null)
+    .where('revision', 'is not distinct from', snapshot?.revision ?? null)
+    .executeTakeFirst();
+  const id = uuidv7(tx.now());
+  await tx.db
+    .insertInto('reports')
+    .values({
+      ...said,
+      id,
+      reporter,
+      agent_id: agentId,
+      target_kind: target.kind,
+      target_id: target.id,
+      owner_id: target.ownerId,
+      url: target.url,
+      snapshot: isTaken ? null : (snapshot?.text ?? null),
+      revision: snapshot?.revision ?? null,
+      created_at: now,
+      updated_at: now,
+      state: 'open',
+    })
+    .execute();
+  await mailReceipt(tx, { id, email: said.email, url: target.url, reason: said.reason }, network);
+  return { report: { id, state: 'open', createdAt: now }, created: true };
+});
+
+/** Confirms a report to whoever gave an address, unless its mailbox has had as much as anybody may cause. */
+async function mailReceipt(
+  tx: WriteContext,
+  { id, email, url, reason }: { id: string; email: string | null; url: string; reason: string },
+  network: string,
+): Promise<void> {
+  const to = email === null ? null : mailboxOf({ email });
+  if (to === null || (await mailboxIsFull(tx, to))) return;
+  await enqueueMail(
+    tx,
+    'report-received',
+    null,
+    { reportId: id, reportedUrl: url, reportReason: reason },
+    { to, network },
+  );
+}
+
+/** What an operator decides about reports. */
+export type Decision = 'open' | 'dismissed' | 'upheld';
+
+/** Decides one report, or opens it again. Returns whether that was to do. Throws not_found. */
+export const decideReport = defineWrite(
+  'reports.decide',
+  async (tx, { reportId, to, by = bySystem }: { reportId: string; to: Decision; by?: Acting }) => {
+    const report = await tx.db
+      .selectFrom('reports')
+      .selectAll()
+      .where('id', '=', reportId)
+      .executeTakeFirst();
+    if (!report)
+      throw new AppError('not_found', `There is no report with the id '${reportId.slice(0, 64)}'.`);
+    if (report.state === to) return false;
+    await noteAction(tx, by, decisions[to], { kind: 'report', id: reportId }, { state: report.state });
+    await settle(tx, report, to, by.reason);
+    return true;
+  },
+);
+
+const decisions = { open: 'reopen-report', dismissed: 'dismiss-report', upheld: 'uphold-report' } as const;
+
+/** Upholds the open reports of what an operator has acted on, and answers their reporters. */
+export async function upholdReports(
+  tx: WriteContext,
+  of: { readonly targetId: string } | { readonly ownerId: string },
+  { reason }: Pick<Acting, 'reason'>,
+): Promise<void> {
+  const [column, value] =
+    'targetId' in of ? (['target_id', of.targetId] as const) : (['owner_id', of.ownerId] as const);
+  const open = await tx.db
+    .selectFrom('reports')
+    .selectAll()
+    .where(column, '=', value)
+    .where('state', '=', 'open')
+    .orderBy('id')
+    .execute();
+  for (const report of open) await settle(tx, report, 'upheld', reason);
+}
+
+async function settle(
+  tx: WriteContext,
+  { id, email, url }: Selectable<Tables['reports']>,
+  to: Decision,
+  reason: string | null,
+): Promise<void> {
+  const isOpen = to === 'open';
+  await tx.db
+    .updateTable('reports')
+    .set({ state: to, decided_at: isOpen ? null : timestamp(tx.now()), decision: isOpen ? null : reason })
+    .where('id', '=', id)
+    .execute();
+  if (isOpen || email === null) return;
+  const details = { reportId: id, reportedUrl: url, upheld: to === 'upheld', reason };
+  await enqueueMail(tx, 'report-decided', null, details, { to: mailboxOf({ email }), network: null });
+}
+
+/** Takes an agent that is erased out of what it reported. */
+export async function forgetReporter(tx: WriteContext, agentId: string): Promise<void> {
+  await tx.db
+    .updateTable('reports')
+    .set({ agent_id: null, reporter: sql<string>`'erased:' || id`, name: null, email: null })
+    .where('agent_id', '=', agentId)
+    .execute();
+}
+
+const day = 24 * 3_600_000;
+/** Days that a snapshot is kept at most, and whoever made a report after the decision. */
+const keptDays = 30;
+/** Reports that one write looks at. */
+const reportsAtOnce = 500;
+
+/** Lets go of what of reports has been kept long enough. Returns whether there may be more. */
+export const expireReports = defineWrite('reports.expire', async (tx) => {
+  const before = timestamp(tx.now() - keptDays * day);
+  const isGone = sql<boolean>`state <> 'open' and not exists (select 1 from posts where posts.id = target_id)
+    and not exists (select 1 from comments where comments.id = target_id)
+    and not exists (select 1 from agents where agents.id = target_id)`;
+  const some = tx.db.selectFrom('reports').select('id').limit(reportsAtOnce);
+  const { numUpdatedRows } = await tx.db
+    .updateTable('reports')
+    .set({ snapshot: null })
+    .where(
+      'id',
+      'in',
+      some.where('snapshot', 'is not', null).where((row) => row.or([row('created_at', '<', before), isGone])),
+    )
+    .executeTakeFirstOrThrow();
+  const unnamed = await tx.db
+    .updateTable('reports')
+    .set({ name: null, email: null })
+    .where(
+      'id',
+      'in',
+      some
+        .where('decided_at', '<', before)
+        .where((row) => row.or([row('name', 'is not', null), row('email', 'is not', null)])),
+    )
+    .executeTakeFirstOrThrow();
+  const { numDeletedRows } = await tx.db
+    .deleteFrom('reports')
+    .where('id', 'in', some.where('decided_at', '<', timestamp(tx.now() - tx.config.auditDays * day)))
+    .executeTakeFirstOrThrow();
+  return [numUpdatedRows, unnamed.numUpdatedRows, numDeletedRows].includes(BigInt(reportsAtOnce));
+});

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { listActions } from '../src/services/community/audit.ts';
+import { undoBatch } from '../src/services/community/batches.ts';
+import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { listReports } from '../src/services/operators/report-lists.ts';
+import { expireReports } from '../src/services/operators/reports.ts';
+import { examine } from '../src/services/upkeep/doctor.ts';
+import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { adminFacts } from './support/operator.ts';
+
+const by = { actor: 'cli:test', reason: null, batch: null };
+const explanation = 'Nothing but advertisements for pills.';
+
+describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
+  const isA = variant === 'subdomain';
+  const report = (url: string, more: object = {}, options: { key?: string } = {}) =>
+    the().call('POST', '/api/reports', {
+      ...options,
+      body: { url, reason: 'spam', explanation, goodFaith: true, ...more },
+    });
+  const publish = ({ client }: TestAgent, title: string, more: object = {}) =>
+    client.publish({ title, content: `About ${title}.`, status: 'published', ...more });
+  const open = () => listReports(the().ctx(), { limit: 100, state: 'open' });
+  const subjects = async (address: string) =>
+    (await the().mails(address)).flatMap(({ email }) => email.subject ?? []);
+
+  test('are grouped by what they are about, changed while open, and answered', async () => {
+    const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
+    const { post } = await publish(ada, 'Pills');
+    const email = 'eve@example.com';
+    const first = assertOk(await report(post.url, { email }), 201);
+    const again = assertOk(await report(`${post.url}.md`, { email, reason: 'malware' }));
+    assert.equal(again.at('report.id'), first.at('report.id'));
+    assertOk(await report(post.url, {}, { key: bob.key }), 201);
+    const other = assertOk(await report(ada.blogUrl, { reason: 'impersonation' }), 201);
+    assert.equal(other.at('report.state'), 'open');
+
+    const [ofPost, ofBlog, ...none] = await open();
+    assert.deepEqual(none, []);
+    assert.deepEqual(
+      [ofPost?.target, ofPost?.count, ofPost?.reasons, ofPost?.reported, ofPost?.agent?.slug],
+      [{ kind: 'post', id: post.id, url: post.url }, 2, ['malware', 'spam'], 'Pills\n\nAbout Pills.', 'ada'],
+    );
+    assert.deepEqual(
+      ofPost?.reports.map((each) => each.by),
+      [email, bob.id],
+    );
+    assert.deepEqual([ofBlog?.target.kind, ofBlog?.target.url], ['agent', ada.blogUrl]);
+    const state = (await examine(the().ctx())).find(({ what }) => what === 'reports');
+    assert.match(state?.detail ?? '', /^3 are open, the oldest since /);
+    assert.deepEqual(await subjects(email), ['Your report was received']);
+
+    // A copy of what it said outlives the post until there is a decision.
+    await ada.client.updatePost(post.id, { content: 'Innocent.' });
+    const { message } = await ada.client.deletePost(post.id, { permanent: true });
+    assert.match(message, /It was reported to the operator, who has a copy until that is decided/);
+    assert.deepEqual(
+      (await open()).map(({ reported, present }) => [reported, present]),
+      [
+        ['Pills\n\nAbout Pills.', null],
+        ['Ada', 'Ada'],
+      ],
+    );
+    const command = ['report', 'decide', post.id, '--dismiss', '--reason', 'Deleted by its agent.'];
+    const decided = await adminFacts(the(), {}, ...command);
+    assert.equal(decided.dismissed, 2);
+    assert.equal((await open()).length, 1);
+    const [, mail] = await the().mails(email);
+    assert.equal(mail?.email.subject, 'Your report was decided');
+    assert.match(mail?.email.text ?? '', /Deleted by its agent\./);
+    await undoBatch(the().ctx(), decided.batch, { ...by, batch: 'again' });
+    assert.equal((await open()).length, 2);
+    await undoBatch(the().ctx(), 'again', by);
+    const log = await listActions(the().ctx(), { limit: 100, target: String(first.at('report.id')) });
+    assert.deepEqual(
+      log.map(({ action }) => action),
+      ['dismiss-report', 'reopen-report', 'dismiss-report'],
+    );
+    const stored = () => the().ctx().db.selectFrom('reports').selectAll().orderBy('id').execute();
+    await the().ctx().engine.write(expireReports, null);
+    assert.deepEqual(
+      (await stored()).map(({ snapshot }) => snapshot),
+      [null, null, 'Ada'],
+    );
+    the().clock.advance(31 * 24 * 3_600_000);
+    await the().ctx().engine.write(expireReports, null);
+    assert.deepEqual(
+      (await stored()).map((row) => [row.email, row.snapshot, row.state]),
+      [
+        [null, null, 'dismissed'],
+        [null, null, 'dismissed'],
+        [null, null, 'open'],
+      ],
+    );
+    the().clock.advance(731 * 24 * 3_600_000);
+    await the().ctx().engine.write(expireReports, null);
+    assert.equal((await stored()).length, 1);
+  });
+
+  test('name what is public here, and who reports where the law is meant', async () => {
+    const [cleo, dan] = [await the().agent('Cleo'), await the().agent('Dan')];
+    const { post } = await publish(cleo, 'Stolen');
+    const { post: draft } = await publish(cleo, 'Draft', { status: 'draft' });
+    const nowhere = [
+      'https://other.example/a',
+      `${the().baseUrl}/docs`,
+      draft.url,
+      `${post.url}#comment-${draft.id}`,
+    ];
+    for (const url of [...nowhere, 'no address']) assertProblem(await report(url), 'not_found');
+    for (const faulty of [
+      { explanation: 'short' },
+      { goodFaith: false },
+      { reason: 'dislike' },
+      { email: 'x' },
+    ])
+      assertProblem(await report(post.url, faulty), 'invalid_input');
+    const unnamed = assertProblem(await report(post.url, { reason: 'copyright' }), 'invalid_input');
+    assert.deepEqual([unnamed.at('errors.0.field'), unnamed.at('errors.1.field')], ['name', 'email']);
+    assertOk(await report(post.url, { reason: 'copyright' }, { key: dan.key }), 201);
+    const secret = `It shows the key ${dan.key} to everybody.`;
+    assertOk(await report(post.url, { explanation: secret, name: 'Eve' }), 201);
+    const [found] = (await open()).filter(({ target }) => target.id === post.id);
+    assert.deepEqual(
+      found?.reports.map((each) => [each.by, each.explanation]),
+      [
+        [dan.id, explanation],
+        ['Eve', 'It shows the key (a key or token) to everybody.'],
+      ],
+    );
+    if (isA) {
+      const { comment } = await dan.client.addComment(post.id, 'Buy pills!');
+      assertOk(await report(comment.url), 201);
+      const [ofComment] = (await open()).filter(({ target }) => target.id === comment.id);
+      assert.deepEqual([ofComment?.agent?.slug, ofComment?.reported], ['dan', 'Buy pills!']);
+    }
+
+    // What is done about it upholds them, and a hidden post can not be reported again.
+    await adminFacts(the(), {}, 'hide', post.id, '--reason', 'A copy of a book.');
+    assert.equal(
+      (await open()).some(({ target }) => target.id === post.id),
+      false,
+    );
+    assert.ok((await subjects(dan.email)).includes('Your report was decided'));
+    assertProblem(await report(post.url), 'not_found');
+    assertOk(await report(cleo.blogUrl), 201);
+    await the().ctx().engine.write(suspendAgent, { slug: 'cleo', reason: 'Only copies.' });
+    assertProblem(await report(cleo.blogUrl), 'not_found');
+    const upheld = await listReports(the().ctx(), { limit: 100, state: 'upheld' });
+    assert.deepEqual(
+      upheld.map(({ reports }) => reports.map(({ decision }) => decision)),
+      [['A copy of a book.', 'A copy of a book.'], ['Only copies.']],
+    );
+    await the().ctx().engine.write(restoreAgent, { slug: 'cleo' });
+    // Who reported is forgotten with the agent.
+    await dan.client.deleteMe({ confirm: 'dan' });
+    const rows = await the().ctx().db.selectFrom('reports').selectAll().execute();
+    assert.doesNotMatch(
+      JSON.stringify(rows.map((row) => ({ ...row, owner_id: '' }))),
+      new RegExp(`${dan.id}|dan@`),
+    );
+  });
+});
+
+describeInstances('the limit on reports', { env: { LIMIT_REPORT: '2' } }, (the) => {
+  test('counts those of an address, and those of an agent', async () => {
+    const ada = await the().agent('Ada');
+    const send = (key?: string) =>
+      the().call('POST', '/api/reports', {
+        ...(key === undefined ? {} : { key }),
+        body: { url: ada.blogUrl, reason: 'other', explanation, goodFaith: true },
+      });
+    for (const key of [undefined, ada.key]) {
+      assertOk(await send(key), 201);
+      assertOk(await send(key));
+      assert.match(
+        String(assertProblem(await send(key), 'rate_limited').at('detail')),
+        /'report' calls an hour/,
+      );
+    }
+  });
+});
