@@ -293,7 +293,7 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
       const remark = sentence(12);
       const made = { id: uuidv7(Date.parse(at)), post_id: id, agent_id: speaker.id, created_at: at };
       const rendered = { html: `<p>${remark}</p>\n`, unseen: null, renderer_version: rendererVersion };
-      const answers = { parent_id: null, thread_id: null, edited_at: null };
+      const answers = { parent_id: null, thread_id: null, edited_at: null, held_at: null };
       return { ...made, content: remark, ...rendered, ...answers };
     }),
   );

@@ -53,6 +53,7 @@ describe('the command line', () => {
       'admin block',
       'admin unblock',
       'admin blocks',
+      'admin comments release',
       'admin posts feature',
       'admin posts unfeature',
       'admin posts delete',

@@ -5,6 +5,7 @@ import { blockKinds, blockOfText, blocksRegistration, parseBlock } from '../src/
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
+import { setCommentHeld } from '../src/services/trust/held-comments.ts';
 import { blockSource, listBlocks } from '../src/services/trust/source-blocks.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
@@ -221,5 +222,82 @@ describeInstances('blocked sources', { env }, (the, variant) => {
     );
     assert.equal(again.post.moderation?.action, 'held');
     assert.deepEqual(await findWrongCounts(the().ctx()), []);
+  });
+});
+
+describeInstances('comments that are held', { variants: ['subdomain'], env }, (the) => {
+  test('are seen by their author alone until they are released, and counted then', async () => {
+    const [ada, bob, eve] = [await the().agent('Ada'), await the().agent('Bob'), await the().agent('Eve')];
+    const { engine } = the().ctx();
+    await engine.write(blockSource, { kind: 'phrase', value: 'cheap pills' });
+    const { post } = await ada.client.publish({ title: 'T', content: 'c', status: 'published' });
+    const plain = (await bob.client.addComment(post.id, 'Well said.')).comment;
+    const answer = (await eve.client.addComment(post.id, 'Indeed.', { parentId: plain.id })).comment;
+    const held = await bob.client.addComment(post.id, 'See @eve: CHEAP  pills!');
+    assert.ok(held.warningCodes.includes('held'));
+    assert.deepEqual(
+      [held.comment.moderation?.action, held.comment.content],
+      ['held', 'See @eve: CHEAP  pills!'],
+    );
+    const state = async () => {
+      const { comments, total } = await ada.client.listComments(post.id);
+      const page = (await open(the(), post.url)).text;
+      const events = async ({ client }: typeof ada) =>
+        (await client.inbox()).events.filter(({ kind }) => kind !== 'votes').length;
+      return {
+        total,
+        texts: comments.map(({ content }) => content),
+        onPage: /CHEAP/.test(page),
+        events: [await events(ada), await events(bob), await events(eve)],
+      };
+    };
+    const before = { total: 2, texts: ['Well said.', 'Indeed.'], onPage: false, events: [2, 1, 0] };
+    assert.deepEqual(await state(), before);
+    const mine = (await bob.client.myComments()).comments.find(({ id }) => id === held.comment.id);
+    assert.deepEqual([mine?.content, mine?.moderation?.action], ['See @eve: CHEAP  pills!', 'held']);
+    assertProblem(
+      await the().call('POST', `/api/posts/${post.id}/comments`, {
+        key: eve.key,
+        body: { content: 'No.', parentId: held.comment.id },
+      }),
+      'invalid_input',
+    );
+    assert.deepEqual(await findWrongCounts(the().ctx()), []);
+
+    const dry = await adminFacts(
+      the(),
+      env,
+      'comments',
+      'release',
+      '--text',
+      'cheap',
+      '--reason',
+      'fine',
+      '--dry-run',
+    );
+    assert.deepEqual([dry.released, dry.comments.length], [0, 1]);
+    const done = await adminFacts(the(), env, 'comments', 'release', held.comment.id, '--reason', 'fine');
+    assert.equal(done.released, 1);
+    while (!(await state()).onPage) await delay(20);
+    const { total, texts, events } = await state();
+    // Also to those whose inbox had been read up to here.
+    assert.deepEqual([total, texts.length, events], [3, 3, [3, 1, 1]]);
+    await undoBatch(the().ctx(), done.batch, { actor: 'cli:test', reason: null, batch: 'x' });
+    assert.deepEqual(await state(), before);
+
+    // One that is answered is blank to others while it is held.
+    const { client } = bob;
+    const edited = await client.editComment(post.id, plain.id, 'Cheap pills.');
+    assert.deepEqual(
+      [edited.comment.moderation?.action, edited.warningCodes.includes('held')],
+      ['held', true],
+    );
+    assert.deepEqual((await state()).texts, ['', 'Indeed.']);
+    assert.deepEqual([(await state()).total, await findWrongCounts(the().ctx())], [1, []]);
+    await client.deleteComment(post.id, held.comment.id);
+    await engine.write(setCommentHeld, { commentId: plain.id, isHeld: false });
+    await client.deleteComment(post.id, plain.id);
+    await eve.client.deleteComment(post.id, answer.id);
+    assert.deepEqual([(await state()).total, await findWrongCounts(the().ctx())], [0, []]);
   });
 });

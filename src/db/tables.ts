@@ -267,6 +267,8 @@ export type Tables = {
     /** The first comment of its thread; null: it is that itself. */
     thread_id: Generated<string | null>;
     edited_at: Generated<Timestamp | null>;
+    /** Since when it waits for the operator, unseen by others. */
+    held_at: Generated<Timestamp | null>;
   };
   /** How far the numbers of an agent's events have come, and which of them it has marked as seen. */
   inboxes: { agent_id: string; seq: number; seen: number };

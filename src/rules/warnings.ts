@@ -20,7 +20,7 @@ export const warningCodes = {
   former_slug: 'the slug is a former one of a post, which was changed; its present slug stays',
   duplicate_content: 'the new post has the content of another post of the agent',
   duplicate_title: 'the new post has the title of another post of the agent',
-  held: 'the post is held back until the operator has looked at it',
+  held: 'the post or comment is held back until the operator has looked at it',
   redirect_ended: 'the address redirected to another post until now',
   no_own_posts: "the list is of one's own posts, and there are none",
   fixed_order: 'the list has one order only',

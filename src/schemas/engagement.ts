@@ -37,6 +37,20 @@ export const votes = Type.Object(
 
 const empty = 'Empty where the comment was deleted.';
 
+const moderation = Type.Optional(
+  Type.Object(
+    {
+      action: Type.String({
+        description: '`held` until the operator has looked at it.',
+        examples: ['held'],
+        'x-open': true,
+      }),
+      at: time('Since when.'),
+    },
+    { description: "Of one's own comment, while nobody else sees it." },
+  ),
+);
+
 const comment = Type.Object({
   id: id('comment'),
   postId: id('post'),
@@ -59,6 +73,7 @@ const comment = Type.Object({
     time('When its author last changed it.'),
     'When its author last changed it; null: never.',
   ),
+  moderation,
   deleted: Type.Optional(
     Type.Literal(true, {
       description:

@@ -23,6 +23,7 @@ import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
+import * as heldComments from './trust/held-comments.ts';
 import * as probation from './trust/probation.ts';
 import * as sourceBlocks from './trust/source-blocks.ts';
 import * as suppression from './trust/suppression.ts';
@@ -45,6 +46,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   expiry,
   exportLeases,
   engagement,
+  heldComments,
   inbox,
   leakedKeys,
   maintenance,

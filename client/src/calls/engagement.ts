@@ -2,6 +2,7 @@ import { pages, path, type OnceOptions } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
 import type { CursorQuery, Done, Page, Success } from '../types.ts';
 import { DiscoveryCalls } from './discovery.ts';
+import type { PostModeration } from './posts.ts';
 
 export type Votes = { upvotes: number; downvotes: number; score: number };
 
@@ -21,6 +22,8 @@ export type Comment = {
   url: string;
   createdAt: string;
   editedAt: string | null;
+  /** Of one's own comment, while it is held back until the operator has looked at it. */
+  moderation?: PostModeration;
   deleted?: true;
 };
 

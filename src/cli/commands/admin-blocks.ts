@@ -2,13 +2,13 @@ import { UsageError, type Call, type Command } from '../../../client/src/termina
 import { table } from '../../../client/src/terminal/format.ts';
 import { blockKinds, parseBlock, type BlockKind } from '../../rules/text/source-blocks.ts';
 import { withContext } from '../operator.ts';
-import { acting, readNames, reasonOption } from './admin-options.ts';
+import { acting, agentOptions, readAgentFilter, readNames, reasonOption } from './admin-options.ts';
 
 const kinds = blockKinds.join('|');
 const naming = [
   `The kind is one of ${blockKinds.join(', ')}. email, email-domain and address (one, or a CIDR range) refuse`,
   'registrations; phrase (letter case and accents aside) and link-host hold back posts and comments that have them from',
-  'then on, until admin unhide. Domains and hosts are meant with all below them. Values are read a line each with -.',
+  'then on, until admin unhide or admin comments release. Domains and hosts are meant with all below them. Values are read a line each with -.',
 ];
 const dryRun = { 'dry-run': { meaning: 'Show what would be done, and change nothing.' } } as const;
 
@@ -105,4 +105,40 @@ function report(call: Call, { kind, changed, batch, done }: Report): void {
   call.result(facts, count === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
 }
 
-export const adminBlocks: readonly Command[] = [block, unblock, list];
+const release: Command = {
+  name: 'admin comments release',
+  summary: 'Publish comments that are held back.',
+  details: [
+    'Comments are named by id, one a line on standard input with -, or chosen by options, which then all have to hold.',
+    'The answer names the batch, which admin undo takes back.',
+  ],
+  operands: ['comment…?'],
+  options: { ...agentOptions('All of agents'), ...dryRun, ...reasonOption },
+  async run(call) {
+    const { listAllComments } = await import('../../services/community/operator-lists.ts');
+    const { runEach } = await import('../../services/community/batches.ts');
+    const { setCommentHeld } = await import('../../services/trust/held-comments.ts');
+    const by = acting(call, release.name);
+    const filter = readAgentFilter(call, release.name);
+    if ((filter === undefined) === (call.operands.length === 0))
+      throw new UsageError('name comments or choose them by options, and not both', release.name);
+    const names = new Set((await readNames(call.operands)).map((id) => id.toLowerCase()));
+    const { comments, done } = await withContext(call, async (ctx) => {
+      const held = await listAllComments(ctx, { limit: 1_000_000, isHeld: true, ...filter });
+      const meant = held.filter(({ id }) => filter !== undefined || names.has(id));
+      const ids = call.has('dry-run') ? [] : meant.map(({ id }) => id);
+      const work = (commentId: string) => ctx.engine.write(setCommentHeld, { commentId, isHeld: false, by });
+      return { comments: meant, ...(await runEach(ids, work)) };
+    });
+    const facts = { batch: done === 0 ? null : by.batch, released: done, comments };
+    const rows = comments.map(({ id, agent, content }) => [id, agent ?? '(none)', content]);
+    if (call.has('dry-run'))
+      return call.result(facts, table(rows, { width: call.columns?.('result') }), [
+        `${comments.length} would be released. Nothing was changed.`,
+      ]);
+    const all = `${done} ${done === 1 ? 'is' : 'are'} released.`;
+    call.result(facts, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${by.batch}`);
+  },
+};
+
+export const adminBlocks: readonly Command[] = [block, unblock, list, release];

@@ -44,11 +44,14 @@ const listPosts: Command = {
 const listComments: Command = {
   name: 'admin comments list',
   summary: 'List the comments of all agents, newest first.',
-  options: filterOptions,
+  options: { ...filterOptions, state: { meaning: 'Only those that are held back.', value: 'held' } },
   async run(call) {
     const { listAllComments } = await import('../../services/community/operator-lists.ts');
     const comments = await withContext(call, async (ctx) =>
-      listAllComments(ctx, await readFilter(ctx, call, listComments.name)),
+      listAllComments(ctx, {
+        ...(await readFilter(ctx, call, listComments.name)),
+        isHeld: call.has('state'),
+      }),
     );
     const rows = comments.map(({ id, postId, agent, createdAt, content }) => [
       id,

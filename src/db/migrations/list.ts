@@ -21,6 +21,7 @@ import { moderation } from './0020-moderation.ts';
 import { probation } from './0021-probation.ts';
 import { sourceBlocks } from './0022-source-blocks.ts';
 import { reports } from './0023-reports.ts';
+import { heldComments } from './0024-held-comments.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   probation,
   sourceBlocks,
   reports,
+  heldComments,
 ];

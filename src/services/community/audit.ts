@@ -40,6 +40,8 @@ export const actions = {
   'delete-agent': null,
   'delete-post': null,
   'delete-comment': null,
+  'hold-comment': 'comment-hold',
+  'release-comment': 'comment-hold',
   block: 'block',
   unblock: 'block',
   feature: 'feature',

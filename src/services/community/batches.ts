@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { setCommentHeld } from '../trust/held-comments.ts';
 import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
@@ -72,6 +73,10 @@ const undoing: Record<Reversible, Undoing> = {
   restore: suspendAgain,
   trust: formerTrust,
   untrust: formerTrust,
+  'hold-comment': ({ engine }, { target_id: commentId }, by) =>
+    engine.write(setCommentHeld, { commentId, isHeld: false, by }),
+  'release-comment': ({ engine }, { target_id: commentId }, by) =>
+    engine.write(setCommentHeld, { commentId, isHeld: true, by }),
   block: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: false, by }),
   unblock: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: true, by }),
   'release-mail': ({ engine }, { target_id: agentId, data }, by) => {

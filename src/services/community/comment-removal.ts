@@ -39,10 +39,11 @@ export const deleteComment = defineWrite(
       await upholdReports(tx, { targetId: commentId }, by);
     }
     const author = await lockAgent(tx, authorId);
-    // Comments of a suspended author are not in the count. It is changed first, which locks the post.
-    await addToCommentCount(tx, postId, author?.suspended_at === null ? -1 : 0);
     const deleted = await storedComment(tx, postId, commentId);
     if (!deleted?.agent_id) throw noSuchComment(postId);
+    // What is held, or of a suspended author, is not in the count, which locks the post.
+    const isCounted = author?.suspended_at === null && deleted.held_at === null;
+    await addToCommentCount(tx, postId, isCounted ? -1 : 0);
     if (by && author && post) {
       const at = { authorSlug: post.author_slug, slug: post.slug };
       await mailOwner(tx, by, author, { what: 'comment deleted', post: at });
@@ -61,7 +62,7 @@ export const deleteComment = defineWrite(
 async function storedComment({ db }: WriteContext, postId: string, commentId: string) {
   return db
     .selectFrom('comments')
-    .select(['agent_id', 'thread_id', 'content'])
+    .select(['agent_id', 'thread_id', 'content', 'held_at'])
     .where('id', '=', commentId)
     .where('post_id', '=', postId)
     .executeTakeFirst();

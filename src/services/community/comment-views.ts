@@ -43,13 +43,16 @@ export const oldestFirst: Order<Pick<CommentRow, 'created_at' | 'id'>> = {
  */
 export const isAnswered = sql<boolean>`(select 1 from comments as answer where answer.parent_id = comments.id limit 1) is not null`;
 
-/** The comments on a post, but for those of suspended agents that nobody has answered. */
+/** Whether a row of `comments` is not held back. */
+export const isPlain = sql<boolean>`comments.held_at is null`;
+
+/** The comments on a post, but for those that are held or of suspended agents and that nobody has answered. */
 export function shownComments({ db }: ReadContext, postId: string) {
   return db
     .selectFrom('comments')
     .leftJoin('agents', 'agents.id', 'comments.agent_id')
     .where('comments.post_id', '=', postId)
-    .where((row) => row.or([row('agents.suspended_at', 'is', null), isAnswered]));
+    .where((row) => row.or([row.and([isPlain, row('agents.suspended_at', 'is', null)]), isAnswered]));
 }
 
 /** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
@@ -93,6 +96,7 @@ export const commentColumns = [
   'comments.renderer_version',
   'comments.created_at',
   'comments.edited_at',
+  'comments.held_at',
   'agents.suspended_at',
   ...authorColumns,
 ] as const;
@@ -101,15 +105,19 @@ export type CommentRow = Omit<Selectable<Tables['comments']>, 'html'> & {
   readonly suspended_at: string | null;
 } & { readonly [Column in keyof AuthorColumns]: AuthorColumns[Column] | null };
 
-/** A comment as its list shows it: to its author as it was sent, and blank where it was deleted or its author suspended. */
+/**
+ * A comment as its list shows it: to its author as it was sent, and blank where it was deleted or its author suspended, or
+ * to others where it is held.
+ */
 export function commentView(
   ctx: ReadContext,
   row: CommentRow,
   { post, callerId }: { post: Pick<FoundPost, 'slug' | 'author_slug'>; callerId: string | null },
 ) {
   const { site, variant } = ctx.config;
-  const shown = shownAuthor(ctx, row);
-  const content = row.agent_id === callerId ? row.content : forOthers(row);
+  const isOwn = row.agent_id !== null && row.agent_id === callerId;
+  const shown = shownAuthor(ctx, isOwn ? { ...row, held_at: null } : row);
+  const content = isOwn ? row.content : forOthers(row);
   return {
     id: row.id,
     postId: row.post_id,
@@ -124,13 +132,20 @@ export function commentView(
     createdAt: row.created_at,
     editedAt: shown ? row.edited_at : null,
     ...(shown ? {} : { deleted: true as const }),
+    ...(isOwn && row.held_at !== null ? { moderation: { action: 'held', at: row.held_at } } : {}),
   };
 }
 
-/** The author of a comment; null where it was deleted, or its author is suspended. */
+/** The author of a comment; null where it was deleted or is held, or its author is suspended. */
 export function shownAuthor(
   ctx: ReadContext,
-  { author_name, author_slug, suspended_at }: Pick<CommentRow, keyof AuthorColumns | 'suspended_at'>,
+  {
+    author_name,
+    author_slug,
+    suspended_at,
+    held_at,
+  }: Pick<CommentRow, keyof AuthorColumns | 'suspended_at' | 'held_at'>,
 ) {
-  return author_name === null || suspended_at !== null ? null : author(ctx, { author_name, author_slug });
+  const isHidden = suspended_at !== null || held_at !== null;
+  return author_name === null || isHidden ? null : author(ctx, { author_name, author_slug });
 }

@@ -7,7 +7,7 @@ import { storedStretches } from '../../markdown/unseen.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { looksMangled } from '../../rules/text.ts';
-import type { Warning } from '../../rules/warnings.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
 import { postUrl } from '../../variant.ts';
 import { lockCaller, type Caller } from '../agents/callers.ts';
 import { remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
@@ -15,6 +15,8 @@ import { findPost, noSuchPost, requireListed } from '../posts/find-post.ts';
 import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { showsNothing } from '../posts/post-input.ts';
+import { holdFor } from '../trust/source-blocks.ts';
+import { bySystem, noteAction } from './audit.ts';
 import { blockedByOwner, isBlockedOn } from './blocks.ts';
 import { noteComment } from './inbox-events.ts';
 import { commentColumns, commentView, type Comment } from './comment-views.ts';
@@ -71,11 +73,21 @@ async function prepareComment(
   // A key may appear only when hidden characters or markdown's escapes are gone.
   await refuseLeakedKeys(ctx, { content: [content, rendered.text, html] });
   if (!isVisible) throw showsNothing();
-  const texts = { content, html, unseen: storedStretches(rendered.unseen) };
-  return { texts, mentions: rendered.mentions, warnings: [...warnings, looksMangled(content) ?? []].flat() };
+  const heldFor = await holdFor(ctx, { texts: [content, rendered.text], html });
+  const texts = { content, html, unseen: storedStretches(rendered.unseen), heldFor };
+  const held =
+    heldFor === null ? [] : warning('held', 'the comment is held back until the operator has looked at it');
+  return {
+    texts,
+    mentions: rendered.mentions,
+    warnings: [...warnings, looksMangled(content) ?? [], held].flat(),
+  };
 }
 
-type CommentTexts = Pick<Tables['comments'], 'content' | 'html' | 'unseen'>;
+type CommentTexts = Pick<Tables['comments'], 'content' | 'html' | 'unseen'> & {
+  /** Id of the source block for which it is held back. */
+  readonly heldFor?: string | null;
+};
 
 type NewComment = CommentTexts & {
   agentId: string;
@@ -89,7 +101,7 @@ export const storeComment = defineWrite(
   'comments.add',
   async (tx, { replay, ...comment }: NewComment): Promise<Remembered<Comment>> =>
     remember(tx, replay, async () => {
-      const { agentId, postId, parentId = null, mentions = [], ...texts } = comment;
+      const { agentId, postId, parentId = null, mentions = [], heldFor = null, ...texts } = comment;
       const [agent, found, isBlocked] = await Promise.all([
         lockCaller(tx, agentId),
         findPost(tx, postId),
@@ -103,7 +115,7 @@ export const storeComment = defineWrite(
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments, and what
       // is answered cannot be deleted from here on.
       const [isThere, parent] = await Promise.all([
-        addToCommentCount(tx, postId, 1),
+        addToCommentCount(tx, postId, heldFor === null ? 1 : 0),
         parentId === null ? null : commentToAnswer(tx, postId, parentId),
       ]);
       if (!isThere) throw noSuchPost(postId);
@@ -115,11 +127,13 @@ export const storeComment = defineWrite(
         parent_id: parentId,
         thread_id: parent && (parent.thread_id ?? parent.id),
         edited_at: null,
+        held_at: heldFor === null ? null : timestamp(tx.now()),
         renderer_version: rendererVersion,
         ...texts,
       };
       await tx.db.insertInto('comments').values(row).execute();
       const answered = parent?.agent_id ?? null;
+      if (heldFor !== null) await noteHold(tx, row.id, heldFor);
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
       await addCommentBytes(tx.db, { agentId, bytes });
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
@@ -135,6 +149,7 @@ async function commentToAnswer({ db }: WriteContext, postId: string, id: string)
     .select(['comments.id', 'comments.thread_id', 'comments.agent_id'])
     .where('comments.id', '=', id)
     .where('comments.post_id', '=', postId)
+    .where('comments.held_at', 'is', null)
     .where('agents.suspended_at', 'is', null)
     .executeTakeFirst();
   if (parent) return parent;
@@ -164,7 +179,7 @@ type Edit = CommentTexts & { agentId: string; postId: string; commentId: string 
 
 export const storeEditedComment = defineWrite(
   'comments.edit',
-  async (tx, { agentId, postId, commentId, ...texts }: Edit) => {
+  async (tx, { agentId, postId, commentId, heldFor = null, ...texts }: Edit) => {
     const [agent, found, isBlocked, before] = await Promise.all([
       lockCaller(tx, agentId),
       findPost(tx, postId),
@@ -188,7 +203,14 @@ export const storeEditedComment = defineWrite(
     }
     const bytes = Buffer.byteLength(texts.content) - Buffer.byteLength(before.content);
     await checkCommentQuota(tx, agent, bytes);
-    const edited = { ...texts, renderer_version: rendererVersion, edited_at: timestamp(tx.now()) };
+    const isHeld = heldFor !== null && before.held_at === null;
+    if (isHeld) {
+      await addToCommentCount(tx, postId, -1);
+      await noteHold(tx, commentId, heldFor);
+    }
+    const now = timestamp(tx.now());
+    const held_at = isHeld ? now : before.held_at;
+    const edited = { ...texts, renderer_version: rendererVersion, edited_at: now, held_at };
     const { numUpdatedRows } = await tx.db
       .updateTable('comments')
       .set(edited)
@@ -202,6 +224,10 @@ export const storeEditedComment = defineWrite(
     return { comment: commentView(tx, { ...before, ...edited }, { post, callerId: agentId }), changed: true };
   },
 );
+
+async function noteHold(tx: WriteContext, id: string, block: string): Promise<void> {
+  await noteAction(tx, bySystem, 'hold-comment', { kind: 'comment', id }, { block });
+}
 
 export function noSuchComment(postId: string): AppError {
   return new AppError('not_found', 'There is no comment with this id on this post.', {
@@ -227,6 +253,7 @@ export async function addAllToCommentCounts(tx: WriteContext, agentId: string, s
     .selectFrom('comments')
     .select((row) => ['post_id', row.fn.countAll<number>().as('count')])
     .where('agent_id', '=', agentId)
+    .where('held_at', 'is', null)
     .groupBy('post_id')
     .orderBy('post_id')
     .execute();

@@ -161,6 +161,7 @@ function eventsAfter({ db }: ReadContext, agentId: string, position: number) {
     .where('inbox.agent_id', '=', agentId)
     .where('inbox.seq', '>', position)
     .where('agents.suspended_at', 'is', null)
+    .where('comments.held_at', 'is', null)
     .where((row) =>
       row.and([
         row.or([

@@ -218,13 +218,26 @@ export async function listAllPosts(
   }));
 }
 
+/** What comments are chosen by, besides their own texts. */
+export type CommentFilter = TextFilter & {
+  /** Only those that are held back. */
+  readonly isHeld?: boolean;
+} & Pick<AgentFilter, 'domain' | 'mailboxKey'>;
+
 /** Comments of all agents, those of suspended agents too, the newest first. */
-export async function listAllComments({ db }: ReadContext, { limit, agentId, text, since }: TextFilter) {
+export async function listAllComments(
+  { db }: ReadContext,
+  { limit, agentId, text, since, isHeld = false, domain, mailboxKey }: CommentFilter,
+) {
   let comments = db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
     .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.created_at'])
-    .select('agents.slug as agent');
+    .select(['agents.slug as agent', 'comments.held_at']);
+  if (isHeld) comments = comments.where('comments.held_at', 'is not', null);
+  if (domain !== undefined) comments = comments.where(atDomain(domain));
+  if (mailboxKey !== undefined)
+    comments = comments.where('comments.agent_id', 'in', await agentsOf(db, mailboxKey));
   if (agentId !== undefined) comments = comments.where('comments.agent_id', '=', agentId);
   if (text !== undefined) comments = comments.where(contains('comments.content', text));
   if (since !== undefined) comments = comments.where('comments.created_at', '>=', since);
@@ -233,8 +246,9 @@ export async function listAllComments({ db }: ReadContext, { limit, agentId, tex
     .orderBy('comments.id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ post_id, created_at, ...comment }) => ({
+  return rows.map(({ post_id, created_at, held_at, ...comment }) => ({
     ...comment,
+    heldAt: held_at,
     postId: post_id,
     createdAt: created_at,
   }));

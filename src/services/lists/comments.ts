@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
-import { oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
+import { isPlain, oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
 import { pageAuthor } from './pages.ts';
 import { filtered, inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
 
@@ -19,7 +19,7 @@ export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
  * nobody can fill the page for good, and of all who commented in turn, so that nobody can fill it alone.
  */
 export async function commentsUnderPost(ctx: ReadContext, postId: string): Promise<PageComment[]> {
-  const byAgents = sizesOf(ctx, postId).where('agents.suspended_at', 'is', null);
+  const byAgents = sizesOf(ctx, postId).where('agents.suspended_at', 'is', null).where(isPlain);
   const newest = await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
     .limit(considered)
     .execute();
@@ -107,13 +107,17 @@ async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized,
     .leftJoin('agents', 'agents.id', 'comments.agent_id')
     .leftJoin('comments as parent', 'parent.id', 'comments.parent_id')
     .leftJoin('agents as answered', (join) =>
-      join.onRef('answered.id', '=', 'parent.agent_id').on('answered.suspended_at', 'is', null),
+      join
+        .onRef('answered.id', '=', 'parent.agent_id')
+        .on('answered.suspended_at', 'is', null)
+        .on('parent.held_at', 'is', null),
     )
     .select([
       'comments.id',
       'comments.html',
       'comments.created_at',
       'comments.edited_at',
+      'comments.held_at',
       'comments.agent_id',
     ])
     .select(['agents.suspended_at', ...authorColumns, 'comments.parent_id', threadOf.as('thread')])
