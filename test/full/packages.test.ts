@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { readNewestMail } from '../../src/mail/stored-mail.ts';
 import { spawnServer, type ServerProcess } from '../support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -87,6 +89,47 @@ describe('a package, packed and installed alone in an empty folder', () => {
     return join(folder, 'node_modules', name);
   }
 });
+
+const tooOld =
+  spawnSync('npm', ['sbom', '--help']).status === 0 ? false : 'this npm has no sbom: npm 10.1 or later';
+if (tooOld) console.error(`SKIPPED: ${tooOld}`);
+
+// In this file, since it builds dist/ too.
+test(
+  'a release has both packages, what they are made of, all licences and checksums',
+  { skip: tooOld },
+  () => {
+    const folder = join(scratchFolder('release'), 'release');
+    execFileSync('npm', ['run', '--silent', 'release', '--', folder], { cwd: root, stdio: 'ignore' });
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const { version } = manifest;
+    assert.deepEqual(readdirSync(folder).toSorted(), [
+      'LICENCES.txt',
+      'SHA256SUMS',
+      `masthead-${version}.cdx.json`,
+      `masthead-${version}.tgz`,
+      `masthead-client-${version}.tgz`,
+    ]);
+    execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder, stdio: 'ignore' });
+
+    const bom = JSON.parse(readFileSync(join(folder, `masthead-${version}.cdx.json`), 'utf8'));
+    const names: string[] = bom.components.map(({ name }: { name: string }) => name);
+    const bundled = ['kysely', 'typebox', '@modelcontextprotocol/server'];
+    const wanted = [
+      ...Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }),
+      ...bundled,
+    ];
+    assert.deepEqual(
+      wanted.filter((name) => !names.includes(name)),
+      [],
+    );
+    assert.equal(bom.metadata.component.name, 'masthead');
+    assert.ok(!names.includes('typescript') && !names.includes('oxlint'));
+    const licences = readFileSync(join(folder, 'LICENCES.txt'), 'utf8');
+    for (const name of names) assert.ok(licences.includes(`\n${name} `), name);
+    assert.doesNotMatch(licences + JSON.stringify(bom), /not stated|file:|127\.0\.0\.1:/);
+  },
+);
 
 async function sizeOf(folder: string): Promise<number> {
   const paths = await readdir(folder, { recursive: true });
