@@ -7,7 +7,7 @@ import { noRoute, sendProblem } from './http/problem.ts';
 import { countBudgetHit } from './platform/measured.ts';
 import { errorCode } from './rules/failure.ts';
 import {
-  answerBrokenRequest,
+  createBrokenAnswers,
   answerOtherVersion,
   answerUnmetExpectation,
   clientLeft,
@@ -19,7 +19,7 @@ import { newRequestId } from './rules/secrets.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
-import { limitConnections } from './http/connection-budget.ts';
+import { beginInSlices, limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { observed, routeName, traceOf } from './http/observe.ts';
@@ -75,8 +75,9 @@ export async function createApp(
       requireHostHeader: false,
     },
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
-    clientErrorHandler: (error, socket) => answerBrokenRequest(ctx.config, error, socket),
+    clientErrorHandler: createBrokenAnswers(ctx.config),
   });
+  beginInSlices(app.server);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { connect, Socket, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
+import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
+import { createSlices } from '../src/platform/slices.ts';
 
 /** Address and key are the first two characters of the path. */
 const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
@@ -109,3 +112,56 @@ function unit(agentId: string, about: string | null): Unit {
 function agentOf({ request }: Pick<Unit, 'request'>): string {
   return (request.input as { agentId: string }).agentId;
 }
+
+test('what comes by thousands is done in its order, and what else is due goes between', async () => {
+  const inSlices = createSlices();
+  const order: string[] = [];
+  const done = Promise.withResolvers<void>();
+  setImmediate(() => order.push('other'));
+  for (let n = 0; n < 4; n++) {
+    inSlices(() => {
+      work();
+      order.push(String(n));
+      if (n === 3) done.resolve();
+    });
+  }
+  await done.promise;
+  assert.deepEqual(order, ['0', 'other', '1', '2', '3']);
+});
+
+test('of bodies that nobody wants, little is read in one turn of the event loop, and all in the end', async (t) => {
+  const [clients, bytes] = [40, 2 * 1024 * 1024];
+  const server = createServer((request, response) => {
+    readOnAfterAnswer(request, response);
+    response.writeHead(503).end();
+  });
+  const accepted: Socket[] = [];
+  server.on('connection', (socket) => accepted.push(socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const open = Array.from({ length: clients }, () => connect((server.address() as AddressInfo).port));
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  const read = () => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
+  let [before, most] = [0, 0];
+  const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`;
+  const bodies = open.map(async (socket) => {
+    socket.resume();
+    await once(socket, 'connect');
+    socket.write(head);
+    // Answered: what follows is not wanted.
+    await once(socket, 'data');
+    return socket;
+  });
+  for (const socket of await Promise.all(bodies)) socket.write(Buffer.alloc(bytes));
+  while (before < clients * bytes) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = read();
+    most = Math.max(most, now - before);
+    before = now;
+  }
+  // A packet of each connection that had nothing to read before, and of those whose turn it is.
+  assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
+});

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { createSlices } from '../platform/slices.ts';
 import { countBudgetHit } from '../platform/measured.ts';
 
 /** Open connections of one address, and of all. */
@@ -30,6 +31,25 @@ export function limitConnections(server: Server, addressOf: (peer: string) => st
     countBudgetHit(isOver ? 'connections_client' : 'connections');
     closeOne(isOver ? own : largest(addresses), socket);
   });
+}
+
+/**
+ * Begins connections in slices of the event loop's time, and reads nothing from those that wait: the system hands over
+ * thousands at once. To be called before anything else listens.
+ */
+export function beginInSlices(server: Server): void {
+  const [begin] = server.listeners('connection') as ((socket: Socket) => void)[];
+  if (begin === undefined) throw new Error('this server begins no connections');
+  const inSlices = createSlices();
+  Object.assign(server, { pauseOnConnect: true });
+  server.off('connection', begin);
+  server.on('connection', (socket: Socket) =>
+    inSlices(() => {
+      if (socket.destroyed) return;
+      begin.call(server, socket);
+      socket.resume();
+    }),
+  );
 }
 
 function closeOne(of: ReadonlySet<Socket>, newest: Socket): void {

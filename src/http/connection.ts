@@ -2,6 +2,7 @@ import { ServerResponse, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
+import { createSlices } from '../platform/slices.ts';
 import { newRequestId } from '../rules/secrets.ts';
 import { problemBody } from './problem.ts';
 import { readOn } from './read-body.ts';
@@ -72,10 +73,21 @@ function hasUnknownMethod({ code, rawPacket }: Unreadable): boolean {
   return code === 'HPE_INVALID_METHOD' && /^[\w!#$%&'*+.^`|~-]+ [^\s]+(?: HTTP\/1\.[01]\r?$|$)/m.test(line);
 }
 
-/** The answer to a request that Node could not read, after which the connection ends. */
-export function answerBrokenRequest({ site }: Config, error: Unreadable, socket: Socket): void {
-  // A second answer would be taken for that to another request.
-  if (!socket.writable || readOn.has(socket) || hasOtherAnswer(socket)) {
+/**
+ * What answers requests that Node could not read, after which the connection ends. Of those that are closed for being
+ * idle thousands may be due at once.
+ */
+export function createBrokenAnswers(config: Config): (error: Unreadable, socket: Socket) => void {
+  const inSlices = createSlices();
+  return (error, socket) => {
+    if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') answerBroken(config, error, socket);
+    else inSlices(() => answerBroken(config, error, socket));
+  };
+}
+
+function answerBroken({ site }: Config, error: Unreadable, socket: Socket): void {
+  // Who has sent nothing asks for nothing. A second answer would be taken for that to another request.
+  if (!socket.writable || socket.bytesRead === 0 || readOn.has(socket) || hasOtherAnswer(socket)) {
     socket.destroy();
     return;
   }

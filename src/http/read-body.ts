@@ -149,6 +149,26 @@ export function freeChunk({ buffer, byteLength }: Buffer): void {
   if (byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
 
+/** Connections that are read from in one turn of the event loop, a packet of each, where nobody wants what comes. */
+const mostReadOn = 16;
+const toReadOn: Socket[] = [];
+
+/** Reads no more from a connection until it is its turn: a thousand of them would hold all others up for a second. */
+function readInTurn(socket: Socket): void {
+  handleOf(socket)?.readStop();
+  if (toReadOn.push(socket) === 1) setImmediate(readSome);
+}
+
+function readSome(): void {
+  for (const socket of toReadOn.splice(0, mostReadOn)) handleOf(socket)?.readStart();
+  if (toReadOn.length > 0) setImmediate(readSome);
+}
+
+/** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */
+function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
+  return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
+}
+
 /** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
 const mostUnread = 64 * 1024 * 1024;
 
@@ -176,6 +196,7 @@ export function readOnAfterAnswer(request: IncomingMessage, response: ServerResp
     request.on('data', (chunk: Buffer) => {
       freeChunk(chunk);
       if (socket.bytesRead > most) socket.destroy();
+      else readInTurn(socket);
     });
     request.once('end', () => {
       // Unless the next request came with the end of this one, and was answered.
