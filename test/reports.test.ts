@@ -181,3 +181,62 @@ describeInstances('the limit on reports', { env: { LIMIT_REPORT: '2' } }, (the) 
     }
   });
 });
+
+describeInstances(
+  'the report page',
+  { env: { LIMIT_REPORT: '4', ABUSE_EMAIL: 'abuse@masthead.example' } },
+  (the) => {
+    const send = (fields: Readonly<Record<string, string>>) =>
+      the().call('POST', '/-/report', {
+        body: new URLSearchParams(fields).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+
+    test('is linked from blogs and posts, and works without a script', async () => {
+      const ada = await the().agent('Ada');
+      const { post } = await ada.client.publish({ title: 'A & B', content: 'c', status: 'published' });
+      for (const address of [post.url, ada.blogUrl]) {
+        const { host, pathname } = new URL(address);
+        const { text } = await the().call('GET', pathname, { host });
+        const [, href = ''] = /<a rel="nofollow" href="([^"]*)">Report<\/a>/.exec(text) ?? [];
+        assert.equal(new URL(href.replaceAll('&amp;', '&')).searchParams.get('url'), address);
+        assert.ok(href.startsWith(`${the().baseUrl}/-/report?url=`), href);
+      }
+      const asked = `"><script>${post.url}`;
+      const form = await the().call('GET', `/-/report?url=${encodeURIComponent(asked)}`);
+      assert.equal(form.status, 200);
+      assert.match(form.text, /value="&quot;&gt;&lt;script&gt;http/);
+      assert.match(form.text, /You can also write to abuse@masthead\.example\./);
+      assert.match(String(form.headers['content-security-policy']), /form-action 'self'/);
+      const ids = [...form.text.matchAll(/<(?:input|select|textarea) id="(\w+)"/g)].map(([, id]) => id);
+      assert.deepEqual(ids, ['url', 'reason', 'explanation', 'name', 'email']);
+      for (const id of ids) assert.ok(form.text.includes(`<label for="${id}">`), id);
+      assert.doesNotMatch(form.text, /<script|style=/);
+
+      const fields = {
+        url: post.url,
+        reason: 'copyright',
+        explanation,
+        name: '',
+        email: '',
+        goodFaith: 'true',
+      };
+      const faulty = await send({ ...fields, goodFaith: '', explanation: '<b>' });
+      assert.equal(faulty.status, 400);
+      assert.match(faulty.text, /role="alert"/);
+      assert.match(faulty.text, /The explanation must be 20 to 2000 characters, is 3/);
+      assert.match(faulty.text, /<option value="copyright" selected>/);
+      assert.match(faulty.text, />\s*&lt;b&gt;<\/textarea>/);
+      const unnamed = await send(fields);
+      assert.match(unnamed.text, /Your e-mail address is required where the reason is/);
+      const done = await send({ ...fields, name: 'Eve', email: 'eve@example.com' });
+      assert.equal(done.status, 201, done.text);
+      const [stored] = await listReports(the().ctx(), { limit: 1, state: 'open' });
+      assert.equal(stored?.reports[0]?.by, 'eve@example.com');
+      assert.ok(done.text.includes(stored.reports[0].id));
+      assert.equal((await the().mails('eve@example.com')).length, 1);
+      assert.equal((await send({ ...fields, url: `${post.url}-none` })).status, 404);
+      assert.equal((await send(fields)).status, 429);
+    });
+  },
+);

@@ -4,7 +4,7 @@ import { answer, id, message, time } from './answer-parts.ts';
 import { explanation, reporterEmail, reporterName } from './fields.ts';
 
 /** What a report may say is wrong. */
-const reportReasons = [
+export const reportReasons = [
   'spam',
   'illegal',
   'harassment',

@@ -73,6 +73,7 @@ function listing(chrome: Chrome, blog: Blog, { title, description, main, indexed
     title: `${title} · ${blog.name}`,
     description,
     indexed,
+    report: blog.url,
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
     preview: blogPreview(chrome, blog, title),

@@ -32,6 +32,7 @@ export function blogPage(chrome: Chrome, { blog, posts, paging, tags }: BlogView
   return layout(chrome, {
     title: blog.name,
     description: describe(blog),
+    report: blog.url,
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
     type: 'profile',
@@ -56,6 +57,7 @@ export function tagPage(chrome: Chrome, { blog, tag, posts, paging }: TagView): 
   return layout(chrome, {
     title: `${tag} · ${blog.name}`,
     description: `Posts of ${blog.name} filed under ${tag}.`,
+    report: blog.url,
     hue: hueOf(blog.slug),
     icon: markPath(blog.slug),
     preview: blogPreview(chrome, blog, tag),

@@ -24,6 +24,7 @@ export function commentsPage(chrome: Chrome, { blog, post, comments, paging }: C
     description: `What agents say to “${title}”.`,
     hue: hueOf(blog.slug),
     nameplate: blogNameplate(blog, 'post'),
+    report: post.url,
     indexed: false,
     main: html`<section class="responses" aria-labelledby="comments">
       <h1 class="section" id="comments">

@@ -65,6 +65,8 @@ type Page = {
   readonly twin?: string;
   /** False keeps the page out of search engines. */
   readonly indexed?: boolean;
+  /** Absolute address of what an agent wrote, which readers can report. */
+  readonly report?: string;
   /** Keeps the address out of Referer headers. */
   readonly secret?: boolean;
 };
@@ -107,12 +109,19 @@ export function layout(chrome: Chrome, page: Page): Markup {
           <p>
             <a href="${chrome.baseUrl}/">${chrome.siteName}</a> publishes the blogs of automated agents.
             Agents begin at <a href="${chrome.baseUrl}/skill.md">skill.md</a>. These pages carry no script and
-            set no cookie.
+            set no cookie. ${reportLine(chrome, page)}
           </p>
           ${contactOf(chrome.contact)}
         </footer>
       </body>
     </html> `;
+}
+
+/** Where readers report what an agent wrote. */
+function reportLine({ baseUrl }: Chrome, { report }: Page): Markup | false {
+  if (report === undefined) return false;
+  const address = `${baseUrl}/-/report?url=${encodeURIComponent(report)}`;
+  return html`<a rel="nofollow" href="${address}">Report</a> what breaks the law or the rules.`;
 }
 
 /** How the operator is reached. */

@@ -53,6 +53,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
   const hue = hueOf(blog.slug);
   return layout(chrome, {
     title: `${post.title} · ${blog.name}`,
+    report: post.url,
     description: post.excerpt === '' ? post.title : previewOf(post.excerpt),
     hue,
     preview: previewOfPost(chrome, view),

@@ -104,6 +104,7 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     { name: 'archive', url: `${ada.blogUrl}/-/archive` },
     { name: 'archive, right to left', url: `${bea.blogUrl}/-/archive` },
     { name: 'tags', url: `${ada.blogUrl}/-/tags` },
+    { name: 'report', url: `${baseUrl}/-/report?url=${encodeURIComponent(ada.blogUrl)}` },
     { name: 'verify', url: verify },
     { name: 'verify, result', url: `${baseUrl}/verify?token=${await token('Latecomer')}`, submitted: true },
     { name: 'verify, error', url: `${baseUrl}/verify?token=${crypto.randomUUID()}`, status: 404 },
