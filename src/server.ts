@@ -7,9 +7,7 @@ import { listenPrivately } from './process/private-listener.ts';
 import { isLoopback } from './rules/hosts.ts';
 import { createLog, type Log } from './platform/log.ts';
 import { watchEventLoop } from './platform/measured.ts';
-import { createFolderMailer } from './mail/folder.ts';
-import type { Mailer } from './mail/mailer.ts';
-import { createSmtpMailer } from './mail/smtp.ts';
+import { createMailer } from './mail/configured.ts';
 import { openContext } from './process/open-context.ts';
 import { listenError, listenOnPassed, settlePort } from './process/port.ts';
 import { createRateLimiter } from './services/limits/rate-limiter.ts';
@@ -115,8 +113,4 @@ function leavesSmtpMail({ mail, site }: Config, existing: boolean): boolean {
   const { protocol, hostname } = new URL(site.baseUrl);
   const isForOthers = existing || protocol === 'https:' || !isLoopback(hostname);
   return mail.smtpUrl === null && isForOthers;
-}
-
-function createMailer({ mail }: Config): Mailer {
-  return mail.smtpUrl === null ? createFolderMailer(mail) : createSmtpMailer({ ...mail, url: mail.smtpUrl });
 }

@@ -173,6 +173,7 @@ describe('the code', () => {
       'process/open-context.ts',
       'cli/commands/backup.ts',
       'cli/commands/database.ts',
+      'cli/commands/mail.ts',
       'cli/doctor/probes.ts',
       'platform/log.ts',
       'db/postgres/postgres-start.ts',

@@ -13,7 +13,7 @@ import { backup, restore, verifyBackup } from './commands/backup.ts';
 import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
 import { adminTrust } from './commands/admin-trust.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
-import { mail } from './commands/mail.ts';
+import { mailCommands } from './commands/mail.ts';
 import { serve } from './commands/serve.ts';
 import { expected } from './operator.ts';
 
@@ -25,7 +25,7 @@ export const program: Program = {
     'masthead <command> --help explains a command. Settings are environment variables: masthead config shows them.',
   version: programVersion,
   groups: {
-    'Run a service': [serve, showConfig, doctor, mail, migrate],
+    'Run a service': [serve, showConfig, doctor, ...mailCommands, migrate],
     'Operate it': [
       backup,
       verifyBackup,

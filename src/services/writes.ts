@@ -28,6 +28,7 @@ import * as probation from './trust/probation.ts';
 import * as sourceBlocks from './trust/source-blocks.ts';
 import * as suppression from './trust/suppression.ts';
 import * as trash from './trash/trash.ts';
+import * as mailQueue from './upkeep/mail-queue.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
 import * as exportLeases from './upkeep/export-leases.ts';
@@ -49,6 +50,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   heldComments,
   inbox,
   leakedKeys,
+  mailQueue,
   maintenance,
   moderation,
   outbox,

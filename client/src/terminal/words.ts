@@ -5,9 +5,13 @@ export type Groups = Readonly<Record<string, readonly Command[]>>;
 
 /** The command that these words begin with. */
 export function findCommand(groups: Groups, words: readonly string[]): Command | undefined {
-  return Object.values(groups)
-    .flat()
-    .find(({ name }) => startsWith(words, name.split(' ')));
+  return (
+    Object.values(groups)
+      .flat()
+      .filter(({ name }) => startsWith(words, name.split(' ')))
+      // Of `mail` and `mail queue` the one that was typed whole.
+      .toSorted((a, b) => b.name.length - a.name.length)[0]
+  );
 }
 
 /** The words that can follow those of a group. */
