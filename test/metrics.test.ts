@@ -200,7 +200,7 @@ describe('/metrics of a service', () => {
     assert.deepEqual([await of(), await of()], [0, 1]);
   });
 
-  test('says what mail waits, for how long, and what became of the other', async () => {
+  test('says what mail waits, what became of the other, and what reports are open', async () => {
     const attempts = 'masthead_mail_attempts_total';
     const register = async () => {
       await instance.agent('Bob');
@@ -219,11 +219,20 @@ describe('/metrics of a service', () => {
     database
       .prepare(`insert into meta (key, value) values ('last_backup_at', '2026-01-01T00:00:00.000Z')`)
       .run();
+    const report = database.prepare(
+      `insert into reports (id, reporter, target_kind, target_id, owner_id, url, reason, explanation, created_at,
+         updated_at, state) values (?, ?, 'post', 'p', 'o', 'u', 'spam', 'x', ?, ?, ?)`,
+    );
+    report.run('r1', 'a', created, created, 'open');
+    report.run('r2', 'b', created, created, 'upheld');
     const samples = await read();
     database.prepare(`delete from outbox where id = 'waits'`).run();
+    database.prepare(`delete from reports`).run();
     database.close();
     assert.equal(sumOf(samples, 'masthead_mail_waiting'), 1);
     assert.ok(sumOf(samples, 'masthead_mail_oldest_seconds') >= 60);
+    assert.equal(sumOf(samples, 'masthead_reports_open'), 1);
+    assert.ok(sumOf(samples, 'masthead_reports_oldest_seconds') >= 60);
     assert.equal(sumOf(samples, 'masthead_last_backup_timestamp_seconds'), 1_767_225_600);
   });
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { gaugeOf, type Family } from '../../platform/metrics.ts';
 import { readLastBackup } from './facts.ts';
@@ -5,11 +6,24 @@ import { readLastBackup } from './facts.ts';
 /** What the database alone knows, for those who watch the service: read when they ask. Null where it cannot be read. */
 export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> {
   try {
-    const [mail, backupAt] = await Promise.all([waitingMail(ctx), readLastBackup(ctx.db)]);
-    const oldest = mail.oldest === null ? 0 : Math.max(0, ctx.now() - Date.parse(mail.oldest)) / 1000;
+    const [mail, reports, backupAt] = await Promise.all([
+      waitingMail(ctx),
+      openReports(ctx),
+      readLastBackup(ctx.db),
+    ]);
     return [
       gaugeOf('masthead_mail_waiting', 'Messages that are neither delivered nor given up.', mail.count),
-      gaugeOf('masthead_mail_oldest_seconds', 'Age of the oldest of them; 0 where none waits.', oldest),
+      gaugeOf(
+        'masthead_mail_oldest_seconds',
+        'Age of the oldest of them; 0 where none waits.',
+        ageOf(ctx, mail),
+      ),
+      gaugeOf('masthead_reports_open', 'Reports that nobody has decided.', reports.count),
+      gaugeOf(
+        'masthead_reports_oldest_seconds',
+        'Age of the oldest of them; 0 where none is open.',
+        ageOf(ctx, reports),
+      ),
       // Backups of PostgreSQL are its own.
       ...('file' in ctx.config.database
         ? [
@@ -27,11 +41,29 @@ export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> 
   }
 }
 
-async function waitingMail({ db }: Context): Promise<{ count: number; oldest: string | null }> {
+/** How many there are, and when the first was created. */
+type Waiting = { readonly count: number; readonly oldest: string | null };
+
+async function waitingMail({ db }: Context): Promise<Waiting> {
   const row = await db
     .selectFrom('outbox')
     .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
     .where('due_at', 'is not', null)
     .executeTakeFirstOrThrow();
   return { count: Number(row.count), oldest: row.oldest };
+}
+
+async function openReports({ db }: Context): Promise<Waiting> {
+  const row = await db
+    .selectFrom('reports')
+    .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
+    // As the index of open ones has them, and found by what that begins with.
+    .where(sql<boolean>`state = 'open' and target_id > ''`)
+    .executeTakeFirstOrThrow();
+  return { count: Number(row.count), oldest: row.oldest };
+}
+
+/** Seconds; 0 where there is none. */
+function ageOf(ctx: Context, { oldest }: Waiting): number {
+  return oldest === null ? 0 : Math.max(0, ctx.now() - Date.parse(oldest)) / 1000;
 }
