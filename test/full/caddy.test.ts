@@ -38,7 +38,7 @@ describe('behind Caddy as it is shipped, over TLS', { skip: missing }, () => {
       const caddy = await startCaddy({
         folder: join(folder, 'caddy-home'),
         domain,
-        ports: [own],
+        upstreamPort: own,
         internal,
         port,
       });

@@ -35,24 +35,22 @@ type Asked = {
 export async function startCaddy({
   folder,
   domain,
-  ports,
+  upstreamPort,
   internal,
   port,
 }: {
   /** An empty folder for everything that it writes. */
   readonly folder: string;
   readonly domain: string;
-  /** Where Masthead listens: one process, or two. */
-  readonly ports: readonly number[];
+  /** Where Masthead listens. */
+  readonly upstreamPort: number;
   readonly internal: number;
   readonly port: number;
 }): Promise<Caddy> {
   const httpPort = await freePort();
   const own = `admin off\n http_port ${httpPort}\n https_port ${port}\n local_certs\n skip_install_trust\n`;
-  const [first, second] = ports;
   const text = replaceAll(readFileSync(shipped, 'utf8'), [
     ['{\n\t# With VARIANT', `{\n${own}\t# With VARIANT`],
-    ...(second === undefined ? [] : ([['# to 127.0.0.1:3001', `to 127.0.0.1:${second}`]] as const)),
   ]);
   const file = join(folder, 'Caddyfile');
   writeFileSync(file, text);
@@ -63,7 +61,7 @@ export async function startCaddy({
       XDG_DATA_HOME: folder,
       XDG_CONFIG_HOME: folder,
       MASTHEAD_DOMAIN: domain,
-      MASTHEAD: `127.0.0.1:${first}`,
+      MASTHEAD: `127.0.0.1:${upstreamPort}`,
       MASTHEAD_INTERNAL: `127.0.0.1:${internal}`,
     },
     stdio: ['ignore', 'ignore', 'pipe'],
