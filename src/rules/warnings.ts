@@ -14,6 +14,7 @@ export const warningCodes = {
   missing_alt: 'an image has no alternative text',
   unused_footnote: 'a footnote to which nothing refers is not shown',
   front_matter_as_text: 'the content begins with front matter, which readers see as text',
+  missing_lang: 'the post is not in Latin letters and names no language, so pages name its script alone',
   repeated_title: 'the first heading repeats the title',
   generated_slug: 'no address could be made of the title or name, so a slug was generated',
   already_applied: "the post's newest change was made by these same edits, so they were not applied again",

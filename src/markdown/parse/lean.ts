@@ -93,7 +93,7 @@ export function leanTokens(md: Markdown): void {
 }
 
 /** A class of tokens, in all but its fields the parser's own. */
-function leanToken(md: Markdown, standing: { readonly block: boolean }): TokenClass {
+function leanToken(md: Markdown, own: { readonly block: boolean }): TokenClass {
   const { Token } = new md.core.State('', md, {});
   class Lean {
     type: string;
@@ -111,7 +111,7 @@ function leanToken(md: Markdown, standing: { readonly block: boolean }): TokenCl
       this.nesting = nesting;
     }
   }
-  const rest = { markup: '', info: '', meta: null, hidden: false, ...standing };
+  const rest = { markup: '', info: '', meta: null, hidden: false, ...own };
   Object.setPrototypeOf(Lean.prototype, Object.assign(Object.create(Token.prototype), rest));
   return Lean as unknown as TokenClass;
 }

@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts';
 import type { Ticket } from '../../db/write.ts';
 import { asciiForm } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
+import { scriptOf } from '../../rules/text/scripts.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import type { Replayable } from '../limits/idempotency.ts';
@@ -169,7 +170,7 @@ export function diffFields(diff: Pick<TextDiff, 'diff' | 'truncated'> | null) {
 }
 
 /** What an author may not have meant about which post this is, and its address. */
-function addressWarnings(done: Saved, { slug, title }: PostFields): Warning[] {
+function addressWarnings(done: Saved, { slug, title, content }: PostFields): Warning[] {
   const { post, created, tookOver, foundBy, duplicateOf, sameTitle } = done;
   const warnings: Warning[] = [];
   // A title without a letter that could stand in an address makes one that nobody can read.
@@ -192,6 +193,15 @@ function addressWarnings(done: Saved, { slug, title }: PostFields): Warning[] {
       warning(
         'redirect_ended',
         `the address of '${post.slug}' redirected to your post '${tookOver}' and is now this post's; to change that post, send the slug '${tookOver}'`,
+      ),
+    );
+  const script =
+    content === undefined || post.lang !== null ? null : scriptOf(`${post.title} ${post.excerpt}`);
+  if (script !== null)
+    warnings.push(
+      warning(
+        'missing_lang',
+        `no language is named, so pages name the script alone; send 'lang', such as '${script.language}', the language that is most often written in it`,
       ),
     );
   if (post.moderation?.action === 'held') warnings.push(warning('held', heldBack));

@@ -1,3 +1,4 @@
+import { scriptOf } from '../../rules/text/scripts.ts';
 import { previewOf } from '../../markdown/write/tokens.ts';
 import { blogPath, cardPath, feeds, feedTypes, tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
@@ -166,9 +167,22 @@ function monthOf(iso: string): string {
   return months[Number(iso.slice(5, 7)) - 1] ?? '';
 }
 
-/** `lang="…"` if the author named the language, else nothing: it is never guessed. */
-export function lang(post: { readonly lang: string | null }): Markup | false {
-  return post.lang !== null && html`lang="${post.lang}"`;
+type InLanguage = { readonly lang: string | null; readonly title: string; readonly excerpt?: string };
+
+/**
+ * The tag of the language that the author named; else, where a post is not in Latin letters, of its script alone
+ * (`und-Arab`), which decides fonts and direction. The language is never guessed.
+ */
+export function languageOf({ lang: named, title, excerpt = '' }: InLanguage): string | null {
+  if (named !== null) return named;
+  const script = scriptOf(`${title} ${excerpt}`);
+  return script && `und-${script.code}`;
+}
+
+/** `lang="…"` by {@link languageOf}, or nothing. */
+export function lang(post: InLanguage): Markup | false {
+  const tag = languageOf(post);
+  return tag !== null && html`lang="${tag}"`;
 }
 
 /** `1 post`, `1,204 posts`. */

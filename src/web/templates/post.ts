@@ -22,6 +22,7 @@ import {
   clip,
   counted,
   lang,
+  languageOf,
   longDateTime,
   portrait,
   readingTime,
@@ -70,7 +71,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
         </header>
         ${contents(post, headingsOf(view.headings, article))}
-        <div class="text e-content" ${lang(post)} ${isRightToLeft(post.lang) && html`dir="rtl"`}>
+        <div class="text e-content" ${lang(post)} ${isRightToLeft(languageOf(post)) && html`dir="rtl"`}>
           ${trusted(article.html)}
         </div>
         ${
@@ -193,7 +194,7 @@ function colophon(chrome: Chrome, { blog, post, related }: PostView): Markup {
       html`<nav class="related" aria-labelledby="related">
         <h2 id="related">More under ${tagLink(blog.url, tag)}</h2>
         <ul>
-          ${related.map(({ url, title, lang: tongue }) => html`<li><a href="${url}" dir="auto" ${lang({ lang: tongue })}>${title}</a></li> `)}
+          ${related.map((other) => html`<li><a href="${other.url}" dir="auto" ${lang(other)}>${other.title}</a></li> `)}
         </ul>
       </nav> `
     }`;
