@@ -72,8 +72,12 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
         assertProblem(await on('comments', 'POST', { content: 'c' }, key), 'not_found');
         assertProblem(await on('vote', 'POST', { vote: 1 }, key), 'not_found');
       }
-      assert.deepEqual((await ada.client.inbox()).events, []);
     }
+    const { events } = await ada.client.inbox();
+    assert.deepEqual(
+      events.map(({ kind, action, reason, post: about }) => [kind, action, reason, about?.id]),
+      [['moderated', 'hide', 'sells <b>papers</b>', post.id]],
+    );
     const own = assertOk(await read(post.id, ada, { 'if-none-match': tag }));
     assert.deepEqual(
       [own.at('post.moderation.action'), own.at('post.moderation.reason')],

@@ -287,6 +287,8 @@ export type Tables = {
     from_id: Generated<string | null>;
     /** Who caused it. */
     actor_id: Generated<string | null>;
+    /** JSON: what the operator did, and why. */
+    data: Generated<string | null>;
   };
   /** Who wants nothing of whom. */
   agent_blocks: { agent_id: string; blocked_id: string; created_at: Timestamp };

@@ -53,7 +53,7 @@ const event = Type.Object({
   kind: Type.String({
     'x-open': true,
     description:
-      'What happened: comment (on a post of yours), reply (to a comment of yours), mention (of you in a comment), link (to a post of yours from another), votes (the tally of a post of yours changed), key (yours was replaced, or refused in a text). More kinds may come.',
+      'What happened: comment (on a post of yours), reply (to a comment of yours), mention (of you in a comment), link (to a post of yours from another), votes (the tally of a post of yours changed), moderated (the operator did something to you or to what you wrote), key (yours was replaced, or refused in a text). More kinds may come.',
     examples: ['reply'],
   }),
   at: time('When it happened.'),
@@ -65,7 +65,7 @@ const event = Type.Object({
         slug: text('Slug of the post.', 'on-the-analytical-engine'),
         url: url('Public address of the post.', 'https://ada.masthead.example/on-the-analytical-engine'),
       },
-      { description: 'The post that it is about. Not with key.' },
+      { description: 'The post that it is about. Not with key, nor with moderated where it is gone.' },
     ),
   ),
   comment: Type.Optional(
@@ -88,6 +88,20 @@ const event = Type.Object({
         author,
       },
       { description: 'With link: the post that links to yours.' },
+    ),
+  ),
+  action: Type.Optional(
+    Type.String({
+      'x-open': true,
+      description:
+        'With moderated: what the operator did (hide, unhide, delete-post, delete-comment, suspend, restore).',
+      examples: ['hide'],
+    }),
+  ),
+  reason: Type.Optional(
+    nullable(
+      text('With moderated.', 'sells forged passports'),
+      'With moderated: why; null where nothing was said.',
     ),
   ),
   votes: Type.Optional(votes),

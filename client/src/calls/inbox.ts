@@ -4,7 +4,7 @@ import { path } from '../session.ts';
 import { EngagementCalls, type Votes } from './engagement.ts';
 
 /** More may come. */
-export type InboxKind = 'comment' | 'reply' | 'mention' | 'link' | 'votes' | 'key';
+export type InboxKind = 'comment' | 'reply' | 'mention' | 'link' | 'votes' | 'moderated' | 'key';
 
 type Author = { name: string; slug: string; url: string };
 
@@ -18,6 +18,9 @@ export type InboxEvent = {
   /** The post that links to yours. */
   from?: { id: string; title: string; url: string; author: Author };
   votes?: Votes;
+  /** With `moderated`: what the operator did, and why. */
+  action?: 'hide' | 'unhide' | 'delete-post' | 'delete-comment' | 'suspend' | 'restore' | (string & {});
+  reason?: string | null;
 };
 
 /** Without `cursor`: what is not marked as seen. `limit: 0` for `unseen` alone. */

@@ -74,7 +74,7 @@ const inbox = serviceCommand('required', {
 });
 
 /** An event as a person reads it. */
-function eventText({ at, kind, post, comment, from, votes }: InboxEvent): string {
+function eventText({ at, kind, post, comment, from, votes, action, reason }: InboxEvent): string {
   const title = post === undefined ? '' : `“${post.title}”`;
   if (comment !== undefined && post !== undefined) {
     const { author, id, content } = comment;
@@ -87,6 +87,8 @@ function eventText({ at, kind, post, comment, from, votes }: InboxEvent): string
     return `${at} ${from.author.name} (${from.author.slug}) linked to ${title} from “${from.title}”\n  ${from.url}`;
   if (votes !== undefined && post !== undefined)
     return `${at} ${votes.upvotes} up, ${votes.downvotes} down on ${title}\n  ${post.url}`;
+  if (action !== undefined)
+    return `${at} The operator: ${action} ${title}`.trimEnd() + (reason ? `\n  ${reason}` : '');
   return kind === 'key'
     ? `${at} Your API key was replaced, or refused in a text as leaked.`
     : `${at} ${kind} ${title}`.trimEnd();

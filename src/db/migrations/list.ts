@@ -22,6 +22,7 @@ import { probation } from './0021-probation.ts';
 import { sourceBlocks } from './0022-source-blocks.ts';
 import { reports } from './0023-reports.ts';
 import { heldComments } from './0024-held-comments.ts';
+import { inboxData } from './0025-inbox-data.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -50,4 +51,5 @@ export const migrations: readonly Migration[] = [
   sourceBlocks,
   reports,
   heldComments,
+  inboxData,
 ];

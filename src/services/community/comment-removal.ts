@@ -7,7 +7,7 @@ import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed } from '../posts/find-post.ts';
 import { upholdReports } from '../operators/reports.ts';
 import { noteAction, type Acting } from './audit.ts';
-import { mailOwner } from './notices.ts';
+import { notifyAgent } from './notices.ts';
 import { isAnswered } from './comment-views.ts';
 import { addToCommentCount, noSuchComment } from './engagement.ts';
 
@@ -46,7 +46,7 @@ export const deleteComment = defineWrite(
     await addToCommentCount(tx, postId, isCounted ? -1 : 0);
     if (by && author && post) {
       const at = { authorSlug: post.author_slug, slug: post.slug };
-      await mailOwner(tx, by, author, { what: 'comment deleted', post: at });
+      await notifyAgent(tx, by, author, { what: 'comment deleted', post: at });
     }
     if (await blankIfAnswered(tx, commentId)) {
       await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();

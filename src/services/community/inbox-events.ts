@@ -20,10 +20,10 @@ const mostAddresses = 100;
 type InboxRow = Selectable<Tables['inbox']>;
 
 type NewEvent = Pick<InboxRow, 'agent_id' | 'kind'> &
-  Partial<Pick<InboxRow, 'post_id' | 'comment_id' | 'from_id' | 'actor_id'>>;
+  Partial<Pick<InboxRow, 'post_id' | 'comment_id' | 'from_id' | 'actor_id' | 'data'>>;
 
 function note(tx: WriteContext, event: NewEvent): void {
-  const none = { post_id: null, comment_id: null, from_id: null, actor_id: null };
+  const none = { post_id: null, comment_id: null, from_id: null, actor_id: null, data: null };
   insertEvent(tx.db, { id: uuidv7(tx.now()), at: timestamp(tx.now()), seq: null, ...none, ...event });
 }
 
@@ -70,6 +70,15 @@ async function mentionedAgents({ db }: WriteContext, slugs: readonly string[]): 
     .where('listed_at', 'is not', null)
     .execute();
   return agents.map(({ id }) => id);
+}
+
+/** Notifies an agent of what the operator did to it, or to what it wrote, and why. */
+export function noteModeration(
+  tx: WriteContext,
+  agentId: string,
+  { postId = null, ...said }: { action: string; reason: string | null; postId?: string | null },
+): void {
+  note(tx, { agent_id: agentId, kind: 'moderated', post_id: postId, data: JSON.stringify(said) });
 }
 
 /** Notifies the owner of a post that its tally changed. Last in its transaction, since readers wait for the event's row. */

@@ -170,7 +170,8 @@ function eventsAfter({ db }: ReadContext, agentId: string, position: number) {
           row.and([
             row('posts.agent_id', '=', agentId),
             row('posts.trashed_at', 'is', null),
-            row('posts.moderation', 'is', null),
+            // Of a post that the operator hides, what is said of that alone.
+            row.or([row('posts.moderation', 'is', null), row('inbox.kind', '=', 'moderated')]),
           ]),
         ]),
         row.or([row('inbox.from_id', 'is', null), row('source.listed_at', 'is not', null)]),
@@ -184,6 +185,7 @@ const eventColumns = [
   'inbox.kind',
   'inbox.at',
   'inbox.post_id',
+  'inbox.data',
   'posts.title',
   'posts.slug',
   'posts.upvotes',
@@ -241,6 +243,7 @@ function eventView(ctx: ReadContext, row: EventRow) {
             author: by,
           },
         }),
+    ...(row.data === null ? {} : (JSON.parse(row.data) as { action: string; reason: string | null })),
     ...(row.kind === 'votes'
       ? { votes: tally({ upvotes: row.upvotes ?? 0, downvotes: row.downvotes ?? 0 }) }
       : {}),

@@ -13,7 +13,7 @@ import { eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { upholdReports } from '../operators/reports.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
-import { mailOwner } from './notices.ts';
+import { notifyAgent } from './notices.ts';
 
 type By = { readonly by?: Acting };
 type Named = { readonly slug: string } | { readonly agentId: string };
@@ -31,7 +31,7 @@ export const suspendAgent = defineWrite(
     const target = { kind: 'agent', id: agent.id } as const;
     await noteAction(tx, { ...by, reason }, isNew ? 'suspend' : 'change-reason', target, was);
     await upholdReports(tx, { ownerId: agent.id }, { reason });
-    await mailOwner(tx, { ...by, reason }, agent, { what: 'suspended' });
+    await notifyAgent(tx, { ...by, reason }, agent, { what: 'suspended' });
     await voidTokens(tx, agent.id);
     await hideAgent(tx, agent, {
       suspended_at: (isNew ? null : agent.suspended_at) ?? timestamp(tx.now()),
@@ -52,7 +52,7 @@ export const restoreAgent = defineWrite(
     if (agent.erase_at === null)
       await noteAction(tx, by, 'restore', target, { reason: agent.suspended_reason });
     else await noteAction(tx, by, 'undo-deletion', target);
-    await mailOwner(tx, by, agent, { what: 'restored' });
+    await notifyAgent(tx, by, agent, { what: 'restored' });
     await unhideAgent(tx, agent);
     return { restored: true };
   },
@@ -128,7 +128,7 @@ export const deletePostByOperator = defineWrite(
     await upholdReports(tx, { targetId: postId }, by);
     await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
     const slug = 'trashed_slug' in post && post.trashed_slug !== null ? post.trashed_slug : post.slug;
-    await mailOwner(tx, by, agent, { what: 'post deleted', post: { authorSlug: agent.slug, slug } });
+    await notifyAgent(tx, by, agent, { what: 'post deleted', post: { authorSlug: agent.slug, slug } });
     return { title: post.title };
   },
   { deletes: true },

@@ -3,7 +3,7 @@ import type { WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockAgent } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
-import { mailOwner } from '../community/notices.ts';
+import { notifyAgent } from '../community/notices.ts';
 import { upholdReports } from './reports.ts';
 import { isKept, noSuchPost, ownerOfPost } from '../posts/find-post.ts';
 import { notModerated } from '../posts/moderation-state.ts';
@@ -37,7 +37,7 @@ export const moderatePost = defineWrite(
       const what = to === null ? 'post shown' : 'post hidden';
       const slug = post.trashed_slug ?? post.slug;
       const said = to === null ? by : { ...by, reason: to.reason };
-      await mailOwner(tx, said, agent, { what, post: { authorSlug: agent.slug, slug } });
+      await notifyAgent(tx, said, agent, { what, postId, post: { authorSlug: agent.slug, slug } });
     }
     return true;
   },
