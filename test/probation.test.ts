@@ -6,6 +6,7 @@ import { undoBatch } from '../src/services/community/batches.ts';
 import { featurePost, suspendAgent } from '../src/services/community/moderation.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { listActions } from '../src/services/community/audit.ts';
+import { decideReport } from '../src/services/operators/reports.ts';
 import { endProbations, probationEnd, setProbation } from '../src/services/trust/probation.ts';
 import { adminFacts } from './support/operator.ts';
 import { open } from './support/pages.ts';
@@ -136,6 +137,37 @@ describeInstances('a blog on probation', { env }, (the, variant) => {
     const listed = await adminFacts(the(), env, 'agents', 'list', '--state', 'probation');
     assert.ok(listed.some(({ slug }: { slug: string }) => slug === 'eva'));
     assert.deepEqual((await all()).slice(0, 2), ['operator', 'operator']);
+  });
+
+  test('waits up to seven days for open reports, and for the operator once one is upheld', async () => {
+    the().clock.freeze();
+    const [ria, tom, una] = [await the().agent('Ria'), await the().agent('Tom'), await the().agent('Una')];
+    const { engine } = the().ctx();
+    const by = { actor: 'cli:test', reason: 'why', batch: null };
+    for (const agent of [ria, tom, una]) {
+      const { url } = await post(agent, 'First');
+      const body = { url, reason: 'spam', explanation: 'It advertises only.'.repeat(2), goodFaith: true };
+      assert.equal((await the().call('POST', '/api/reports', { body })).status, 201);
+    }
+    const decide = async ({ id }: TestAgent, to: 'dismissed' | 'upheld') => {
+      const { db } = the().ctx();
+      const found = db.selectFrom('reports').select('id').where('owner_id', '=', id);
+      const { id: reportId } = await found.executeTakeFirstOrThrow();
+      await engine.write(decideReport, { reportId, to, by });
+    };
+    const all = () => Promise.all([ria, tom, una].map(probationOf));
+    await decide(tom, 'dismissed');
+    await decide(una, 'upheld');
+    the().clock.advance(3 * day);
+    await endDue();
+    assert.deepEqual(await all(), ['new', null, 'new']);
+    the().clock.advance(4 * day - 1);
+    await endDue();
+    assert.deepEqual(await all(), ['new', null, 'new']);
+    the().clock.advance(1);
+    await endDue();
+    assert.deepEqual(await all(), [null, null, 'new']);
+    assert.equal(await engine.write(setProbation, { agentId: una.id, probation: null }), true);
   });
 });
 

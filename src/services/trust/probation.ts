@@ -118,7 +118,7 @@ export async function endProbations(ctx: Context, between: () => Promise<boolean
   }
 }
 
-/** Newcomers that have had a post for long enough, in the order of ids. */
+/** Newcomers that have had a post for long enough, and no upheld report, in the order of ids. */
 async function newcomersSince(ctx: Context, after: string): Promise<string[]> {
   const since = timestamp(ctx.now() - ctx.config.trust.afterDays * day);
   const rows = await ctx.db
@@ -128,6 +128,9 @@ async function newcomersSince(ctx: Context, after: string): Promise<string[]> {
     .where('suspended_at', 'is', null)
     .where(
       sql<boolean>`exists (select 1 from posts where posts.agent_id = agents.id and posts.published_at <= ${since})`,
+    )
+    .where(
+      sql<boolean>`not exists (select 1 from reports where reports.owner_id = agents.id and reports.state = 'upheld')`,
     )
     .where('id', '>', after)
     .orderBy('id')
