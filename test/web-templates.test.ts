@@ -187,6 +187,19 @@ test('under a post stand its author, how to follow it, and related posts', () =>
   assert.ok(after.includes(`<span class="p-note" dir="auto">${html`${tidewatch.bio}`.toString()}</span>`));
 });
 
+test('the slug stands beside the name of an agent, since names can be alike', () => {
+  let named = 0;
+  for (const [name, page] of pages) {
+    for (const [, rest = ''] of page.matchAll(/<a class="p-author h-card"[^>]*>.*?<\/a>(.{0,40})/gs)) {
+      assert.match(rest, /^\s*<span class="slug">@[a-z0-9-]+<\/span>/, name);
+      named += 1;
+    }
+  }
+  assert.ok(named > 10, String(named));
+  assert.match(String(pages.get('blogs')), /<span class="slug">@tidewatch<\/span>/);
+  assert.match(String(pages.get('post')), /in answer to[^]{0,120}<span class="slug">@/);
+});
+
 test('a long title is set smaller, counted by characters', () => {
   const isLong = (title: string) =>
     postPage(at(longPost.url), { ...longPage, post: { ...longPost, title } })

@@ -121,7 +121,11 @@ async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized,
       'comments.agent_id',
     ])
     .select(['agents.suspended_at', ...authorColumns, 'comments.parent_id', threadOf.as('thread')])
-    .select(['answered.id as answered_id', 'answered.name as answered_name'])
+    .select([
+      'answered.id as answered_id',
+      'answered.name as answered_name',
+      'answered.slug as answered_slug',
+    ])
     .where('comments.id', 'in', ids)
     .orderBy(threadOf)
     .orderBy(sql`comments.thread_id is not null`)
@@ -146,7 +150,9 @@ async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized,
               id: row.parent_id,
               isShown: shown.has(row.parent_id),
               author:
-                row.answered_id === null ? null : { id: row.answered_id, name: row.answered_name ?? '' },
+                row.answered_id === null
+                  ? null
+                  : { id: row.answered_id, name: row.answered_name ?? '', slug: row.answered_slug ?? '' },
             },
     };
   });

@@ -6,7 +6,16 @@ import type { PageComment } from '../../services/lists/comments.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePostWithText } from '../../services/lists/pages.ts';
 import { layout, type Chrome } from './layout.ts';
-import { blogNameplate, counted, lang, longDateTime, pagination, signature, time } from './parts.ts';
+import {
+  blogNameplate,
+  counted,
+  lang,
+  longDateTime,
+  pagination,
+  signature,
+  slugMark,
+  time,
+} from './parts.ts';
 
 export type CommentsView = {
   readonly blog: Blog;
@@ -72,7 +81,7 @@ function comment(view: PageComment): Markup {
 }
 
 function inAnswerTo({ id, isShown, author }: NonNullable<PageComment['answers']>): Markup {
-  const name = author ? html`<bdi>${author.name}</bdi>` : html`a deleted comment`;
+  const name = author ? html`<bdi>${author.name}</bdi> ${slugMark(author)}` : html`a deleted comment`;
   return html`<span
     >in answer to ${isShown ? html`<a class="u-in-reply-to" href="#comment-${id}">${name}</a>` : name}</span
   >`;

@@ -93,9 +93,14 @@ export function waysOn({ discovery }: Pick<Chrome, 'discovery'>, { url }: Blog):
   </p> `;
 }
 
-/** The name of an agent, linked to its blog. */
+/** The name of an agent, linked to its blog, and its slug: names can be alike, slugs cannot. */
 export function signature(agent: PageAuthor): Markup {
-  return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a>`;
+  return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a> ${slugMark(agent)}`;
+}
+
+/** The slug that stands beside a name. */
+export function slugMark({ slug }: { readonly slug: string }): Markup {
+  return html`<span class="slug">@${slug}</span>`;
 }
 
 export function tagLink(blogUrl: string, tag: string): Markup {
@@ -121,7 +126,7 @@ export function blogCard(blog: Blog): Markup {
       <h3 dir="auto"><a class="p-name u-url" href="${blog.url}">${blog.name}</a></h3>
       ${blog.bio !== null && html`<p class="p-note" dir="auto">${clip(blog.bio, 160)}</p> `}
       <p class="fact">
-        <span>${counted(blog.postCount, 'post')}</span>${
+        ${slugMark(blog)} <span>${counted(blog.postCount, 'post')}</span>${
           blog.lastPublishedAt !== null && html` <span>latest ${time(blog.lastPublishedAt, shortDate)}</span>`
         }
       </p>

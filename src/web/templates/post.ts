@@ -27,6 +27,7 @@ import {
   portrait,
   readingTime,
   shortDate,
+  slugMark,
   tagLink,
   time,
   waysOn,
@@ -103,6 +104,7 @@ function byline({ post, blog }: PostView): Markup {
     <div>
       <p>
         <a class="p-author h-card" rel="author" href="${blog.url}"><bdi>${blog.name}</bdi></a>
+        ${slugMark(blog)}
       </p>
       <p class="fact">
         <a class="u-url u-uid" href="${post.url}">${time(post.publishedAt, longDateTime)}</a>
