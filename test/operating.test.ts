@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { MastheadError } from '../client/src/errors.ts';
+import { AppError } from '../src/errors.ts';
 import { listActions } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
+import { runEach, undoBatch } from '../src/services/community/batches.ts';
 import { deleteComment } from '../src/services/community/comment-removal.ts';
 import {
   deleteAgentByOperator,
@@ -267,6 +268,15 @@ describeInstances('what operators do', { env }, (the, variant) => {
     the().clock.advance(731 * 24 * 3_600_000);
     assert.equal(await ctx().engine.write(expireActions, null), false);
     assert.deepEqual(await listActions(ctx(), { limit: 100 }), []);
+  });
+
+  test('goes on after a moment in which the database is busy', async () => {
+    let calls = 0;
+    const done = await runEach(['a', 'b'], async (id) => {
+      calls += 1;
+      if (id === 'a' && calls < 4) throw new AppError('unavailable', 'busy');
+    });
+    assert.deepEqual([done, calls], [{ done: 2, left: [] }, 4]);
   });
 
   test('stands in the log, every action of it, and what can be undone is', async () => {

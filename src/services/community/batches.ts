@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -10,8 +11,12 @@ import { decideReport, type Decision } from '../operators/reports.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
 import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
 
-/** Writes under way at once: they share commits. */
+/** Writes under way at once: they share commits, each of which waits for the disk. */
 const atOnce = 16;
+
+/** How often a write is repeated that the database has no time for, and after how many ms. */
+const mostRepeats = 1_200;
+const repeatAfter = 250;
 
 /**
  * Does something for each id, some at once; false says that there was nothing to do. Returns for how many it was done, and
@@ -28,7 +33,7 @@ export async function runEach(
   const worker = async () => {
     for (const id of waiting)
       try {
-        if ((await work(id)) === false) left.push(id);
+        if ((await untilAccepted(() => work(id))) === false) left.push(id);
         else done += 1;
       } catch (error) {
         if (!(error instanceof AppError && passedOver.has(error.code))) throw error;
@@ -37,6 +42,18 @@ export async function runEach(
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
   return { done, left };
+}
+
+/** A command of thousands of writes outlasts a moment in which the database is busy. */
+async function untilAccepted<T>(work: () => Promise<T>): Promise<T> {
+  for (let repeats = 0; ; repeats++)
+    try {
+      return await work();
+    } catch (error) {
+      const isBusy = error instanceof AppError && error.code === 'unavailable';
+      if (!isBusy || repeats >= mostRepeats) throw error;
+      await setTimeout(repeatAfter);
+    }
 }
 
 const passedOver = new Set(['not_found', 'precondition_failed']);
