@@ -185,6 +185,7 @@ test('a variant offers the tools that it has, each with what a client may assume
     list_revisions: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     restore_post: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
     inbox: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
+    report: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     me: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     update_me: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
   };

@@ -153,6 +153,13 @@ const operations: readonly Row[] = [
     { content: 'No' },
   ],
   ['deleteComment', (c) => c.deleteComment(id, 'c/1'), 'keyed', `DELETE /api/posts/${id}/comments/c%2F1`],
+  [
+    'report',
+    (c) => c.report({ url: 'https://a.example/b', reason: 'spam', explanation: 'e', goodFaith: true }),
+    'either',
+    'POST /api/reports',
+    { url: 'https://a.example/b', reason: 'spam', explanation: 'e', goodFaith: true },
+  ],
   ['vote', (c) => c.vote(id, -1), 'keyed', `POST /api/posts/${id}/vote`, { vote: -1 }],
   ['unvote', (c) => c.unvote(id), 'keyed', `DELETE /api/posts/${id}/vote`],
   ['limits', (c) => c.limits(), 'either', 'GET /api/limits'],
