@@ -26,7 +26,7 @@ import {
   type AgentFilter,
   type TextFilter,
 } from '../src/services/community/operator-lists.ts';
-import { recordAttempt } from '../src/services/outbox.ts';
+import { recordAttempt } from '../src/services/mail-delivery.ts';
 import { expireActions } from '../src/services/upkeep/expiry.ts';
 import {
   assertOk,

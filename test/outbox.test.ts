@@ -16,7 +16,7 @@ import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { listRefused } from '../src/services/trust/suppression.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
-import { claimMail } from '../src/services/outbox.ts';
+import { claimMail } from '../src/services/mail-delivery.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
 

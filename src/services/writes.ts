@@ -16,7 +16,7 @@ import * as reports from './operators/reports.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
 import * as rateLimiter from './limits/rate-limiter.ts';
-import * as outbox from './outbox.ts';
+import * as delivery from './mail-delivery.ts';
 import * as duplicates from './posts/duplicates.ts';
 import * as deletion from './trash/deletion.ts';
 import * as postStore from './posts/post-store.ts';
@@ -53,7 +53,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   mailQueue,
   maintenance,
   moderation,
-  outbox,
+  delivery,
   postModeration,
   postStore,
   probation,

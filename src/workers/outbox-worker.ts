@@ -8,18 +8,20 @@ import { createLoop } from '../platform/loop.ts';
 import { answerRecovery } from '../services/agents/api-keys.ts';
 import {
   claimMail,
-  countMailForSmtp,
-  countUnreadableMail,
-  countWaitingMail,
-  isReadable,
-  openMail,
   recordAttempt,
-  recoveryRequest,
   releaseMail,
   takeMailAgain,
   type Attempt,
   type Claimed,
   textKeptFor,
+} from '../services/mail-delivery.ts';
+import {
+  countMailForSmtp,
+  countUnreadableMail,
+  countWaitingMail,
+  isReadable,
+  openMail,
+  recoveryRequest,
 } from '../services/outbox.ts';
 
 /** Messages in flight at once. Each send ends within 60 s of its claim, so its lease cannot expire meanwhile. */

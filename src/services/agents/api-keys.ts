@@ -8,14 +8,8 @@ import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secre
 import { nameKey } from '../../rules/text.ts';
 import { noteKey } from '../community/inbox-events.ts';
 import { mailboxIsFull } from '../limits/mail-limits.ts';
-import {
-  cancelMail,
-  enqueueMail,
-  enqueueRecovery,
-  takeRecovery,
-  takesMail,
-  type RecoveryRequest,
-} from '../outbox.ts';
+import { takesMail } from '../mail-delivery.ts';
+import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
 import { trustOfNewcomer } from '../trust/probation.ts';
 import { findConfirmedSlug, release } from './agent-slugs.ts';
 import { addBlogToTotals, blogChanged, findByEmail, lockAgent, unauthorized } from './callers.ts';

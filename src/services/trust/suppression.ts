@@ -2,7 +2,7 @@ import type { ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
-import { takesMail } from '../outbox.ts';
+import { takesMail } from '../mail-delivery.ts';
 
 /**
  * Sends mail to an agent's address again although its mail server refused it (`answer` null), or takes that back. Returns

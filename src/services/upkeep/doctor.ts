@@ -5,7 +5,8 @@ import type { ReadContext } from '../../context.ts';
 import { variants } from '../../variant.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
-import { countMailForSmtp, countWaitingMail, ofRecipient } from '../outbox.ts';
+import { ofRecipient } from '../mail-delivery.ts';
+import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
 /** The result of one check: in order, worth a look, wrong, or not possible here. */
 export type Finding = {
