@@ -126,7 +126,7 @@ export type Tables = {
     updated_at: Timestamp;
     state: 'open' | 'dismissed' | 'upheld';
     decided_at: Timestamp | null;
-    /** Why it was decided so, as the reporters are told. */
+    /** Why it was decided so, as the reporters read it. */
     decision: string | null;
   };
   /** Slugs of deleted agents: never given out again. */

@@ -32,7 +32,7 @@ export function newProbe(secretKey: Buffer, now: number): { readonly nonce: stri
   return { nonce, value: signed(secretKey, now, nonce) };
 }
 
-/** What of a request with the header is told to whoever signed it; undefined for all others. */
+/** What whoever signed the header of a request may learn of it; undefined for all others. */
 export function readProbe(ctx: Context, request: IncomingMessage, requestId: string): Seen | undefined {
   const { config, secretKey } = ctx;
   const given = request.headers[probeHeader];

@@ -221,7 +221,7 @@ const keptDays = 30;
 /** Reports that one write looks at. */
 const reportsAtOnce = 500;
 
-/** Lets go of what of reports has been kept long enough. Returns whether there may be more. */
+/** Deletes what of reports is past its time. Returns whether there may be more. */
 export const expireReports = defineWrite('reports.expire', async (tx) => {
   const before = timestamp(tx.now() - keptDays * day);
   const isGone = sql<boolean>`state <> 'open' and not exists (select 1 from posts where posts.id = target_id)

@@ -117,7 +117,7 @@ export async function findPostId(ctx: ReadContext, place: Place): Promise<string
   return row?.id ?? null;
 }
 
-/** The same of posts that the caller can read, or be told why not; by former slugs too. */
+/** The same of posts that the caller can read, or learn why not; by former slugs too. */
 async function postWithSlug(
   ctx: ReadContext,
   { agent, slug }: { readonly agent: string; readonly slug: string },

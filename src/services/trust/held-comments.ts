@@ -26,7 +26,7 @@ export const setCommentHeld = defineWrite(
     await addToCommentCount(tx, comment.post_id, isHeld ? -change : change);
     const held_at = isHeld ? timestamp(tx.now()) : null;
     await tx.db.updateTable('comments').set({ held_at }).where('id', '=', commentId).execute();
-    // Whoever is told of it has read on meanwhile, so its events come once more.
+    // Readers of the inbox have read on meanwhile, so its events come once more.
     if (!isHeld)
       await tx.db.updateTable('inbox').set({ seq: null }).where('comment_id', '=', commentId).execute();
     const action = isHeld ? 'hold-comment' : 'release-comment';

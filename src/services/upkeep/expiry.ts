@@ -21,8 +21,8 @@ const eventsKeptFor = 90 * 24 * 3_600_000;
 const agentsAtOnce = 100;
 
 /**
- * Ends probations, and lets go of what has been kept, for as long as the settings say. Any number of processes may do it, and any of them may
- * crash. `between` is called after each write, to let others go first; it returns whether to go on.
+ * Ends probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
+ * it, and any of them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   await endProbations(ctx, between);
