@@ -177,8 +177,9 @@ describe('writes that share a transaction on PostgreSQL', () => {
     },
   );
 
-  it('are all stored or all unsure when connections are cut, and none is stored twice', async () => {
+  it('are all stored or all unsure when connections are cut, and none is stored twice', async (t) => {
     const proxy = await startDatabaseProxy(url, numbers(7));
+    t.after(() => proxy.close());
     const own = await open(dataDir, proxy.url);
     const known = { stored: new Set<string>(), not: new Set<string>() };
     proxy.cut(0.08);
@@ -198,7 +199,6 @@ describe('writes that share a transaction on PostgreSQL', () => {
     );
     proxy.cut(0);
     await own.close();
-    proxy.close();
     assert.ok(proxy.cuts() > 20 && known.stored.size > 100, `${proxy.cuts()} cuts`);
     const rows = await query(url, 'select id, count(*)::int as times from ledger group by id');
     const times = new Map(rows.map(({ id, times: n }) => [String(id), Number(n)]));
@@ -213,11 +213,12 @@ describe('writes that share a transaction on PostgreSQL', () => {
   });
 });
 
-it('publishing takes four round trips to PostgreSQL at most', async () => {
+it('publishing takes four round trips to PostgreSQL at most', async (t) => {
   const instance = await startInstance({ engine: 'postgres' });
   const { database } = instance.ctx().config;
   assert.ok(database.engine === 'postgres');
   const proxy = await startDatabaseProxy(database.urls[0] ?? '', numbers(1));
+  t.after(() => instance.close().finally(() => proxy.close()));
   await instance.restart({ DATABASE_URL: proxy.url });
   const ada = await instance.agent('Ada');
   const trips: number[] = [];
@@ -228,8 +229,6 @@ it('publishing takes four round trips to PostgreSQL at most', async () => {
   }
   // Others are of what goes on beside: looks for changes and for the primary.
   assert.ok(Math.min(...trips) <= 4, trips.join(' '));
-  await instance.close();
-  proxy.close();
 });
 
 const ends = [

@@ -7,7 +7,9 @@ import { excerptOf } from '../../markdown/write/tokens.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
+import type { Written } from '../../rules/text/source-blocks.ts';
 import { checkPostQuota } from '../limits/quota.ts';
+import { holdFor } from '../trust/source-blocks.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import { duplicatesOf, noDuplicates, postHashes, type Duplicates } from './duplicates.ts';
 import { storedText } from './find-post.ts';
@@ -28,8 +30,6 @@ export type SaveInput = {
   readonly restores?: boolean;
   /** What the content was made from, where it was not sent whole. */
   readonly base?: Base | null;
-  /** Id of the source block for which the post is held back. */
-  readonly heldFor?: string | null;
 };
 
 /** What a call will do: the post as it is and as it will be. */
@@ -46,6 +46,8 @@ export type Plan = {
   readonly ended: readonly string[];
   /** Other posts like the one that is created. */
   readonly duplicates: Duplicates;
+  /** Id of the source block for which the post is held back. */
+  readonly heldFor: string | null;
 };
 
 /**
@@ -58,11 +60,24 @@ export async function planPost(
   input: SaveInput,
 ): Promise<{ agent: AgentRow; plan: Plan }> {
   const finding = findExisting(ctx, { ...input, createsOnly: createsOnly(input.preconditions) });
-  const [agent, target, duplicates] = await Promise.all([caller, finding, duplicatesOf(ctx, input)]);
+  const [agent, target, duplicates, heldFor] = await Promise.all([
+    caller,
+    finding,
+    duplicatesOf(ctx, input),
+    holdFor(ctx, writtenIn(input.sent)),
+  ]);
   // The text that the operator has hidden is not published again beside it.
   const isHidden = target.post === null && duplicates.hidden !== null;
-  const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || Boolean(input.heldFor) });
-  return { agent, plan: { ...plan, duplicates: plan.existing ? noDuplicates : duplicates } };
+  const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
+  return { agent, plan: { ...plan, duplicates: plan.existing ? noDuplicates : duplicates, heldFor } };
+}
+
+/** What a call would show to readers. */
+function writtenIn({ content, rendered, ...fields }: PostInput): Written {
+  const texts = Object.values(fields)
+    .flat()
+    .filter((value) => typeof value === 'string');
+  return { texts: [...texts, content ?? '', rendered?.text ?? ''], html: rendered?.html ?? '' };
 }
 
 async function planFor(
@@ -70,7 +85,7 @@ async function planFor(
   agent: AgentRow,
   { post: existing, slug, derivedFrom, former, foundBy }: Target,
   { sent, preconditions, restores, base = null, isHeld }: SaveInput & { readonly isHeld: boolean },
-): Promise<Omit<Plan, 'duplicates'>> {
+): Promise<Omit<Plan, 'duplicates' | 'heldFor'>> {
   if (base && (existing?.id !== base.postId || existing.revision !== base.revision)) throw stale();
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
   if (!existing) requireForCreation(sent, slug);

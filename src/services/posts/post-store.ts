@@ -89,21 +89,16 @@ async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
-    if (next.moderation === 'held' && existing?.moderation !== 'held')
-      await noteHold(tx, existing, next, input.heldFor ?? null);
+    if (next.moderation === 'held' && existing?.moderation !== 'held') await noteHold(tx, plan);
     tx.changed(`post:${next.id}`);
   }
   return saved(tx, agent, plan, input);
 }
 
 /** Notes that a source block holds a post back, which may have been public. */
-async function noteHold(
-  tx: WriteContext,
-  existing: PostRow | null,
-  { id }: PostRow,
-  block: string | null,
-): Promise<void> {
-  await noteAction(tx, bySystem, 'hold', { kind: 'post', id }, { state: null, reason: null, block });
+async function noteHold(tx: WriteContext, { existing, next, heldFor }: Plan): Promise<void> {
+  const before = { state: null, reason: null, block: heldFor };
+  await noteAction(tx, bySystem, 'hold', { kind: 'post', id: next.id }, before);
   if (existing?.listed_at) tx.changed('removed');
 }
 

@@ -7,7 +7,6 @@ import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import type { Replayable } from '../limits/idempotency.ts';
 import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
-import { holdFor } from '../trust/source-blocks.ts';
 import { storedText } from './find-post.ts';
 import { noPreconditions, type Preconditions } from '../preconditions.ts';
 import { inTurn, untilFresh } from './post-edits.ts';
@@ -90,27 +89,14 @@ async function save(
   });
   const { warnings, diff } = prepared;
   const noted = { warnings, diff: diff && { diff: diff.diff, truncated: diff.truncated } };
-  const input = { ...(await inputFor(ctx, caller.id, prepared, aim)), restores, replay, noted };
+  const input = { ...inputFor(caller.id, prepared, aim), restores, replay, noted };
   const { result, replayed } = await ctx.engine.write(savePost, input, ticket);
   return answer(result, replayed);
 }
 
-async function inputFor(
-  ctx: Context,
-  agentId: string,
-  { sent, base }: Prepared,
-  { postId, preconditions }: Aim,
-) {
-  const { content, rendered, ...fields } = sent;
-  const texts = Object.values(fields)
-    .flat()
-    .filter((value) => typeof value === 'string');
-  const heldFor = await holdFor(ctx, {
-    texts: [...texts, content ?? '', rendered?.text ?? ''],
-    html: rendered?.html ?? '',
-  });
+function inputFor(agentId: string, { sent, base }: Prepared, { postId, preconditions }: Aim) {
   // What was made from a base has met them there.
-  return { agentId, postId, sent, base, preconditions: base ? noPreconditions : preconditions, heldFor };
+  return { agentId, postId, sent, base, preconditions: base ? noPreconditions : preconditions };
 }
 
 /** What {@link publish} would answer, and with `html` the HTML that it would store. Stores nothing; throws the same. */
@@ -123,7 +109,7 @@ export async function dryRun(
   const aim = { postId: postId ?? null, preconditions };
   const { prepared, input, agent, plan } = await untilFresh(async () => {
     const made = await preparePost(ctx, caller.id, fields, { ...aim, isMeantAgain: false, signal });
-    const planned = await inputFor(ctx, caller.id, made, aim);
+    const planned = inputFor(caller.id, made, aim);
     const row = requireCallerRow(ctx, caller.id);
     return { prepared: made, input: planned, ...(await planPost(ctx, row, planned)) };
   });
