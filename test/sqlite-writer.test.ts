@@ -129,7 +129,10 @@ test('of one owner so many writes wait, and a few others come between them', asy
   };
   // 100 are with the thread, and 500 wait.
   const greedy = Array.from({ length: 600 }, () => call('greedy'));
-  await assert.rejects(call('greedy'), { code: 'unavailable', extra: { retryAfter: 1, uncounted: true } });
+  await assert.rejects(call('greedy'), {
+    code: 'unavailable',
+    extra: { retryAfter: 1, uncounted: true, budget: 'writes' },
+  });
   const other = [call('other'), call('other')];
   await Promise.all([...greedy, ...other]);
   const places = order.flatMap((owner, at) => (owner === 'other' ? [at] : []));
