@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { masthead } from './support/command-line.ts';
-import { startInstance, type Instance } from './support/instance.ts';
-import { quickLoad } from './support/processes.ts';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { masthead } from '../support/command-line.ts';
+import { startInstance, type Instance } from '../support/instance.ts';
+import { quickLoad } from '../support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 const dir = scratchFolder('backups');
 let last = 0;
@@ -83,7 +83,7 @@ describe('a folder of backups', () => {
     database.exec('commit');
     database.close();
     await made(folder, env);
-    const program = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
+    const program = fileURLToPath(new URL('../../bin/masthead.mjs', import.meta.url));
     const child = spawn(process.execPath, [program, 'backup', '--keep', '1', folder], {
       env: { PATH: process.env['PATH'], ...quickLoad(), ...env },
       stdio: 'ignore',

@@ -5,24 +5,24 @@ import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../src/config/config.ts';
-import { StartError } from '../src/rules/failure.ts';
-import { createLog } from '../src/platform/log.ts';
-import { openContext } from '../src/process/open-context.ts';
-import { startServer, type RunningServer } from '../src/server.ts';
-import { register } from '../src/services/agents/registration.ts';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { masthead } from './support/command-line.ts';
-import { engines, type EngineName } from './support/instance.ts';
-import { query } from './support/postgres.ts';
-import { freePort, quickLoad } from './support/processes.ts';
-import { sharedPostgres } from './support/shared-postgres.ts';
-import { startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { StartError } from '../../src/rules/failure.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openContext } from '../../src/process/open-context.ts';
+import { startServer, type RunningServer } from '../../src/server.ts';
+import { register } from '../../src/services/agents/registration.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { masthead } from '../support/command-line.ts';
+import { engines, type EngineName } from '../support/instance.ts';
+import { query } from '../support/postgres.ts';
+import { freePort, quickLoad } from '../support/processes.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
+import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 type Env = Readonly<Record<string, string>>;
 
-const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
+const script = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 const hour = 3_600_000;
 const notTheOne = /is not the one that this database was served with: put that one back.*adopt-secret'\.$/;
 const missing = /^There is no secret at .*\/secret, and SECRET is not set: put it back.*adopt-secret'\.$/;
@@ -49,6 +49,7 @@ async function newPlace(engine: EngineName): Promise<Env> {
     ...env,
     DATABASE_URL: await (await sharedPostgres()).createDatabase(),
     SECRET: 's'.repeat(32),
+    MEDIA_DIR: join(env.DATA_DIR, 'media'),
   };
 }
 
@@ -352,7 +353,7 @@ describe('a lost DATA_DIR/secret', () => {
     await queueMail(env, 'ada');
     const url = await (await sharedPostgres()).createDatabase();
     assert.equal((await masthead(['migrate-to', url], env)).code, 0);
-    const there = { ...env, DATABASE_URL: url };
+    const there = { ...env, DATABASE_URL: url, MEDIA_DIR: join(env['DATA_DIR'] ?? '', 'media') };
     await assertRefused({ ...there, ...wrong }, notTheOne);
     await serve(t, { ...there, SECRET_FILE: join(env['DATA_DIR'] ?? '', 'secret') });
     await mailTo('ada');

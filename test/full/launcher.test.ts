@@ -6,12 +6,12 @@ import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { request } from './support/http.ts';
-import { freePort } from './support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { request } from '../support/http.ts';
+import { freePort } from '../support/processes.ts';
 
-const launcher = fileURLToPath(new URL('../bin/masthead', import.meta.url));
-const program = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
+const launcher = fileURLToPath(new URL('../../bin/masthead', import.meta.url));
+const program = fileURLToPath(new URL('../../bin/masthead.mjs', import.meta.url));
 const isBundled = /\/node_modules\/node-linux-(?:x64|arm64)\/bin\/node$/.test(process.execPath);
 const others = '/usr/local/bin:/usr/bin:/bin';
 

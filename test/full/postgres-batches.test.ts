@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { Client } from 'pg';
-import { loadConfig } from '../src/config/config.ts';
-import { mostWriting } from '../src/db/postgres/postgres-server.ts';
-import { defineWrite, preparedChange, type Ticket } from '../src/db/write.ts';
-import { AppError } from '../src/errors.ts';
-import { createLog } from '../src/platform/log.ts';
-import { openContext, type OpenContext } from '../src/process/open-context.ts';
-import { startInstance } from './support/instance.ts';
-import { query } from './support/postgres.ts';
-import { scale } from './support/scale.ts';
-import { sharedPostgres } from './support/shared-postgres.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { mostWriting } from '../../src/db/postgres/postgres-server.ts';
+import { defineWrite, preparedChange, type Ticket } from '../../src/db/write.ts';
+import { AppError } from '../../src/errors.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openContext, type OpenContext } from '../../src/process/open-context.ts';
+import { startInstance } from '../support/instance.ts';
+import { query } from '../support/postgres.ts';
+import { scale } from '../support/scale.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const about = () => 'one agent';
 

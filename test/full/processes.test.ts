@@ -1,4 +1,4 @@
-import { describeFleet } from './support/fleet.ts';
+import { describeFleet } from '../support/fleet.ts';
 
 describeFleet({ engine: 'sqlite', processes: 4 });
 describeFleet({ engine: 'postgres', processes: 4 });

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { before, describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { layOutPackage } from '../scripts/build.ts';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { request } from './support/http.ts';
-import { spawnServer } from './support/processes.ts';
-import { sharedPostgres } from './support/shared-postgres.ts';
+import { layOutPackage } from '../../scripts/build.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { request } from '../support/http.ts';
+import { spawnServer } from '../support/processes.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const run = promisify(execFile);
 

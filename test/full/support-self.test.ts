@@ -7,11 +7,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { startCuttingProxy } from './support/cutting-proxy.ts';
-import { rawRequest, request } from './support/http.ts';
-import { query, startPostgres, startStandby } from './support/postgres.ts';
-import { isAlive, portOf, quickLoad, spawnServer } from './support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { rawRequest, request } from '../support/http.ts';
+import { query, startPostgres, startStandby } from '../support/postgres.ts';
+import { isAlive, portOf, quickLoad, spawnServer } from '../support/processes.ts';
 
 describe('a PostgreSQL cluster', () => {
   test('keeps what was committed through SIGKILL and restart, and leaves no file behind', async () => {
@@ -85,7 +85,7 @@ describe('a server process', () => {
     const answer = await request(server.baseUrl, { path: '/environment' });
     // What loads programs of tests faster is passed on; see `quickLoad`.
     const seen = Object.keys(Object(answer.json())).filter((name) => !Object.hasOwn(quickLoad(), name));
-    assert.deepEqual(seen.toSorted(), ['GREETING', 'HOME', 'PATH', 'PORT']);
+    assert.deepEqual(seen.toSorted(), ['GREETING', 'HOME', 'MEDIA_DIR', 'PATH', 'PORT']);
     assert.equal(answer.at('GREETING'), 'hello');
     assert.equal(answer.at('PORT'), String(server.port));
     assert.equal(await server.stop(), 7);
@@ -260,7 +260,7 @@ process.on('SIGTERM', () => {
 `;
 
 function moduleAt(file: string): string {
-  return JSON.stringify(new URL(`support/${file}`, import.meta.url).href);
+  return JSON.stringify(new URL(`../support/${file}`, import.meta.url).href);
 }
 
 function runModule(source: string): ChildProcess {

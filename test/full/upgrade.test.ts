@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { migrations } from '../src/db/migrations/list.ts';
-import { masthead } from './support/command-line.ts';
+import { migrations } from '../../src/db/migrations/list.ts';
+import { masthead } from '../support/command-line.ts';
 import {
   fixtureFiles,
   listFixtures,
@@ -13,8 +13,8 @@ import {
   restoreFixture,
   type FixturePost,
   type FixtureSettings,
-} from './support/fixtures.ts';
-import type { Answer } from './support/http.ts';
+} from '../support/fixtures.ts';
+import type { Answer } from '../support/http.ts';
 import {
   assertOk,
   assertProblem,
@@ -22,7 +22,7 @@ import {
   tokenOf,
   type Instance,
   type VariantName,
-} from './support/instance.ts';
+} from '../support/instance.ts';
 
 /** After all that waits is due again, and before anything that a fixture holds is out of date, ms. */
 const afterMaking = 5 * 60_000;

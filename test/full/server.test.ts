@@ -9,17 +9,17 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { runCommandLine } from '../src/cli/main.ts';
-import { loadConfig } from '../src/config/config.ts';
-import { createDrain } from '../src/process/drain.ts';
-import { createLog } from '../src/platform/log.ts';
-import { startServer } from '../src/server.ts';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { request } from './support/http.ts';
-import { freePort, portOf, quickLoad, spawnServer, type ServerProcess } from './support/processes.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { runCommandLine } from '../../src/cli/main.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { createDrain } from '../../src/process/drain.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { startServer } from '../../src/server.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { request } from '../support/http.ts';
+import { freePort, portOf, quickLoad, spawnServer, type ServerProcess } from '../support/processes.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
-const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
+const script = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 
 /** Whether nobody took the connection: also one that waited to be taken when the listener was closed. */
 const isRefusal = (error: unknown): boolean =>

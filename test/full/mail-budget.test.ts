@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { assertOk, assertProblem, engines, startInstance } from './support/instance.ts';
+import { assertOk, assertProblem, engines, startInstance } from '../support/instance.ts';
 
 const hour = 3_600_000;
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runCommandLine } from '../src/cli/main.ts';
-import { rendererVersion } from '../src/markdown/rendered.ts';
-import { startInstance, type Instance } from './support/instance.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { runCommandLine } from '../../src/cli/main.ts';
+import { rendererVersion } from '../../src/markdown/rendered.ts';
+import { startInstance, type Instance } from '../support/instance.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 /** Runs the command as an operator would, beside the running server. */
 async function rerender({ dataDir }: Instance): Promise<unknown> {

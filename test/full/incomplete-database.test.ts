@@ -3,15 +3,15 @@ import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createClient } from '../client/src/index.ts';
-import { loadConfig } from '../src/config/config.ts';
-import { readMarker } from '../src/db/sqlite/instance-marker.ts';
-import { createLog } from '../src/platform/log.ts';
-import { startServer } from '../src/server.ts';
-import { masthead } from './support/command-line.ts';
-import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
-import { freePort } from './support/processes.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { createClient } from '../../client/src/index.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { readMarker } from '../../src/db/sqlite/instance-marker.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { startServer } from '../../src/server.ts';
+import { masthead } from '../support/command-line.ts';
+import { startInstance, type Instance, type TestAgent } from '../support/instance.ts';
+import { freePort } from '../support/processes.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 const posts = 30;
 
@@ -106,7 +106,12 @@ describe('a database file', () => {
     // The search has a connection of its own.
     await client.search('text');
     await server.close();
-    assert.deepEqual((await readdir(env.DATA_DIR)).toSorted(), ['instance', 'masthead.db', 'secret']);
+    assert.deepEqual((await readdir(env.DATA_DIR)).toSorted(), [
+      'instance',
+      'masthead.db',
+      'media',
+      'secret',
+    ]);
     const database = openSqlite(join(env.DATA_DIR, 'masthead.db'), { readOnly: true });
     const row = database.prepare(`select count(*) as n from posts where title like 'More %'`).get();
     database.close();

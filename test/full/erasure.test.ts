@@ -3,14 +3,14 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sha256 } from '../src/rules/secrets.ts';
-import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
-import { areTermsLeft } from '../src/services/upkeep/maintenance.ts';
-import { masthead } from './support/command-line.ts';
-import { fixtureFiles, listFixtures, restoreFixture } from './support/fixtures.ts';
-import { describeInstances, startInstance, type Instance, type TestAgent } from './support/instance.ts';
-import { query, startPostgres, type Cluster } from './support/postgres.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { sha256 } from '../../src/rules/secrets.ts';
+import { ageOutRevisions } from '../../src/services/upkeep/expiry.ts';
+import { areTermsLeft } from '../../src/services/upkeep/maintenance.ts';
+import { masthead } from '../support/command-line.ts';
+import { fixtureFiles, listFixtures, restoreFixture } from '../support/fixtures.ts';
+import { describeInstances, startInstance, type Instance, type TestAgent } from '../support/instance.ts';
+import { query, startPostgres, type Cluster } from '../support/postgres.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 /** Which of these texts stand anywhere in a file, in any case. */
 async function foundIn(file: string, texts: readonly string[]): Promise<string[]> {

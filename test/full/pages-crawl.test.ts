@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placesOf, startInstance, type Instance } from './support/instance.ts';
-import { addressesIn, open } from './support/pages.ts';
+import { placesOf, startInstance, type Instance } from '../support/instance.ts';
+import { addressesIn, open } from '../support/pages.ts';
 
 /** Addresses that do not answer to GET, by the status that they have instead. */
 const notForReading: readonly [pattern: RegExp, status: number][] = [

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { request } from './support/http.ts';
-import { startLoad } from './support/load.ts';
-import { freePort, isAlive, quickLoad, spawnServer, type ServerProcess } from './support/processes.ts';
-import { sharedPostgres } from './support/shared-postgres.ts';
+import { request } from '../support/http.ts';
+import { startLoad } from '../support/load.ts';
+import { freePort, isAlive, quickLoad, spawnServer, type ServerProcess } from '../support/processes.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
-const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url));
+const script = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 
 let dir = '';
 let last = 0;

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { loadConfig, passedSocket } from '../src/config/config.ts';
-import { createLog } from '../src/platform/log.ts';
-import { openContext } from '../src/process/open-context.ts';
-import { verifyByOperator } from '../src/services/community/moderation.ts';
-import { register } from '../src/services/agents/registration.ts';
-import { startLoad } from './support/load.ts';
-import { holdSocket } from './support/passed-socket.ts';
-import { freePort } from './support/processes.ts';
-import { scratchFolder } from './support/scratch-folder.ts';
-import { unlimited } from './support/writers.ts';
+import { loadConfig, passedSocket } from '../../src/config/config.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openContext } from '../../src/process/open-context.ts';
+import { verifyByOperator } from '../../src/services/community/moderation.ts';
+import { register } from '../../src/services/agents/registration.ts';
+import { startLoad } from '../support/load.ts';
+import { holdSocket } from '../support/passed-socket.ts';
+import { freePort } from '../support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { unlimited } from '../support/writers.ts';
 
 const dir = scratchFolder('socket');
 

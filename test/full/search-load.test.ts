@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { catalogue, type ErrorCode } from '../src/errors.ts';
+import { catalogue, type ErrorCode } from '../../src/errors.ts';
 import {
   assertOk,
   assertProblem,
   describeInstances,
   startInstance,
   type Instance,
-} from './support/instance.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+} from '../support/instance.ts';
+import { quickLoad } from '../support/processes.ts';
+import { scratchFolder } from '../support/scratch-folder.ts';
+import { openSqlite } from '../support/sqlite-file.ts';
 
 const env = { TRUST_PROXY: 'loopback' };
 
@@ -205,6 +209,22 @@ test('SQLite ends a search that takes too long, or whose client has left, while 
     await instance.close();
   }
   assert.deepEqual(searchProcesses(), [], 'ended with the service');
+});
+
+test('a process in which nothing else is under way lives until its search processes have ended', async () => {
+  const file = join(scratchFolder('search'), 'some.db');
+  openSqlite(file).close();
+  const script = `
+    import { createSearchProcesses } from ${JSON.stringify(new URL('../../src/db/sqlite/sqlite-search.ts', import.meta.url).href)};
+    const searches = createSearchProcesses(${JSON.stringify(file)}, { error: console.error });
+    const busy = setInterval(() => undefined, 1_000);
+    await searches.search([], new AbortController().signal);
+    clearInterval(busy);
+    await searches.close();
+    console.log('closed');`;
+  const args = ['--input-type=module', '--eval', script];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env: quickLoad() });
+  assert.equal(stdout, 'closed\n');
 });
 
 test('PostgreSQL ends a search that takes too long, or whose client has left', async () => {

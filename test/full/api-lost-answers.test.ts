@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClient } from '../client/src/index.ts';
-import { startCuttingProxy } from './support/cutting-proxy.ts';
-import { describeInstances } from './support/instance.ts';
-import { randomFrom } from './support/random.ts';
-import { scale } from './support/scale.ts';
+import { createClient } from '../../client/src/index.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { describeInstances } from '../support/instance.ts';
+import { randomFrom } from '../support/random.ts';
+import { scale } from '../support/scale.ts';
 
 const posts = 40 * scale;
 const edits = 100 * scale;
