@@ -35,10 +35,10 @@ test('an operation tells other processes of many changes one by one, and of very
     [20_000, 1],
   ] as const) {
     database.exec('delete from changes');
-    const many = defineWrite('many', async (tx) => {
-      for (let i = 0; i < changes; i++) tx.changed(`post:${i}`);
+    const many = defineWrite('many', async (tx, { count }: { count: number }) => {
+      for (let i = 0; i < count; i++) tx.changed(`post:${i}`);
     });
-    const [answer] = (await run(many, [null])).flat();
+    const [answer] = (await run(many, [{ count: changes }])).flat();
     assert.deepEqual([answer?.[1].error, answer?.[1].changed.length], [undefined, changes]);
     assert.equal(database.prepare('select count(distinct tag) as n from changes').get()?.['n'], told);
   }
@@ -102,6 +102,17 @@ for (const { name, inputs, stored } of [
   });
 }
 
+test('a commit waits for as many writes as the one before had, for a moment', async (t) => {
+  const { run } = openWriter(t);
+  const [a, b, c, d, e, f, g] = 'abcdefg'.split('').map((word) => ({ word }));
+  const nothing = Array.from({ length: 9 }, () => null);
+  const commits = await run(note, [a, b, c, null, d, null, e, null, null, f, null, g, ...nothing]);
+  assert.deepEqual(
+    commits.map((answers) => answers.map(([, { value }]) => value)),
+    [['a', 'b', 'c'], ['d', 'e', 'f'], ['g']],
+  );
+});
+
 test('the log is emptied into the file also while others have it open', async (t) => {
   const { file, database, run } = openWriter(t);
   await run(note, [{ word: 'a' }]);
@@ -155,23 +166,26 @@ function openWriter(t: TestContext) {
   return {
     file,
     database,
-    /** What was answered, commit by commit. */
-    run: async <I>(toRun: Write<I, unknown>, inputs: readonly I[]): Promise<Answers<Outcome>[]> => {
-      const waiting: Envelope[] = inputs.map((input, id) => ({
-        id,
-        request: {
-          name: toRun.name,
-          input,
-          now: 0,
-          ticket: { policy: 'p', subject: 's', quota: 9, rate: null },
-        },
-      }));
+    /** What was answered, commit by commit. Where the input is null, nothing waits at that look. */
+    run: async <I>(toRun: Write<I, unknown>, inputs: readonly (I | null)[]): Promise<Answers<Outcome>[]> => {
+      const waiting = inputs.map((input, id): Envelope | null => {
+        const ticket = { policy: 'p', subject: 's', quota: 9, rate: null };
+        return input === null ? null : { id, request: { name: toRun.name, input, now: 0, ticket } };
+      });
       const operations = new Map([[toRun.name, toRun as Write<never, unknown>]]);
       const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
-      const writer = createSqliteWriter(file, context, operations, countCall, () => waiting.shift());
+      const writer = createSqliteWriter(
+        file,
+        context,
+        operations,
+        countCall,
+        () => waiting.shift() ?? undefined,
+      );
       const answers: Answers<Outcome>[] = [];
-      for (let first = waiting.shift(); first; first = waiting.shift())
-        answers.push(await writer.runBatch(first, () => 0));
+      while (waiting.length > 0) {
+        const first = waiting.shift();
+        if (first) answers.push(await writer.runBatch(first, () => 0));
+      }
       await writer.close();
       return answers;
     },

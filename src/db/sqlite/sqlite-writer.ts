@@ -21,6 +21,9 @@ import type { Answers } from './sqlite-engine.ts';
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 const batchSize = 256;
 const batchTime = 25;
+/** How often a batch looks again for as many writes as the one before it had, and the time (ms) between two looks. */
+const mostLooks = 6;
+const lookEvery = 0.5;
 
 /** How long a writer waits for the lock, ms. */
 const lockPatience = 5_000;
@@ -65,6 +68,7 @@ export function createSqliteWriter(
   const marks = readOnly ? null : createMarks(raw, { dataDir, ...turns });
   /** Whether the write-ahead log may hold something. */
   let logged = false;
+  const gather = createGathering(next);
 
   async function runBatch(first: Envelope, now: () => number): Promise<Answers<Outcome>> {
     const batch: Envelope[] = [first];
@@ -79,7 +83,8 @@ export function createSqliteWriter(
     try {
       const start = now();
       const isFull = () => batch.length >= batchSize || now() - start >= batchTime;
-      const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : next())).catch(
+      const gathered = gather(batch);
+      const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : gathered())).catch(
         (error: unknown) => {
           if (!(error instanceof HalfDone)) throw error;
           raw.exec('rollback');
@@ -147,6 +152,28 @@ export function createSqliteWriter(
   }
 
   return { runBatch, emptyLog, close };
+}
+
+/**
+ * Those who write at the same time come one by one, since their documents are rendered one by one, and a commit costs as
+ * much as several writes: one that has fewer than the one before it waits for more, a few times.
+ */
+function createGathering(next: () => Envelope | undefined) {
+  let last: readonly Envelope[] = [];
+  /** What gives the next write of a batch that begins. */
+  return (batch: readonly Envelope[]): (() => Envelope | undefined) => {
+    const before = last.length;
+    last = batch;
+    let looks = 0;
+    return () => {
+      let found = next();
+      for (; !found && batch.length < before && looks < mostLooks; looks++) {
+        sleep(lookEvery);
+        found = next();
+      }
+      return found;
+    };
+  };
 }
 
 type Terms = { readonly doc: number; readonly fields: SearchFields };
