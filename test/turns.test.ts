@@ -8,6 +8,7 @@ import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
 import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
+import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices } from '../src/platform/slices.ts';
 
 /** Address and key are the first two characters of the path. */
@@ -164,4 +165,34 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
   }
   // A packet of each connection that had nothing to read before, and of those whose turn it is.
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
+});
+
+test('an owner of many documents is slow only if they take long', () => {
+  const turns = new Turns();
+  const task = (owner: string) => ({
+    job: { kind: 'post', markdown: '' } as const,
+    owner,
+    resolve() {},
+    reject() {},
+  });
+  const render = (owner: string, milliseconds: number, times: number) => {
+    for (let n = 0; n < times; n++) {
+      const each = task(owner);
+      turns.add(each);
+      turns.began(each, 'quick');
+      turns.ended(each, 'quick', milliseconds, false);
+    }
+  };
+  render('many', 5, 1_000);
+  render('long', 300, 3);
+  for (const [owner, lane] of [
+    ['many', 'quick'],
+    ['long', 'patient'],
+  ] as const) {
+    const next = task(owner);
+    assert.equal(turns.mayFollow(next), lane === 'quick');
+    turns.add(next);
+    assert.equal(turns.first(lane), next);
+    turns.remove(next);
+  }
 });

@@ -4,24 +4,30 @@ import { runInNewContext } from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { work, type Job } from './jobs.ts';
-import type { Answer, Lane } from './thread.ts';
+import { begin, type Answer, type Numbered, type ThreadData } from './messages.ts';
 
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.
 const port = parentPort;
 if (port === null) throw new Error('render-thread.ts runs in a worker thread only');
 
-/** Size of the heap from which on it is collected at once after a job, bytes: V8 alone would leave it as it is. */
-const largeHeap = 32 * 1024 * 1024;
+/**
+ * Size of the heap from which on it is collected after a job, bytes: V8 alone would leave it as it is. One that renders
+ * posts of a few kilobytes has up to 32 MiB, of which three quarters are its young generation.
+ */
+const largeHeap = 40 * 1024 * 1024;
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-if ((workerData as Lane) === 'patient') lowerPriority();
+const { lane, begun } = workerData as ThreadData;
+if (lane === 'patient') lowerPriority();
 
-port.on('message', (job: Job) => {
+port.on('message', ({ number, job }: Numbered) => {
+  if (!begin(begun, number)) return;
   const outcome = outcomeOf(job);
-  port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
+  // Before the answer, so that it is the time of who made it necessary.
   if (getHeapStatistics().total_heap_size > largeHeap) collect();
+  port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
 });
 port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer);
 

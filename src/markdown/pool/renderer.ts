@@ -3,7 +3,8 @@ import { countRender, renderQueue, type Rendered } from '../../platform/measured
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
-import { closed, notInTime, Thread, type Lane, type Task } from './thread.ts';
+import type { Lane } from './messages.ts';
+import { closed, notInTime, Thread, type Task } from './thread.ts';
 import { Turns } from './turns.ts';
 
 /** Rendering off the main thread, with a deadline. */
@@ -139,13 +140,10 @@ class Pool {
   private dispatch(): void {
     for (const lane of ['quick', 'patient'] as const) {
       for (let task = this.next(lane); task; task = this.next(lane)) {
-        const idle = this.threadsOf(lane).find(({ isIdle }) => isIdle);
-        if (!idle) {
-          this.awaitThread(lane);
-          break;
-        }
+        const thread = this.threadFor(task, lane);
+        if (!thread) break;
         this.waiting.began(task, lane);
-        idle.run(task);
+        thread.run(task);
       }
     }
   }
@@ -163,6 +161,15 @@ class Pool {
     return [...this.threads].filter((thread) => thread.lane === lane);
   }
 
+  /** One that is free, else one that takes the document behind others; none may be ready yet. */
+  private threadFor(task: Task, lane: Lane): Thread | undefined {
+    const threads = this.threadsOf(lane);
+    const idle = threads.find(({ isIdle }) => isIdle);
+    if (idle) return idle;
+    this.awaitThread(lane);
+    return this.waiting.mayFollow(task) ? threads.find((thread) => thread.takesBehind(task)) : undefined;
+  }
+
   /** Starts a thread where there may be one more, and keeps the process alive until it is ready. */
   private awaitThread(lane: Lane): void {
     const threads = this.threadsOf(lane);
@@ -177,6 +184,9 @@ class Pool {
         this.dispatch();
         if (lane === 'patient') this.retireLater();
       },
+      onReturned: (tasks) => {
+        for (const task of tasks) this.again(task, lane);
+      },
       onHeldUp: (owner) => {
         this.waiting.heldUpBy(owner);
         this.dispatch();
@@ -186,6 +196,12 @@ class Pool {
     });
     this.threads.add(thread);
     return thread;
+  }
+
+  private again(task: Task, lane: Lane): void {
+    this.waiting.left(task, lane);
+    if (this.isClosed) task.reject(closed());
+    else this.waiting.add(task);
   }
 
   private retireLater(): void {

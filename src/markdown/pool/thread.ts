@@ -1,22 +1,10 @@
 import { Worker } from 'node:worker_threads';
-import { AppError, type ErrorCode, type ErrorExtra } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
 import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry.ts';
-import type { Prose } from '../../rules/calls.ts';
 import { unrenderable } from '../rendered.ts';
-import type { Job, Result } from './jobs.ts';
+import { takeBack, type Answer, type Lane, type Numbered, type ThreadData } from './messages.ts';
+import { sizeOf, type Job, type Result } from './jobs.ts';
 import type { RendererOptions } from './renderer.ts';
-
-/** What a thread sends: first that it is ready, then one answer per job; each with all processor time it has used. */
-export type Answer = { readonly processorMs: number } & (
-  | { readonly type: 'ready' }
-  | { readonly type: 'done'; readonly result: Result }
-  | {
-      readonly type: 'refused';
-      readonly code: ErrorCode;
-      readonly detail: Prose;
-      readonly extra: ErrorExtra;
-    }
-);
 
 /** A document to be rendered, and who waits for it. */
 export type Task = {
@@ -26,11 +14,9 @@ export type Task = {
   reject(error: Error): void;
 };
 
-/**
- * What a thread is for: patient ones take the documents that are large or of slow owners, and have a low priority, so
- * that all else on a busy machine goes before them.
- */
-export type Lane = 'quick' | 'patient';
+/** Small documents that a thread may have behind the one it renders: as many, and characters of all of them. */
+const mostBehind = 8;
+const mostCharacters = 16 * 1024;
 
 /** Processor time after which a document holds its thread up, ms. */
 const patience = 50;
@@ -43,6 +29,8 @@ const advice = 'Simplify or split it.';
 type ThreadEvents = {
   /** It has answered, or is ready for its first document: it can take one. */
   onFree(): void;
+  /** These have not been begun, and will not be by this thread. */
+  onReturned(tasks: readonly Task[]): void;
   /** A document of this owner has used more than a little. */
   onHeldUp(owner: string): void;
   /** Its document has used so much processor time, ms, and will use no more. */
@@ -50,13 +38,19 @@ type ThreadEvents = {
   onGone(wasReady: boolean): void;
 };
 
-/** This side of a render thread: its document, if it has one, and a watch over the processor time that it takes. */
+/**
+ * This side of a render thread: its document, if it has one, and a watch over the processor time that it takes. Small
+ * ones are sent before it is free, so that it need not be woken for each; they are taken back if it is held up.
+ */
 export class Thread {
   readonly lane: Lane;
   private readonly worker: Worker;
   private readonly options: Required<RendererOptions>;
   private readonly events: ThreadEvents;
-  private task: Task | null = null;
+  /** The document that it renders, and small ones behind it, each with its number. */
+  private tasks: { readonly number: number; readonly task: Task }[] = [];
+  private sent = 0;
+  private readonly begun = new Int32Array(new SharedArrayBuffer(4));
   /** All processor time that the thread had used when it came to the document, ms. */
   private usedBefore = 0;
   private look: NodeJS.Timeout | undefined;
@@ -73,7 +67,7 @@ export class Thread {
     this.worker = new Worker(threadEntry('render'), {
       env: threadEnv(),
       execArgv: [],
-      workerData: lane,
+      workerData: { lane, begun: this.begun } satisfies ThreadData,
       resourceLimits: {
         maxOldGenerationSizeMb: options.memoryMb,
         maxYoungGenerationSizeMb: youngMemory[lane],
@@ -93,7 +87,13 @@ export class Thread {
   }
 
   get isIdle(): boolean {
-    return this.isReady && !this.isEnding && this.task === null;
+    return this.isReady && !this.isEnding && this.tasks.length === 0;
+  }
+
+  /** Whether this document may be sent behind what it has. */
+  takesBehind(task: Task): boolean {
+    if (!this.isReady || this.isEnding || this.isHeldUp || this.tasks.length > mostBehind) return false;
+    return this.tasks.reduce((sum, sent) => sum + sizeOf(sent.task.job), sizeOf(task.job)) <= mostCharacters;
   }
 
   /** Whether it has not said yet that it can take a document. */
@@ -103,14 +103,15 @@ export class Thread {
 
   /** Whose document it has; null for none. */
   get owner(): string | null {
-    return this.task?.owner ?? null;
+    return this.tasks[0]?.task.owner ?? null;
   }
 
   run(task: Task): void {
-    this.task = task;
+    const number = ++this.sent;
+    this.tasks.push({ number, task });
     this.worker.ref();
-    this.worker.postMessage(task.job);
-    this.lookIn(task, patience);
+    this.worker.postMessage({ number, job: task.job } satisfies Numbered);
+    if (this.tasks.length === 1) this.lookIn(task, patience);
   }
 
   /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */
@@ -133,7 +134,7 @@ export class Thread {
     // One that uses nothing, or does not even answer this question, is not left to itself.
     this.last ??= setTimeout(() => void this.end(notInTime()), longestMs);
     const { user, system } = await this.worker.cpuUsage().catch(() => ({ user: 0, system: 0 }));
-    if (this.task !== task) return;
+    if (this.tasks[0]?.task !== task) return;
     const used = (user + system) / 1000 - this.usedBefore;
     if (used >= deadlineMs) {
       const fault = `takes more than ${deadlineMs / 1000} s of processor time to render`;
@@ -143,6 +144,7 @@ export class Thread {
     this.lookIn(task, Math.max(leastPause, next - used));
     if (used < patience || this.isHeldUp) return;
     this.isHeldUp = true;
+    this.returnOthers();
     this.events.onHeldUp(task.owner);
   }
 
@@ -155,22 +157,34 @@ export class Thread {
     this.isReady = true;
     if (answer.type === 'refused') task?.reject(new AppError(answer.code, answer.detail, answer.extra));
     else if (answer.type === 'done') task?.resolve(answer.result);
-    this.worker.unref();
+    const [next] = this.tasks;
+    if (next) this.lookIn(next.task, patience);
+    else this.worker.unref();
     this.events.onFree();
+  }
+
+  /** Gives back what it has not begun: the present document may have ended by now, and the next have begun. */
+  private returnOthers(): void {
+    const begun = takeBack(this.begun, this.sent);
+    const others = this.tasks.filter(({ number }) => number > begun);
+    this.tasks = this.tasks.filter(({ number }) => number <= begun);
+    this.events.onReturned(others.map(({ task }) => task));
   }
 
   /** For a thread that ends: its document cannot be answered otherwise. */
   private refuse(reason: Error): void {
     this.isEnding = true;
+    const others = this.tasks.splice(1);
     this.finish(this.options.deadlineMs)?.reject(reason);
+    this.events.onReturned(others.map(({ task }) => task));
   }
 
   private finish(processorMs: number): Task | null {
-    const { task, isHeldUp } = this;
+    const { isHeldUp } = this;
+    const task = this.tasks.shift()?.task ?? null;
     clearTimeout(this.look);
     clearTimeout(this.last);
     this.last = undefined;
-    this.task = null;
     this.isHeldUp = false;
     if (task) this.events.onDone(task, processorMs, isHeldUp);
     return task;

@@ -1,7 +1,8 @@
 import { sizeOf } from './jobs.ts';
-import type { Lane, Task } from './thread.ts';
+import type { Lane } from './messages.ts';
+import type { Task } from './thread.ts';
 
-/** Processor time that an owner may have used of late and still go before those who have used more, ms. */
+/** Processor time that an owner may have used of late, ms, before it is slow if its documents are not light. */
 const little = 500;
 /** Characters beyond which a document is large: one may take 100 MiB. */
 const large = 64 * 1024;
@@ -9,6 +10,8 @@ const large = 64 * 1024;
 const halfLife = 10_000;
 /** Processor time of one turn of a slow owner, ms; at least one document. */
 const turnLength = 50;
+/** Processor time of a document that is no burden to others, ms, as the mean of its owner's. */
+const light = 10;
 /** Owners beyond which those are forgotten that neither wait nor have used anything worth mentioning. */
 const mostRemembered = 1_000;
 
@@ -18,8 +21,9 @@ type Owner = {
   running: number;
   held: number;
   patient: number;
-  /** Processor time that is not forgotten yet, ms, as it was at `usedAt`. */
+  /** Processor time that is not forgotten yet, ms, as it was at `usedAt`, and of how many documents. */
   used: number;
+  documents: number;
   usedAt: number;
   /** Processor time of the present turn, ms, and the number of the turn that ended last. */
   usedInTurn: number;
@@ -86,18 +90,31 @@ export class Turns {
     if (isLarge(task)) this.largeRunning++;
   }
 
+  /** It is in no thread of this lane any more; it may not have been begun. */
+  left(task: Task, lane: Lane): void {
+    const owner = this.find(task.owner);
+    owner.running--;
+    if (lane === 'patient') owner.patient--;
+    if (isLarge(task)) this.largeRunning--;
+  }
+
+  /** Whether a document may wait behind others in a thread. */
+  mayFollow({ owner }: Task): boolean {
+    return isLight(this.find(owner));
+  }
+
   /** A document of this owner holds its thread up. */
   heldUpBy(owner: string): void {
     this.find(owner).held++;
   }
 
   ended(task: Task, lane: Lane, processorMs: number, wasHeldUp: boolean): void {
+    this.left(task, lane);
     const owner = this.find(task.owner);
-    owner.running--;
     if (wasHeldUp) owner.held--;
-    if (lane === 'patient') owner.patient--;
-    if (isLarge(task)) this.largeRunning--;
-    owner.used = usedBy(owner) + processorMs;
+    const kept = keptBy(owner);
+    owner.used = owner.used * kept + processorMs;
+    owner.documents = owner.documents * kept + 1;
     owner.usedAt = performance.now();
     owner.usedInTurn += processorMs;
     if (owner.usedInTurn < turnLength) return;
@@ -121,6 +138,7 @@ export class Turns {
       held: 0,
       patient: 0,
       used: 0,
+      documents: 0,
       usedAt: 0,
       usedInTurn: 0,
       lastTurn: 0,
@@ -147,9 +165,19 @@ function isLarge({ job }: Task): boolean {
 }
 
 function isSlow(owner: Owner): boolean {
-  return owner.held > 0 || usedBy(owner) >= little;
+  return owner.held > 0 || (!isLight(owner) && usedBy(owner) >= little);
 }
 
-function usedBy({ used, usedAt }: Owner): number {
-  return used * 2 ** ((usedAt - performance.now()) / halfLife);
+/** Whether its documents take little time: many of them are no hostile ones, and stay in threads that are warm. */
+function isLight({ used, documents }: Owner): boolean {
+  return used <= light * documents;
+}
+
+function usedBy(owner: Owner): number {
+  return owner.used * keptBy(owner);
+}
+
+/** Which part of what it had used at `usedAt` is not forgotten. */
+function keptBy({ usedAt }: Owner): number {
+  return 2 ** ((usedAt - performance.now()) / halfLife);
 }
