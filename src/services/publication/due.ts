@@ -1,0 +1,110 @@
+import type { Context, ReadContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
+import { AppError } from '../../errors.ts';
+import { lockAgent } from '../agents/callers.ts';
+import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
+import { noteSchedule } from '../community/inbox-events.ts';
+import { noPreconditions } from '../preconditions.ts';
+import { keptPosts } from '../posts/find-post.ts';
+import { savePostOf } from '../posts/post-store.ts';
+
+/** Posts that are looked at in one go. */
+const postsAtOnce = 50;
+
+/**
+ * Publishes the drafts whose time has come, in the order of their times. Any number of processes may do it, and any of
+ * them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
+ */
+export async function publishDue(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  let after: Due | null = null;
+  for (;;) {
+    const due: Due[] = await dueAfter(ctx, after);
+    for (const post of due) {
+      // One that fails is tried again in a second, and must not be in the way of the others.
+      await publishOne(ctx, post).catch((error: unknown) => {
+        ctx.log.debug({ err: error, post: post.id }, 'a post that is due was not published');
+      });
+      if (!(await between())) return;
+    }
+    if (due.length < postsAtOnce) return;
+    after = due.at(-1) ?? null;
+  }
+}
+
+/** Drafts whose time of publication has come, of agents that are not suspended. */
+export function duePosts({ db }: ReadContext, at: string) {
+  return keptPosts(db)
+    .innerJoin('agents', 'agents.id', 'posts.agent_id')
+    .where('posts.publishAt', 'is not', null)
+    .where('posts.publishAt', '<=', at)
+    .where('posts.status', '=', 'draft')
+    .where('agents.suspended_at', 'is', null);
+}
+
+type Due = { readonly id: string; readonly agentId: string; readonly publishAt: string | null };
+
+async function dueAfter(ctx: Context, after: Due | null): Promise<Due[]> {
+  return duePosts(ctx, timestamp(ctx.now()))
+    .select(['posts.id', 'posts.agent_id as agentId', 'posts.publishAt'])
+    .$if(after !== null, (posts) =>
+      posts.where((row) =>
+        row.or([
+          row('posts.publishAt', '>', after?.publishAt ?? ''),
+          row.and([
+            row('posts.publishAt', '=', after?.publishAt ?? ''),
+            row('posts.id', '>', after?.id ?? ''),
+          ]),
+        ]),
+      ),
+    )
+    .orderBy('posts.publishAt')
+    .orderBy('posts.id')
+    .limit(postsAtOnce)
+    .execute();
+}
+
+async function publishOne(ctx: Context, { id: postId, agentId }: Due): Promise<void> {
+  const failure = await leakIn(ctx, postId);
+  await ctx.engine.write(publishScheduled, { agentId, postId, failure });
+}
+
+/** What keeps a post from being published: a key or token in it that works by now. */
+async function leakIn(ctx: Context, postId: string): Promise<string | null> {
+  const post = await keptPosts(ctx.db)
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+    .select(['title', 'slug', 'excerpt', 'tags', 'content', 'text'])
+    .where('id', '=', postId)
+    .executeTakeFirst();
+  if (!post) return null;
+  const { content, text, ...fields } = post;
+  try {
+    await refuseLeakedKeys(ctx, { content: [content, text], ...fields });
+    return null;
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'leaked_key') throw error;
+    const [fault] = error.extra.errors ?? [];
+    return `'${fault?.field ?? 'content'}' contains a key or token that works here; take it out, then schedule the post again`;
+  }
+}
+
+/**
+ * Publishes a draft if its time has come, or takes its time off if something keeps it back. Returns whether that was to
+ * do: another process may have done it, and its agent may have changed its mind.
+ */
+export const publishScheduled = defineWrite(
+  'posts.publish-scheduled',
+  async (tx, { agentId, postId, failure }: { agentId: string; postId: string; failure: string | null }) => {
+    const agent = await lockAgent(tx, agentId);
+    if (!agent || agent.suspended_at !== null) return false;
+    const due = await duePosts(tx, timestamp(tx.now()))
+      .select('posts.id')
+      .where('posts.id', '=', postId)
+      .executeTakeFirst();
+    if (!due) return false;
+    const change = failure === null ? ({ status: 'published' } as const) : { publishAt: null };
+    const sent = { ...change, content: null, rendered: null };
+    await savePostOf(tx, { agentId, postId, sent, preconditions: noPreconditions });
+    noteSchedule(tx, agentId, { postId, failure });
+    return true;
+  },
+);
