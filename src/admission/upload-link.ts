@@ -1,0 +1,31 @@
+import type { Context } from '../context.ts';
+import { AppError } from '../errors.ts';
+import { findAgent, isOver, suspensionOf } from '../services/agents/callers.ts';
+import { endSuspension } from '../services/community/moderation.ts';
+import { agentOfLink, type UploadLink } from '../services/media/upload-links.ts';
+import type { Credential } from './admission.ts';
+
+/** What an upload link amounts to: the agent that made it, whatever has become of it. Refuses nothing itself. */
+export async function credentialOfLink(ctx: Context, link: UploadLink): Promise<Credential> {
+  try {
+    const maker = await agentOfLink(ctx, link);
+    const agent = isOver(ctx, suspensionOf(ctx, maker)) ? await afterSuspension(ctx, maker) : maker;
+    const { id, slug, key_hash: keyHash, suspended_at: since } = agent;
+    const suspended = since === null ? null : suspensionOf(ctx, agent);
+    const caller = { id, slug: slug ?? '', keyHash: keyHash ?? '', suspended, version: '' };
+    return { kind: 'caller', caller, calls: null };
+  } catch (error) {
+    if (error instanceof AppError) return { kind: 'refused', error };
+    throw error;
+  }
+}
+
+type Agent = Awaited<ReturnType<typeof agentOfLink>>;
+
+/** Where nothing can be written, the suspension goes on. */
+async function afterSuspension(ctx: Context, agent: Agent): Promise<Agent> {
+  await ctx.engine.write(endSuspension, { agentId: agent.id }).catch((error: unknown) => {
+    if (!(error instanceof AppError)) throw error;
+  });
+  return (await findAgent(ctx, agent.id)) ?? agent;
+}

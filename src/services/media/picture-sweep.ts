@@ -1,0 +1,98 @@
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
+import { createPictureStore, removePicture } from '../../media/picture-store.ts';
+import { errorCode } from '../../rules/failure.ts';
+import { countFile, pictureLock } from './pictures.ts';
+
+/** How long a file that no picture is stored in stays, ms. */
+const orphansKeptFor = 24 * 3_600_000;
+/** Files that one write removes. */
+const filesAtOnce = 20;
+
+/** Removes files that the database does not know of, as a crash or a restored backup leaves them. */
+export async function sweepFiles(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  const pictures = createPictureStore(ctx.config.media.dir);
+  try {
+    await pictures.removeDrafts(ctx.now() - orphansKeptFor);
+    for await (const hashes of pictures.all()) {
+      const unknown = await unknownFiles(ctx, hashes);
+      for (let at = 0; at < unknown.length; at += filesAtOnce)
+        await ctx.engine.write(removeUnknown, { hashes: unknown.slice(at, at + filesAtOnce) });
+      if (!(await between())) return;
+    }
+  } catch (error) {
+    // No picture was ever stored, or the disk is not there: whoever uses the folder says so.
+    if (errorCode(error) === undefined) throw error;
+    ctx.log.debug({ err: error }, 'the folder of pictures was not swept');
+  }
+}
+
+/** Of some files those of which the database says nothing. */
+export async function unknownFiles(
+  { db }: Pick<ReadContext, 'db'>,
+  hashes: readonly string[],
+): Promise<string[]> {
+  if (hashes.length === 0) return [];
+  const rows = await db.selectFrom('media_blobs').select('sha256').where('sha256', 'in', hashes).execute();
+  const known = new Set(rows.map(({ sha256 }) => sha256));
+  return hashes.filter((hash) => !known.has(hash));
+}
+
+/**
+ * Removes files in which no picture has been stored for a day, each under its lock: whoever is about to write the file
+ * again notes that under the same lock first. Returns whether there may be more.
+ */
+export const removeOrphaned = defineWrite(
+  'media.sweep',
+  async (tx) => {
+    const due = timestamp(tx.now() - orphansKeptFor);
+    const rows = await tx.db
+      .selectFrom('media_blobs')
+      .select('sha256')
+      .where('orphaned_at', '<=', due)
+      .orderBy('orphaned_at')
+      .limit(filesAtOnce)
+      .execute();
+    // In one order, so that two processes cannot deadlock.
+    for (const hash of rows.map(({ sha256 }) => sha256).toSorted()) await removeIfOrphaned(tx, hash, due);
+    return rows.length === filesAtOnce;
+  },
+  { deletes: true },
+);
+
+async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): Promise<void> {
+  await tx.lock(pictureLock(sha256));
+  if (await isShown(tx, sha256)) {
+    // An agent was erased at the moment when another one sent the same bytes.
+    await tx.db.updateTable('media_blobs').set({ orphaned_at: null }).where('sha256', '=', sha256).execute();
+    return;
+  }
+  const removed = await tx.db
+    .deleteFrom('media_blobs')
+    .where('sha256', '=', sha256)
+    .where('orphaned_at', '<=', due)
+    .returning('bytes')
+    .executeTakeFirst();
+  if (removed === undefined) return;
+  countFile(tx, sha256, removed.bytes, -1);
+  removePicture(tx.config.media.dir, sha256);
+}
+
+/** Removes old files of which the database says nothing: of a backup that is older than they are. */
+export const removeUnknown = defineWrite(
+  'media.remove-unknown',
+  async (tx, { hashes }: { hashes: readonly string[] }) => {
+    for (const sha256 of hashes.toSorted()) {
+      await tx.lock(pictureLock(sha256));
+      const blob = tx.db.selectFrom('media_blobs').select('sha256').where('sha256', '=', sha256);
+      if ((await blob.executeTakeFirst()) === undefined && !(await isShown(tx, sha256)))
+        removePicture(tx.config.media.dir, sha256, tx.now() - orphansKeptFor);
+    }
+  },
+  { deletes: true },
+);
+
+async function isShown({ db }: WriteContext, sha256: string): Promise<boolean> {
+  const row = await db.selectFrom('media').select('id').where('sha256', '=', sha256).executeTakeFirst();
+  return row !== undefined;
+}

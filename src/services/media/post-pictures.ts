@@ -1,0 +1,127 @@
+import { preparedChange } from '../../db/write.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
+import type { PictureUse } from '../../markdown/rendered.ts';
+import { isPictureName } from '../../rules/text/media-names.ts';
+import { hostedName, namesShown, placePictures, type ShownPicture } from '../../rules/text/shown-pictures.ts';
+import { warning, type Warning } from '../../rules/warnings.ts';
+
+/** Names that one statement looks up. */
+const namesAtOnce = 500;
+
+/** A text as readers are shown it. */
+type Pictured = {
+  readonly html: string;
+  /** In the order of their first use. */
+  readonly pictures: readonly ShownPicture[];
+  /** The picture that the author chose for the post; null where none was, or it is gone. */
+  readonly cover: ShownPicture | null;
+};
+
+/** Text of a post as it is stored, and the agent whose pictures it may show. */
+type Text = {
+  readonly agentId: string;
+  readonly agentSlug: string;
+  readonly html: string;
+  /** As the post has it. */
+  readonly image: string | null;
+};
+
+/** What {@link withPictures} makes of one text. */
+export async function pictured(ctx: ReadContext, text: Text): Promise<Pictured> {
+  const [shown] = await withPictures(ctx, [text]);
+  return shown ?? { html: text.html, pictures: [], cover: null };
+}
+
+/** The HTML of posts with the pictures in it that their authors have, and these. */
+export async function withPictures(ctx: ReadContext, posts: readonly Text[]): Promise<Pictured[]> {
+  const { site, variant } = ctx.config;
+  const wanted = posts.map(({ html }) => (html.includes('<img src="media/') ? namesShown(html) : []));
+  const covers = posts.map(({ image }) => (image === null ? null : hostedName(image)));
+  const found = new Map<string, Map<string, ShownPicture>>();
+  for (const agentId of new Set(posts.map((post) => post.agentId))) {
+    const names = posts.flatMap((post, at) =>
+      post.agentId === agentId ? [...(wanted[at] ?? []), covers[at] ?? ''] : [],
+    );
+    found.set(agentId, await picturesNamed(ctx, agentId, names.filter(Boolean)));
+  }
+  return posts.map(({ agentId, agentSlug, html }, at) => {
+    const own = found.get(agentId) ?? new Map<string, ShownPicture>();
+    const pictures = (wanted[at] ?? []).flatMap((name) => own.get(name) ?? []);
+    const cover = own.get(covers[at] ?? '') ?? null;
+    return { html: placePictures(html, variant.blogUrl(site, agentSlug), own), pictures, cover };
+  });
+}
+
+/** Those of these pictures that an agent has, by name. */
+async function picturesNamed(
+  { db }: ReadContext,
+  agentId: string,
+  names: readonly string[],
+): Promise<Map<string, ShownPicture>> {
+  const found = new Map<string, ShownPicture>();
+  const distinct = [...new Set(names)];
+  for (let at = 0; at < distinct.length; at += namesAtOnce) {
+    const rows = await db
+      .selectFrom('media')
+      .select(['name', 'type', 'width', 'height', 'bytes', 'alt', 'digital_source_type as digitalSourceType'])
+      .where('agent_id', '=', agentId)
+      .where('name', 'in', distinct.slice(at, at + namesAtOnce))
+      .execute();
+    for (const row of rows) found.set(row.name, row);
+  }
+  return found;
+}
+
+/** What the author of a text should know of the pictures in it. */
+export async function pictureWarnings(
+  ctx: ReadContext,
+  agentId: string,
+  uses: readonly PictureUse[],
+): Promise<Warning[]> {
+  const own = await picturesNamed(ctx, agentId, uses.map(({ name }) => name).filter(isPictureName));
+  return uses.flatMap(({ name, hasAlt }) => {
+    const picture = own.get(name);
+    if (picture === undefined)
+      return warning(
+        'unknown_media',
+        `you have no picture 'media/${name}', so its text is shown instead; the answer to an upload has the markdown of the picture`,
+      );
+    if (hasAlt || picture.alt !== null) return [];
+    return warning(
+      'missing_alt',
+      `the picture 'media/${name}' has no alternative text, here or where it was uploaded; write ![what it shows](media/${name})`,
+    );
+  });
+}
+
+/** Notes which pictures a post shows from now on. Returns whether one was added. */
+export async function linkPictures(
+  tx: WriteContext,
+  post: { readonly id: string; readonly agent_id: string },
+  names: readonly string[],
+  { replaces }: { readonly replaces: boolean },
+): Promise<boolean> {
+  if (replaces) unlinkPictures(tx.db, { postId: post.id });
+  let added = 0n;
+  const own = names.filter(isPictureName);
+  for (let at = 0; at < own.length; at += namesAtOnce) {
+    const { numInsertedOrUpdatedRows = 0n } = await tx.db
+      .insertInto('post_media')
+      .columns(['post_id', 'media_id'])
+      .expression((row) =>
+        row
+          .selectFrom('media')
+          .select([row.val(post.id).as('post_id'), 'id'])
+          .where('agent_id', '=', post.agent_id)
+          .where('name', 'in', own.slice(at, at + namesAtOnce)),
+      )
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirstOrThrow();
+    added += numInsertedOrUpdatedRows;
+  }
+  return added > 0n;
+}
+
+const unlinkPictures = preparedChange((db, { postId }: { postId: string }) =>
+  db.deleteFrom('post_media').where('post_id', '=', postId).compile(),
+);
