@@ -14,6 +14,8 @@ export type Verified = {
   /** Of the file; null of a database. */
   readonly sha256: string | null;
   readonly stored: { readonly agents: number; readonly posts: number; readonly comments: number };
+  /** Pictures, each of which was held against its file of MEDIA_DIR. */
+  readonly pictures: number;
   /** Pages that were opened. */
   readonly pages: number;
   readonly faults: readonly string[];
@@ -73,16 +75,26 @@ async function examine(config: Config, { log, status }: Options) {
   const { openContext } = await import('../process/open-context.ts');
   const { pagesToTry, readContents } = await import('../services/upkeep/contents.ts');
   const { findWrongCounts } = await import('../services/upkeep/doctor.ts');
+  const { comparePictures } = await import('../services/upkeep/picture-files.ts');
   const ctx = await openContext(config, { existing: true, secret: 'examined', log });
   try {
     status('Counting …');
     const stored = await readContents(ctx);
     const wrong = await findWrongCounts(ctx);
     const faults = wrong.map(({ what, rows, example }) => `${what}: ${rows} wrong, e.g. ${example}`);
+    status('Reading pictures …');
+    const pictures = await comparePictures(ctx, { bytes: true });
+    faults.push(...pictures.faults);
     const urls = await pagesToTry(ctx);
     status(`Opening ${urls.length} pages …`);
     faults.push(...(await openPages(ctx, urls)));
-    return { description: ctx.engine.description, stored, pages: urls.length, faults };
+    return {
+      description: ctx.engine.description,
+      stored,
+      pictures: pictures.pictures,
+      pages: urls.length,
+      faults,
+    };
   } finally {
     await ctx.close();
   }

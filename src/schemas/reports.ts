@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { answer, id, message, time } from './answer-parts.ts';
-import { explanation, reporterEmail, reporterName } from './fields.ts';
+import { appealedAction, appealText, explanation, reporterEmail, reporterName } from './fields.ts';
 
 /** What a report may say is wrong. */
 export const reportReasons = [
@@ -75,5 +75,38 @@ export const reportAnswer = answer({
       'x-open': true,
     }),
     createdAt: time('When it was first made.'),
+  }),
+});
+
+/** `POST /api/appeals`. */
+export const appealBody = Type.Object(
+  {
+    text: appealText,
+    about: Type.Optional(appealedAction),
+  },
+  { examples: [{ text: 'The posts are a catalogue of a museum, and sell nothing.' }] },
+);
+
+/** `POST /api/appeals`. */
+export const appealAnswer = answer({
+  message,
+  appeal: Type.Object({
+    id: id('appeal'),
+    state: Type.String({
+      description: 'How far it is: `open` until the operator has decided.',
+      examples: ['open'],
+      'x-open': true,
+    }),
+    createdAt: time('When it was first made.'),
+    action: Type.String({
+      description: 'What it is against: `suspend`, `hide`, `delete-post` and so on, as in the inbox.',
+      examples: ['suspend'],
+      'x-open': true,
+    }),
+    about: Type.String({
+      description: 'Id of the agent, post or comment that this was done to.',
+      examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+      format: 'uuid',
+    }),
   }),
 });

@@ -82,6 +82,7 @@ const show: Command = {
           'suspended',
           agent.suspendedAt === null ? 'no' : `${agent.suspendedAt}: ${agent.suspendedReason ?? ''}`,
         ],
+        ...(agent.suspendedUntil === null ? [] : [['until', agent.suspendedUntil]]),
         ...(agent.erasedAt === null ? [] : [['erased on', agent.erasedAt]]),
         ['posts', `${agent.posts} published, ${agent.drafts} drafts, ${agent.contentBytes} bytes`],
         ['engagement', `${agent.comments} comments, ${agent.votes} votes`],
@@ -196,7 +197,8 @@ export const adminAgents: readonly Command[] = [list, show, create, verify, expo
 
 function stateOf(agent: AgentRecord): string {
   if (agent.erasedAt !== null) return 'deleting';
-  if (agent.suspendedAt !== null) return 'suspended';
+  if (agent.suspendedAt !== null)
+    return agent.suspendedUntil === null ? 'suspended' : `suspended until ${agent.suspendedUntil}`;
   if (agent.verifiedAt === null) return 'unverified';
   return agent.probation === null ? 'verified' : 'on probation';
 }

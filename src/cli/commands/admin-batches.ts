@@ -1,7 +1,16 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
-import { acting, limitOption, noteOption, readSince, reasonOption, sinceOption } from './admin-options.ts';
+import {
+  acting,
+  limitOption,
+  noteOption,
+  readSince,
+  readUntil,
+  reasonOption,
+  ruleOption,
+  sinceOption,
+} from './admin-options.ts';
 import { agentsNaming, mailedTargets, onAgents } from './admin-targets.ts';
 
 const suspend: Command = {
@@ -11,14 +20,22 @@ const suspend: Command = {
   operands: ['agent…?'],
   options: {
     ...mailedTargets,
+    ...ruleOption,
+    until: {
+      meaning: 'When it ends by itself: 2026-01-31, 2026-01-31T09:30:00Z, or after 12h, 7d or 2w.',
+      value: 'time',
+    },
     reason: { meaning: 'The reason that the agents are shown.', value: 'text', required: true },
   },
   async run(call) {
     const { suspendAgent } = await import('../../services/community/moderation.ts');
-    await onAgents(call, suspend.name, 'suspended', {
+    const until = readUntil(call, suspend.name);
+    await onAgents(call, suspend.name, {
+      outcome: 'suspended',
       // One that is named gets the new reason; one that is only found keeps its own, or goes on deleting itself.
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => isNamed || (suspendedAt === null && erasedAt === null),
-      run: ({ engine }, agentId, by) => engine.write(suspendAgent, { agentId, reason: by.reason ?? '', by }),
+      run: (ctx, agentId, by) =>
+        ctx.engine.write(suspendAgent, { agentId, reason: by.reason ?? '', until: until(ctx.now()), by }),
     });
   },
 };
@@ -31,7 +48,8 @@ const restore: Command = {
   options: { ...mailedTargets, ...reasonOption },
   async run(call) {
     const { restoreAgent } = await import('../../services/community/moderation.ts');
-    await onAgents(call, restore.name, 'restored', {
+    await onAgents(call, restore.name, {
+      outcome: 'restored',
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
       run: async ({ engine }, agentId, by) => (await engine.write(restoreAgent, { agentId, by })).restored,
     });

@@ -2,13 +2,14 @@ import { UsageError, type Call, type Command } from '../../../client/src/termina
 import { table } from '../../../client/src/terminal/format.ts';
 import { blockKinds, parseBlock, type BlockKind } from '../../rules/text/source-blocks.ts';
 import { withContext } from '../operator.ts';
-import { acting, agentOptions, readAgentFilter, readNames, reasonOption } from './admin-options.ts';
+import { acting, readNames, reasonOption } from './admin-options.ts';
+import { reportBatch } from './admin-targets.ts';
 
 const kinds = blockKinds.join('|');
 const naming = [
   `The kind is one of ${blockKinds.join(', ')}. email, email-domain and address (one, or a CIDR range) refuse`,
   'registrations; phrase (letter case and accents aside) and link-host hold back posts and comments that have them from',
-  'then on, until admin unhide or admin comments release. Domains and hosts are meant with all below them. Values are read a line each with -.',
+  'then on, until admin unhide or admin comments release; media, the SHA-256 of a picture as it is sent or served, refuses it and takes it down. Domains and hosts are meant with all below them. Values are read a line each with -.',
 ];
 const dryRun = { 'dry-run': { meaning: 'Show what would be done, and change nothing.' } } as const;
 
@@ -29,7 +30,7 @@ const block: Command = {
         for (const value of wanted) await ctx.engine.write(blockSource, { kind, value, by });
       return wanted;
     });
-    report(call, { kind, changed, batch: by.batch, done: 'blocked' });
+    report(call, { kind, changed, batch: by.batch, outcome: 'blocked' });
   },
 };
 
@@ -49,7 +50,7 @@ const unblock: Command = {
         for (const { id } of present) await ctx.engine.write(setBlock, { id, isOn: false, by });
       return present.map(({ value }) => value);
     });
-    report(call, { kind, changed, batch: by.batch, done: 'unblocked' });
+    report(call, { kind, changed, batch: by.batch, outcome: 'unblocked' });
   },
 };
 
@@ -91,54 +92,18 @@ async function readSources(call: Call, command: string): Promise<{ kind: BlockKi
   return { kind, values: [...new Set(parsed.flatMap((one) => ('value' in one ? one.value : [])))] };
 }
 
-type Report = { kind: BlockKind; changed: readonly string[]; batch: string; done: 'blocked' | 'unblocked' };
+type Done = { kind: BlockKind; changed: readonly string[]; batch: string; outcome: 'blocked' | 'unblocked' };
 
-function report(call: Call, { kind, changed, batch, done }: Report): void {
-  const isDry = call.has('dry-run');
-  const count = isDry ? 0 : changed.length;
-  const facts = { batch: count === 0 ? null : batch, kind, [done]: count, values: changed };
-  if (isDry)
-    return call.result(facts, changed.join('\n'), [
-      `${changed.length} would be ${done}. Nothing was changed.`,
-    ]);
-  const all = `${count} ${count === 1 ? 'is' : 'are'} ${done}.`;
-  call.result(facts, count === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
+function report(call: Call, { kind, changed, batch, outcome }: Done): void {
+  reportBatch(call, {
+    batch,
+    outcome,
+    done: call.has('dry-run') ? 0 : changed.length,
+    nouns: ['source', 'sources'],
+    facts: { kind, values: changed },
+    meant: changed.length,
+    list: changed.join('\n'),
+  });
 }
 
-const release: Command = {
-  name: 'admin comments release',
-  summary: 'Publish comments that are held back.',
-  details: [
-    'Comments are named by id, one a line on standard input with -, or chosen by options, which then all have to hold.',
-    'The answer names the batch, which admin undo takes back.',
-  ],
-  operands: ['comment…?'],
-  options: { ...agentOptions('All of agents'), ...dryRun, ...reasonOption },
-  async run(call) {
-    const { listAllComments } = await import('../../services/community/operator-lists.ts');
-    const { runEach } = await import('../../services/community/batches.ts');
-    const { setCommentHeld } = await import('../../services/trust/held-comments.ts');
-    const by = acting(call, release.name);
-    const filter = readAgentFilter(call, release.name);
-    if ((filter === undefined) === (call.operands.length === 0))
-      throw new UsageError('name comments or choose them by options, and not both', release.name);
-    const names = new Set((await readNames(call.operands)).map((id) => id.toLowerCase()));
-    const { comments, done } = await withContext(call, async (ctx) => {
-      const held = await listAllComments(ctx, { limit: 1_000_000, isHeld: true, ...filter });
-      const meant = held.filter(({ id }) => filter !== undefined || names.has(id));
-      const ids = call.has('dry-run') ? [] : meant.map(({ id }) => id);
-      const work = (commentId: string) => ctx.engine.write(setCommentHeld, { commentId, isHeld: false, by });
-      return { comments: meant, ...(await runEach(ids, work)) };
-    });
-    const facts = { batch: done === 0 ? null : by.batch, released: done, comments };
-    const rows = comments.map(({ id, agent, content }) => [id, agent ?? '(none)', content]);
-    if (call.has('dry-run'))
-      return call.result(facts, table(rows, { width: call.columns?.('result') }), [
-        `${comments.length} would be released. Nothing was changed.`,
-      ]);
-    const all = `${done} ${done === 1 ? 'is' : 'are'} released.`;
-    call.result(facts, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${by.batch}`);
-  },
-};
-
-export const adminBlocks: readonly Command[] = [block, unblock, list, release];
+export const adminBlocks: readonly Command[] = [block, unblock, list];

@@ -1,12 +1,10 @@
-import { UsageError, type Call, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
-import type { Context } from '../../context.ts';
-import type { PostFilter, PostRecord } from '../../services/community/operator-lists.ts';
-import type { PostState } from '../../services/operators/post-moderation.ts';
-import { withContext } from '../operator.ts';
-import { acting, agentOptions, idOfPost, readAgentFilter, readNames, reasonOption } from './admin-options.ts';
+import type { Command } from '../../../client/src/terminal/command.ts';
+import type { PostRecord } from '../../services/community/operator-lists.ts';
+import { agentOptions, idOfPost, reasonOption, ruleOption } from './admin-options.ts';
+import { onTargets, type Targets } from './admin-targets.ts';
 
-const options = {
+/** What a command that takes many posts is given. */
+export const postOptions = {
   ...agentOptions('All posts of agents'),
   text: { meaning: 'All posts with this text, whatever its letter case.', value: 'text' },
   'created-since': {
@@ -17,7 +15,8 @@ const options = {
   'dry-run': { meaning: 'Show which posts those are, and change nothing.' },
 } as const;
 
-const naming = [
+/** How those are named, for the help. */
+export const postNaming = [
   'Posts are named by id or address, one a line on standard input with -, or chosen by options, which then all have to',
   'hold. The answer names the batch, which admin undo takes back.',
 ];
@@ -25,93 +24,51 @@ const naming = [
 const hide: Command = {
   name: 'admin hide',
   summary: 'Take posts from public view: their pages answer 410 with the reason. Nothing is deleted.',
-  details: naming,
+  details: postNaming,
   operands: ['post…?'],
   options: {
-    ...options,
+    ...postOptions,
+    ...ruleOption,
     reason: { meaning: 'The reason that readers and the agent are shown.', value: 'text', required: true },
   },
-  run: (call) =>
-    onPosts(call, hide.name, 'hidden', {
+  async run(call) {
+    const { moderatePost } = await import('../../services/operators/post-moderation.ts');
+    await onTargets(call, hide.name, posts, {
+      outcome: 'hidden',
       // One that is named gets the new reason; one that is only found keeps its own.
       isMeant: ({ moderation }, isNamed) => isNamed || moderation !== 'hidden',
-      to: (reason) => ({ state: 'hidden', reason }),
-    }),
+      run: ({ engine }, postId, by) =>
+        engine.write(moderatePost, { postId, to: { state: 'hidden', reason: by.reason }, by }),
+    });
+  },
 };
 
 const unhide: Command = {
   name: 'admin unhide',
   summary: 'Let posts be seen again that were hidden, or are held back.',
-  details: naming,
+  details: postNaming,
   operands: ['post…?'],
-  options: { ...options, ...reasonOption },
-  run: (call) =>
-    onPosts(call, unhide.name, 'shown', { isMeant: ({ moderation }) => moderation !== null, to: () => null }),
+  options: { ...postOptions, ...reasonOption },
+  async run(call) {
+    const { moderatePost } = await import('../../services/operators/post-moderation.ts');
+    await onTargets(call, unhide.name, posts, {
+      outcome: 'shown',
+      isMeant: ({ moderation }) => moderation !== null,
+      run: ({ engine }, postId, by) => engine.write(moderatePost, { postId, to: null, by }),
+    });
+  },
 };
 
-type Work = {
-  readonly isMeant: (post: PostRecord, isNamed: boolean) => boolean;
-  readonly to: (reason: string | null) => PostState;
+/** Posts, as operators name them. */
+export const posts: Targets<PostRecord> = {
+  nouns: ['post', 'posts'],
+  listAll: async (ctx, chosen) =>
+    (await import('../../services/community/operator-lists.ts')).listAllPosts(ctx, chosen),
+  find: async (ctx, name) =>
+    (await import('../../services/community/operator-lists.ts')).showPost(ctx, await idOfPost(ctx, name)),
+  heads: ['ID', 'AGENT', 'STATUS', 'TITLE'],
+  cells: ({ id, agent, status, title }) => [id, agent ?? '(none)', status, title],
+  facts: ({ id, url }) => ({ id, url }),
 };
-
-async function onPosts(call: Call, command: string, outcome: string, { isMeant, to }: Work): Promise<void> {
-  const { runEach } = await import('../../services/community/batches.ts');
-  const { moderatePost } = await import('../../services/operators/post-moderation.ts');
-  const { batch, ...named } = acting(call, command);
-  const filter = readChoice(call, command);
-  const isDry = call.has('dry-run');
-  const { posts, done } = await withContext(call, async (ctx) => {
-    const found = await chosen(ctx, call, filter);
-    const meant = found.filter((post) => isMeant(post, filter === undefined));
-    const ids = isDry ? [] : meant.map(({ id }) => id);
-    const mails = ids.length === 1 || call.has('mail') ? ({ mails: true } as const) : {};
-    const by = { ...named, batch, ...mails };
-    const work = (postId: string) => ctx.engine.write(moderatePost, { postId, to: to(by.reason), by });
-    return { posts: meant, ...(await runEach(ids, work)) };
-  });
-  const facts = {
-    batch: done === 0 ? null : batch,
-    [outcome]: done,
-    posts: posts.map(({ id, url }) => ({ id, url })),
-  };
-  const rows = posts.map(({ id, agent, status, title }) => [id, agent ?? '(none)', status, title]);
-  if (isDry)
-    return call.result(
-      facts,
-      table([['ID', 'AGENT', 'STATUS', 'TITLE'], ...rows], { width: call.columns?.('result') }),
-      [`${posts.length} posts would be ${outcome}. Nothing was changed.`],
-    );
-  const all = `${done} ${done === 1 ? 'post is' : 'posts are'} ${outcome}.`;
-  call.result(facts, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
-}
-
-type Filter = Pick<PostFilter, 'domain' | 'mailboxKey' | 'text' | 'since'>;
-
-/** What the options choose; undefined where posts are named. Throws UsageError where neither is, or both are. */
-function readChoice(call: Call, command: string): Filter | undefined {
-  const filter = readAgentFilter(call, command);
-  const isNamed = call.operands.length > 0;
-  if (!filter && !isNamed)
-    throw new UsageError(
-      'name posts, or choose them by --domain, --from-mailbox, --text or --created-since',
-      command,
-    );
-  if (filter && isNamed) throw new UsageError('name posts or choose them, not both', command);
-  return filter;
-}
-
-/** Posts chosen at once: more are another command. */
-const mostChosen = 1_000_000;
-
-async function chosen(ctx: Context, { operands }: Call, filter: Filter | undefined): Promise<PostRecord[]> {
-  const { listAllPosts, showPost } = await import('../../services/community/operator-lists.ts');
-  if (filter) return listAllPosts(ctx, { limit: mostChosen, ...filter });
-  const posts = new Map<string, PostRecord>();
-  for (const name of await readNames(operands)) {
-    const post = await showPost(ctx, await idOfPost(ctx, name));
-    posts.set(post.id, post);
-  }
-  return [...posts.values()];
-}
 
 export const adminHide: readonly Command[] = [hide, unhide];

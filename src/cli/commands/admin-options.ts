@@ -54,12 +54,38 @@ export function readAgentFilter(
   return Object.values(filter).every((value) => value === undefined) ? undefined : filter;
 }
 
+const unitsOfTime = { h: 1, d: 24, w: 7 * 24 } as const;
+
+/** When something ends, as rows have it, from the present in epoch ms; null where no time was given. Both throw UsageError. */
+export function readUntil(call: Call, command: string): (now: number) => string | null {
+  const given = call.value('until');
+  if (given === null) return () => null;
+  const [, count, unit] = /^([1-9]\d{0,4})([hdw])$/.exec(given) ?? [];
+  const hours = unitsOfTime[unit as keyof typeof unitsOfTime];
+  const refused = new UsageError(
+    '--until is a day or time to come, 2026-01-31 or 2026-01-31T09:30:00Z, or a number of hours, days or weeks: 12h, 7d, 2w',
+    command,
+  );
+  const fixed = count === undefined ? timeOf(given) : null;
+  if (Number.isNaN(fixed)) throw refused;
+  return (now) => {
+    const at = fixed ?? now + Number(count) * hours * 3_600_000;
+    if (at <= now) throw refused;
+    return new Date(at).toISOString();
+  };
+}
+
+/** Epoch ms of a day, or of a time with its zone; NaN for what is neither. */
+function timeOf(given: string): number {
+  const isTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/.test(given);
+  return isTime ? Date.parse(given) : Number.NaN;
+}
+
 /** The time of {@link sinceOption} as rows have it; undefined where it was not given. Throws UsageError. */
 export function readSince(call: Call, command: string): string | undefined {
   const given = call.value('created-since');
   if (given === null) return undefined;
-  const isTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/.test(given);
-  const at = isTime ? Date.parse(given) : Number.NaN;
+  const at = timeOf(given);
   if (Number.isNaN(at))
     throw new UsageError('--created-since is a day, 2026-01-31, or a time with its zone', command);
   return new Date(at).toISOString();
@@ -68,6 +94,14 @@ export function readSince(call: Call, command: string): string | undefined {
 /** Why the operator acts; the log keeps it. */
 export const reasonOption: Options = {
   reason: { meaning: 'Why, for the log of actions; without names and texts.', value: 'text', required: true },
+};
+
+/** By which rule; of what was reported, the word of the report says it. */
+export const ruleOption: Options = {
+  rule: {
+    meaning: 'By which rule, as the agent reads it; else that of the open report.',
+    value: 'spam|illegal|harassment|copyright|private-data|malware|impersonation|other',
+  },
 };
 
 /** The same where it may be left out: nothing is taken from anybody. */
@@ -81,7 +115,13 @@ export function acting(call: Call, command: string): Acting & { readonly batch: 
   if (reason === '') throw new UsageError('--reason <text> is empty', command);
   if (reason !== null && Array.from(reason).length > longestReason)
     throw new UsageError(`--reason has more than ${longestReason} characters`, command);
-  return { actor: `cli:${userName()}`, reason, batch: randomUUID() };
+  const rule = call.value('rule');
+  return {
+    actor: `cli:${userName()}`,
+    reason,
+    batch: randomUUID(),
+    ...(rule === null ? {} : { rule }),
+  };
 }
 
 const longestReason = 500;

@@ -1,4 +1,4 @@
-import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
+import { confirm, UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { Acting } from '../../services/community/audit.ts';
@@ -18,80 +18,149 @@ export const mailedTargets: Options = {
   mail: { meaning: 'Write to the owners of many agents too; of one it is always done.' },
 };
 
+/** What a command has that deletes. */
+export const deleting: Options = { yes: { meaning: 'Do not ask.' } };
+
 /** How those are named, for the help. */
 export const agentsNaming = [
   'Agents are named by slug, id or e-mail address, one a line on standard input with -, or chosen by options, which then',
   'all have to hold. The answer names the batch, which admin undo takes back.',
 ];
 
-/** What a command does to each agent. */
-export type Work = {
-  readonly isMeant: (agent: AgentRecord, isNamed: boolean) => boolean;
-  /** False where there was nothing to do. */
-  readonly run: (ctx: Context, agentId: string, by: Acting) => Promise<unknown>;
+/** What many are chosen by. */
+type Chosen = Pick<AgentFilter, 'domain' | 'mailboxKey' | 'text' | 'since' | 'limit'>;
+
+/** What a command can be given many of, and how they are found and shown. */
+export type Targets<One> = {
+  /** One and many of them. */
+  readonly nouns: readonly [string, string];
+  readonly listAll: (ctx: Context, chosen: Chosen) => Promise<readonly One[]>;
+  /** Throws not_found. */
+  readonly find: (ctx: Context, name: string) => Promise<One>;
+  readonly heads: readonly string[];
+  readonly cells: (one: One) => readonly string[];
+  /** What the JSON answer has of each. */
+  readonly facts: (one: One) => object;
 };
 
-/** Does what is meant to the agents that a command names or chooses. */
-export async function onAgents(
+/** What a command does to each. */
+export type Work<One> = {
+  /** The participle of what is done: `hidden`. */
+  readonly outcome: string;
+  /** `isNamed` is false of one that was chosen by options. */
+  readonly isMeant: (one: One, isNamed: boolean) => boolean;
+  /** False where there was nothing to do. */
+  readonly run: (ctx: Context, id: string, by: Acting) => Promise<unknown>;
+  /** Nothing takes it back, so it is asked first. */
+  readonly isFinal?: boolean;
+};
+
+/** Does what is meant to those that a command names or chooses. Throws UsageError. */
+export async function onTargets<One extends { readonly id: string }>(
   call: Call,
   command: string,
-  outcome: string,
-  { isMeant, run }: Work,
+  targets: Targets<One>,
+  { outcome, isMeant, run, isFinal = false }: Work<One>,
 ): Promise<void> {
   const { runEach } = await import('../../services/community/batches.ts');
   const { batch, ...named } = acting(call, command);
-  const filter = readChoice(call, command);
-  const isDry = call.has('dry-run');
-  const { agents, done } = await withContext(call, async (ctx) => {
-    const isNamed = call.operands.length > 0;
-    const meant = (await chosen(ctx, call, filter)).filter((agent) => isMeant(agent, isNamed));
-    const ids = isDry ? [] : meant.map(({ id }) => id);
+  const filter = readChoice(call, command, targets.nouns[1]);
+  const { meant, done } = await withContext(call, async (ctx) => {
+    const found = filter ? await targets.listAll(ctx, filter) : await findNamed(ctx, call, targets);
+    const those = found.filter((one) => isMeant(one, filter === undefined));
+    const ids = call.has('dry-run') ? [] : those.map(({ id }) => id);
+    const [one, many] = targets.nouns;
+    const what = `${ids.length} ${ids.length === 1 ? one : many}`;
+    if (isFinal && ids.length > 0)
+      await confirm(call, `Delete ${what} for good? Nothing brings that back.`, 'Nothing was deleted.');
     const mails = ids.length === 1 || call.has('mail') ? ({ mails: true } as const) : {};
     const by = { ...named, batch, ...mails };
-    return { agents: meant, ...(await runEach(ids, (id) => run(ctx, id, by))) };
+    return { meant: those, ...(await runEach(ids, (id) => run(ctx, id, by))) };
   });
-  const facts = {
-    batch: done === 0 ? null : batch,
-    [outcome]: done,
-    agents: agents.map(({ id, slug }) => ({ id, slug })),
-  };
-  const heads = ['SLUG', 'E-MAIL', 'POSTS', 'REGISTERED'];
-  const rows = agents.map((each) => [each.slug ?? each.id, each.email, String(each.posts), each.createdAt]);
-  if (isDry)
-    return call.result(facts, table([heads, ...rows], { width: call.columns?.('result') }), [
-      `${agents.length} agents would be ${outcome}. Nothing was changed.`,
-    ]);
-  const all = `${done} ${done === 1 ? 'agent is' : 'agents are'} ${outcome}.`;
-  call.result(facts, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
+  const rows = meant.map((one) => [...targets.cells(one)]);
+  reportBatch(call, {
+    batch,
+    outcome,
+    done,
+    nouns: targets.nouns,
+    isFinal,
+    facts: { [targets.nouns[1]]: meant.map((one) => targets.facts(one)) },
+    meant: meant.length,
+    list: table([[...targets.heads], ...rows], { width: call.columns?.('result') }),
+  });
 }
 
-/** Agents chosen at once: more are another command. */
+/** Those at once: more are another command. */
 const mostChosen = 1_000_000;
 
-/** What the options choose; undefined where agents are named. Throws UsageError where neither is, or both are. */
-function readChoice(call: Call, command: string): Omit<AgentFilter, 'limit'> | undefined {
+/** What the options choose; undefined where targets are named. Throws UsageError where neither is, or both are. */
+function readChoice(call: Call, command: string, many: string): Chosen | undefined {
   const filter = readAgentFilter(call, command);
   const isNamed = call.operands.length > 0;
   if (!filter && !isNamed)
     throw new UsageError(
-      'name agents, or choose them by --domain, --from-mailbox, --text or --created-since',
+      `name ${many}, or choose them by --domain, --from-mailbox, --text or --created-since`,
       command,
     );
-  if (filter && isNamed) throw new UsageError('name agents or choose them, not both', command);
-  return filter;
+  if (filter && isNamed) throw new UsageError(`name ${many} or choose them, not both`, command);
+  return filter && { limit: mostChosen, ...filter };
 }
 
-async function chosen(
+/** Those that are named, each once. */
+async function findNamed<One extends { readonly id: string }>(
   ctx: Context,
   { operands }: Call,
-  filter: Omit<AgentFilter, 'limit'> | undefined,
-): Promise<AgentRecord[]> {
-  const { listAgents, showAgent } = await import('../../services/community/operator-lists.ts');
-  if (filter) return listAgents(ctx, { limit: mostChosen, ...filter });
-  const agents = new Map<string, AgentRecord>();
+  { find }: Targets<One>,
+): Promise<readonly One[]> {
+  const found = new Map<string, One>();
   for (const name of await readNames(operands)) {
-    const agent = await showAgent(ctx, name);
-    agents.set(agent.id, agent);
+    const one = await find(ctx, name);
+    found.set(one.id, one);
   }
-  return [...agents.values()];
+  return [...found.values()];
+}
+
+type Batch = {
+  readonly batch: string;
+  readonly outcome: string;
+  readonly done: number;
+  readonly nouns: Targets<never>['nouns'];
+  readonly isFinal?: boolean;
+  /** What the JSON answer has besides. */
+  readonly facts: object;
+  /** How many are meant. */
+  readonly meant: number;
+  /** Those that are meant, as a dry run shows them. */
+  readonly list: string;
+};
+
+/** Says what was done and how to undo it, or with `--dry-run` what would be. */
+export function reportBatch(
+  call: Call,
+  { batch, outcome, done, nouns: [one, many], isFinal = false, facts, meant, list }: Batch,
+): void {
+  const answer = { batch: done === 0 ? null : batch, [outcome]: done, ...facts };
+  if (call.has('dry-run'))
+    return call.result(answer, list, [
+      `${meant} ${meant === 1 ? one : many} would be ${outcome}${isFinal ? ' for good' : ''}. Nothing was changed.`,
+    ]);
+  const all = `${done} ${done === 1 ? `${one} is` : `${many} are`} ${outcome}.`;
+  if (isFinal) return call.result(answer, all, done === 0 ? [] : ['Nothing brings that back.']);
+  call.result(answer, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
+}
+
+const agents: Targets<AgentRecord> = {
+  nouns: ['agent', 'agents'],
+  listAll: async (ctx, chosen) =>
+    (await import('../../services/community/operator-lists.ts')).listAgents(ctx, chosen),
+  find: async (ctx, name) =>
+    (await import('../../services/community/operator-lists.ts')).showAgent(ctx, name),
+  heads: ['SLUG', 'E-MAIL', 'POSTS', 'REGISTERED'],
+  cells: ({ slug, id, email, posts, createdAt }) => [slug ?? id, email, String(posts), createdAt],
+  facts: ({ id, slug }) => ({ id, slug }),
+};
+
+/** Does what is meant to the agents that a command names or chooses. */
+export function onAgents(call: Call, command: string, work: Work<AgentRecord>): Promise<void> {
+  return onTargets(call, command, agents, work);
 }

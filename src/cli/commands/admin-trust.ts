@@ -2,7 +2,7 @@ import type { Command } from '../../../client/src/terminal/command.ts';
 import { table } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
 import { limitOption, noteOption, reasonOption } from './admin-options.ts';
-import { agentsNaming, agentTargets, onAgents } from './admin-targets.ts';
+import { agentsNaming, agentTargets, mailedTargets, onAgents } from './admin-targets.ts';
 
 const trust: Command = {
   name: 'admin agents trust',
@@ -10,10 +10,11 @@ const trust: Command = {
     'End the probation of agents: their blogs are for search engines and the home page, and their votes weigh.',
   details: agentsNaming,
   operands: ['agent…?'],
-  options: { ...agentTargets, ...reasonOption },
+  options: { ...mailedTargets, ...reasonOption },
   async run(call) {
     const { setProbation } = await import('../../services/trust/probation.ts');
-    await onAgents(call, trust.name, 'trusted', {
+    await onAgents(call, trust.name, {
+      outcome: 'trusted',
       isMeant: ({ probation }) => probation !== null,
       run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: null, by }),
     });
@@ -25,10 +26,11 @@ const untrust: Command = {
   summary: 'Put agents on probation, which then ends only by admin agents trust.',
   details: agentsNaming,
   operands: ['agent…?'],
-  options: { ...agentTargets, ...reasonOption },
+  options: { ...mailedTargets, ...reasonOption },
   async run(call) {
     const { setProbation } = await import('../../services/trust/probation.ts');
-    await onAgents(call, untrust.name, 'untrusted', {
+    await onAgents(call, untrust.name, {
+      outcome: 'untrusted',
       isMeant: ({ probation, verifiedAt }) => probation !== 'operator' && verifiedAt !== null,
       run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: 'operator', by }),
     });
@@ -63,7 +65,8 @@ const release: Command = {
   options: { ...agentTargets, ...noteOption },
   async run(call) {
     const { setMailRefused } = await import('../../services/trust/suppression.ts');
-    await onAgents(call, release.name, 'released', {
+    await onAgents(call, release.name, {
+      outcome: 'released',
       isMeant: ({ mailRefusedAt }) => mailRefusedAt !== null,
       run: ({ engine }, agentId, by) => engine.write(setMailRefused, { agentId, answer: null, by }),
     });

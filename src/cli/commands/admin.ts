@@ -1,69 +1,161 @@
-import type { Command } from '../../../client/src/terminal/command.ts';
-import { withContext } from '../operator.ts';
-import { acting, idOfPost, reasonOption } from './admin-options.ts';
-
-const postNaming = 'The post is named by its id or by its address.';
+import type { Call, Command } from '../../../client/src/terminal/command.ts';
+import type { Context } from '../../context.ts';
+import type { CommentRecord } from '../../services/community/operator-lists.ts';
+import { postNaming, postOptions, posts } from './admin-hide.ts';
+import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
+import { deleting, onTargets, type Targets } from './admin-targets.ts';
 
 const deletePost: Command = {
   name: 'admin posts delete',
-  summary: 'Delete a post of any agent, with its comments and votes; its address then answers 410.',
-  details: [postNaming, 'Its agent may publish it again: admin agents suspend prevents that.'],
-  operands: ['post'],
-  options: reasonOption,
+  summary:
+    'Delete posts of any agent for good, with their comments and votes; their addresses then answer 410.',
+  details: [
+    ...postNaming,
+    'admin hide can be undone. An agent may publish a post again: admin agents suspend prevents that.',
+  ],
+  operands: ['post…?'],
+  options: { ...postOptions, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
-    const by = { ...acting(call, deletePost.name), mails: true } as const;
     const { deletePostByOperator } = await import('../../services/community/moderation.ts');
-    const { id, title } = await withContext(call, async (ctx) => {
-      const postId = await idOfPost(ctx, call.operand('post'));
-      return { id: postId, ...(await ctx.engine.write(deletePostByOperator, { postId, by })) };
+    await onTargets(call, deletePost.name, posts, {
+      outcome: 'deleted',
+      isFinal: true,
+      isMeant: () => true,
+      run: ({ engine }, postId, by) => engine.write(deletePostByOperator, { postId, by }),
     });
-    call.result({ id, title }, `Deleted '${title}'.`);
+  },
+};
+
+const commentOptions = {
+  ...agentOptions('All comments of agents'),
+  text: { meaning: 'All comments with this text, whatever its letter case.', value: 'text' },
+  'created-since': {
+    meaning: 'All comments made at or after this time: 2026-01-31, or with T09:30:00Z.',
+    value: 'time',
+  },
+  mail: { meaning: 'Write to the owners of many comments too; of one it is always done.' },
+  'dry-run': { meaning: 'Show which comments those are, and change nothing.' },
+} as const;
+
+const commentNaming = [
+  'Comments are named by id, one a line on standard input with -, or chosen by options, which then all have to hold.',
+  "'masthead admin comments list' and 'masthead comments <post>' show ids.",
+];
+
+/** Comments, as operators name them. */
+function comments(isHeld: boolean): Targets<CommentRecord> {
+  return {
+    nouns: ['comment', 'comments'],
+    listAll: async (ctx, chosen) =>
+      (await import('../../services/community/operator-lists.ts')).listAllComments(ctx, {
+        ...chosen,
+        isHeld,
+      }),
+    find: async (ctx, name) =>
+      (await import('../../services/community/operator-lists.ts')).showComment(ctx, name),
+    heads: ['ID', 'AGENT', 'TEXT'],
+    cells: ({ id, agent, content }) => [id, agent ?? '(none)', content],
+    facts: (comment) => comment,
+  };
+}
+
+const remove: Command = {
+  name: 'admin comments remove',
+  summary: 'Take comments from public view. Nothing is deleted: admin comments release gives them back.',
+  details: [...commentNaming, 'The answer names the batch, which admin undo takes back.'],
+  operands: ['comment…?'],
+  options: { ...commentOptions, ...ruleOption, ...reasonOption },
+  async run(call) {
+    const { moderateComment } = await import('../../services/trust/held-comments.ts');
+    await onTargets(call, remove.name, comments(false), {
+      outcome: 'removed',
+      isMeant: ({ removedReason }) => removedReason === null,
+      run: ({ engine }, commentId, by) => engine.write(moderateComment, { commentId, to: 'removed', by }),
+    });
+  },
+};
+
+const release: Command = {
+  name: 'admin comments release',
+  summary: 'Publish comments that are held back, or were removed.',
+  details: [...commentNaming, 'The answer names the batch, which admin undo takes back.'],
+  operands: ['comment…?'],
+  options: { ...commentOptions, ...reasonOption },
+  async run(call) {
+    const { moderateComment } = await import('../../services/trust/held-comments.ts');
+    await onTargets(call, release.name, comments(true), {
+      outcome: 'released',
+      isMeant: ({ heldAt }) => heldAt !== null,
+      run: ({ engine }, commentId, by) => engine.write(moderateComment, { commentId, to: null, by }),
+    });
   },
 };
 
 const deleteComment: Command = {
   name: 'admin comments delete',
-  summary: 'Delete a comment on a post.',
-  details: [postNaming, "'masthead comments <post>' shows the ids of its comments."],
-  operands: ['post', 'comment'],
-  options: reasonOption,
+  summary: 'Delete comments for good.',
+  details: [...commentNaming, 'The post may stand before a comment. admin comments remove can be undone.'],
+  operands: ['comment…?'],
+  options: { ...commentOptions, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
-    const by = { ...acting(call, deleteComment.name), mails: true } as const;
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
-    const engagement = await import('../../services/community/comment-removal.ts');
-    const commentId = call.operand('comment').toLowerCase();
-    await withContext(call, async (ctx) => {
-      const postId = await idOfPost(ctx, call.operand('post'));
-      const agentId = await ownerOfPost(ctx, postId);
-      await ctx.engine.write(engagement.deleteComment, { agentId, postId, commentId, by });
+    const { showComment } = await import('../../services/community/operator-lists.ts');
+    const removal = await import('../../services/community/comment-removal.ts');
+    await onTargets(call, deleteComment.name, afterPost(call), {
+      outcome: 'deleted',
+      isFinal: true,
+      isMeant: () => true,
+      async run(ctx, commentId, by) {
+        const { postId } = await showComment(ctx, commentId);
+        const agentId = await ownerOfPost(ctx, postId);
+        await ctx.engine.write(removal.deleteComment, { agentId, postId, commentId, by });
+      },
     });
-    call.result({ id: commentId }, 'Comment deleted.');
   },
 };
 
+/** Comments of which the first of two names may be their post, as the command was before it took many. */
+function afterPost({ operands }: Call): Targets<CommentRecord> {
+  const plain = comments(false);
+  const [first, second] = operands;
+  return {
+    ...plain,
+    async find(ctx, name) {
+      const isPost = operands.length === 2 && name === first && (await namesPost(ctx, name));
+      return plain.find(ctx, isPost ? (second ?? '') : name);
+    },
+  };
+}
+
+async function namesPost(ctx: Context, name: string): Promise<boolean> {
+  if (URL.canParse(name)) return true;
+  const { listAllPosts } = await import('../../services/community/operator-lists.ts');
+  return (await listAllPosts(ctx, { limit: 1, id: name.toLowerCase() })).length > 0;
+}
+
 export const adminPosts: readonly Command[] = [
-  featureCommand('feature', true, 'Pin a post to the featured list.', 'is featured'),
-  featureCommand('unfeature', false, 'Take a post off the featured list.', 'is not pinned'),
+  featureCommand('feature', true, 'Pin posts to the featured list.'),
+  featureCommand('unfeature', false, 'Take posts off the featured list.'),
   deletePost,
+  remove,
+  release,
   deleteComment,
 ];
 
-function featureCommand(verb: string, featured: boolean, summary: string, outcome: string): Command {
+function featureCommand(verb: string, featured: boolean, summary: string): Command {
   return {
     name: `admin posts ${verb}`,
     summary,
-    details: [postNaming],
-    operands: ['post'],
-    options: reasonOption,
+    details: postNaming,
+    operands: ['post…?'],
+    options: { ...postOptions, ...reasonOption },
     async run(call) {
-      const by = acting(call, `admin posts ${verb}`);
       const { featurePost } = await import('../../services/community/moderation.ts');
-      const id = await withContext(call, async (ctx) => {
-        const postId = await idOfPost(ctx, call.operand('post'));
-        await ctx.engine.write(featurePost, { postId, featured, by });
-        return postId;
+      await onTargets(call, `admin posts ${verb}`, posts, {
+        outcome: `${verb}d`,
+        isMeant: ({ isFeatured }) => isFeatured !== featured,
+        run: ({ engine }, postId, by) => engine.write(featurePost, { postId, featured, by }),
       });
-      call.result({ id, featured }, `The post ${id} ${outcome}.`);
     },
   };
 }

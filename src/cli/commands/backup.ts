@@ -11,7 +11,8 @@ export const backup: Command = {
     'Copy the SQLite database, also while the service runs, to a new file, or into a folder of backups.',
   details: [
     'The copy holds all that was acknowledged when the command began, but neither DATA_DIR/secret (keep a copy',
-    'elsewhere, once) nor MAIL_DIR. Back up PostgreSQL with its own tools, such as pg_dump.',
+    'elsewhere, once) nor MAIL_DIR, nor the files of pictures: copy MEDIA_DIR beside it. Back up PostgreSQL with its own',
+    'tools, such as pg_dump.',
     'With --keep 7 the path is a folder: the backup is named by its time, with its SHA-256 beside it, and once it is',
     'complete all but the newest 7 of this instance are removed. A run that fails removes none.',
   ],
@@ -21,9 +22,10 @@ export const backup: Command = {
   },
   async run(call) {
     const { loadConfig } = await import('../../config/config.ts');
-    const { backupInto, noteBackup } = await import('../../db/sqlite/sqlite-backups.ts');
+    const { backupInto, countPictures, noteBackup } = await import('../../db/sqlite/sqlite-backups.ts');
     const { backupSqlite } = await import('../../db/sqlite/sqlite-copy.ts');
-    const file = sqliteFile(loadConfig(call.env).database);
+    const { database, media } = loadConfig(call.env);
+    const file = sqliteFile(database);
     const keep = call.value('keep');
     const path = resolve(call.operand('path'));
     call.status?.(`Copying ${file} …`);
@@ -36,10 +38,15 @@ export const backup: Command = {
     const isNoted = noteBackup(file, new Date(now).toISOString());
     const { instanceId, bytes, removed } = copied;
     const made = `Copied the database of instance ${instanceId} to ${copied.file}, ${bytes} bytes.`;
-    const text = removed.length === 0 ? made : `${made} Removed ${removed.length} older.`;
+    const pictures = countPictures(copied.file);
+    const beside =
+      pictures === 0
+        ? ''
+        : ` It knows ${pictures} pictures, whose files are not in it: copy MEDIA_DIR (${media.dir}) beside it.`;
+    const text = `${made}${removed.length === 0 ? '' : ` Removed ${removed.length} older.`}${beside}`;
     const note =
       "The database could not note that it was backed up (it is locked, full or read-only): 'masthead doctor' will not know.";
-    call.result(copied, text, isNoted ? [] : [note]);
+    call.result({ ...copied, pictures }, text, isNoted ? [] : [note]);
   },
 };
 
@@ -57,6 +64,7 @@ export const verifyBackup: Command = {
     'Takes a file, or a folder of backups, of which it takes the newest. Its checksum, its structure, every stored count',
     'and up to 100 of its pages are examined; the service is not touched. The scratch folder is made below TMPDIR, needs',
     'the size of the backup, and is removed.',
+    'Pictures are held against their files in MEDIA_DIR, which may name a copy of that folder.',
     'Of PostgreSQL: restore the dump into an empty database, and give the address of that one (postgres://…), which is',
     'only read. The exit code is 1 when anything is wrong.',
   ],
@@ -73,12 +81,13 @@ export const verifyBackup: Command = {
     const verified = isAddress
       ? await verifyPostgres(config, given, options)
       : await verifyFile(config, resolve(given), options);
-    const { faults, stored, pages } = verified;
+    const { faults, stored, pictures, pages } = verified;
     const what = `${stored.agents} agents, ${stored.posts} posts and ${stored.comments} comments`;
+    const files = pictures === 0 ? '' : `, ${pictures} pictures have their files in ${config.media.dir}`;
     if (faults.length === 0)
       return call.result(
         verified,
-        `${verified.backup} is whole: ${what}, every count is right, ${pages} pages open.`,
+        `${verified.backup} is whole: ${what}, every count is right${files}, ${pages} pages open.`,
       );
     call.result(verified, [`${verified.backup} (${what}):`, ...faults].join('\n'), [], 'backup_faulty');
     return 1;

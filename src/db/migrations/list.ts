@@ -23,6 +23,12 @@ import { sourceBlocks } from './0022-source-blocks.ts';
 import { reports } from './0023-reports.ts';
 import { heldComments } from './0024-held-comments.ts';
 import { inboxData } from './0025-inbox-data.ts';
+import { appeals } from './0026-appeals.ts';
+import { schedule } from './0027-schedule.ts';
+import { suspensionEnd } from './0028-suspension-end.ts';
+import { removedComments } from './0029-removed-comments.ts';
+import { media } from './0030-media.ts';
+import { postImage } from './0031-post-image.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -52,4 +58,10 @@ export const migrations: readonly Migration[] = [
   reports,
   heldComments,
   inboxData,
+  appeals,
+  schedule,
+  suspensionEnd,
+  removedComments,
+  media,
+  postImage,
 ];

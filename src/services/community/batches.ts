@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
+import type { Selectable } from 'kysely';
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { setCommentHeld } from '../trust/held-comments.ts';
+import { moderateComment, type CommentState } from '../trust/held-comments.ts';
 import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
@@ -58,11 +59,11 @@ async function untilAccepted<T>(work: () => Promise<T>): Promise<T> {
 
 const passedOver = new Set(['not_found', 'precondition_failed']);
 
-type Row = Tables['audit'];
+type Row = Selectable<Tables['audit']>;
 type Undoing = (ctx: Context, row: Row, by: Acting) => Promise<unknown>;
 
 const suspendAgain: Undoing = ({ engine }, row, by) =>
-  engine.write(suspendAgent, { agentId: row.target_id, reason: formerReason(row), by });
+  engine.write(suspendAgent, { agentId: row.target_id, ...formerSuspension(row), by });
 
 type StoredState = Tables['posts']['moderation']['__select__'];
 
@@ -75,6 +76,17 @@ const moderateBack: Undoing = ({ engine }, { target_id: postId, data }, by) => {
 const formerTrust: Undoing = ({ engine }, { target_id: agentId, data }, by) => {
   const { was } = JSON.parse(data ?? '{}') as { was?: AgentRow['probation'] };
   return engine.write(setProbation, { agentId, probation: was ?? null, by });
+};
+
+const moderateCommentBack: Undoing = ({ engine }, { target_id: commentId, action, data }, by) => {
+  const { state, reason } = JSON.parse(data ?? '{}') as { state?: CommentState; reason?: string | null };
+  // What a source block held says no more than that.
+  const to = state === undefined && action === 'release-comment' ? 'held' : (state ?? null);
+  return engine.write(moderateComment, {
+    commentId,
+    to,
+    by: to === 'removed' ? { ...by, reason: reason ?? by.reason } : by,
+  });
 };
 
 const decideBack: Undoing = ({ engine }, { target_id: reportId, data }, by) => {
@@ -90,10 +102,9 @@ const undoing: Record<Reversible, Undoing> = {
   restore: suspendAgain,
   trust: formerTrust,
   untrust: formerTrust,
-  'hold-comment': ({ engine }, { target_id: commentId }, by) =>
-    engine.write(setCommentHeld, { commentId, isHeld: false, by }),
-  'release-comment': ({ engine }, { target_id: commentId }, by) =>
-    engine.write(setCommentHeld, { commentId, isHeld: true, by }),
+  'hold-comment': moderateCommentBack,
+  'release-comment': moderateCommentBack,
+  'remove-comment': moderateCommentBack,
   block: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: false, by }),
   unblock: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: true, by }),
   'release-mail': ({ engine }, { target_id: agentId, data }, by) => {
@@ -114,9 +125,12 @@ const undoing: Record<Reversible, Undoing> = {
     engine.write(featurePost, { postId, featured: true, by }),
 };
 
-function formerReason({ data }: Row): string {
-  const { reason } = JSON.parse(data ?? '{}') as { reason?: string | null };
-  return reason ?? 'Suspended again.';
+function formerSuspension({ data }: Row): { reason: string; until: string | null } {
+  const { reason, until = null } = JSON.parse(data ?? '{}') as {
+    reason?: string | null;
+    until?: string | null;
+  };
+  return { reason: reason ?? 'Suspended again.', until };
 }
 
 /** What became of a batch that was undone. */
@@ -149,6 +163,12 @@ export async function undoBatch(ctx: Context, batch: string, by: Acting): Promis
   };
 }
 
-function isReversible(action: string): action is Reversible {
+/** Takes one action back; nothing where that can't be. Throws what its write throws. */
+export async function undoAction(ctx: Context, row: Row, by: Acting): Promise<void> {
+  if (isReversible(row.action)) await undoing[row.action](ctx, row, by);
+}
+
+/** Whether an action can be taken back. */
+export function isReversible(action: string): action is Reversible {
   return Object.hasOwn(actions, action) && actions[action as keyof typeof actions] !== null;
 }

@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
 import { defineWrite } from '../../db/write.ts';
 import type { WriteContext } from '../../context.ts';
+import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
-import { findPost, requireListed } from '../posts/find-post.ts';
+import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
 import { upholdReports } from '../operators/reports.ts';
 import { noteAction, type Acting } from './audit.ts';
 import { notifyAgent } from './notices.ts';
@@ -34,26 +35,14 @@ export const deleteComment = defineWrite(
     if (!isTheirs) {
       throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
     }
-    if (by) {
-      await noteAction(tx, by, 'delete-comment', { kind: 'comment', id: commentId });
-      await upholdReports(tx, { targetId: commentId }, by);
-    }
     const author = await lockAgent(tx, authorId);
     const deleted = await storedComment(tx, postId, commentId);
     if (!deleted?.agent_id) throw noSuchComment(postId);
     // What is held, or of a suspended author, is not in the count, which locks the post.
     const isCounted = author?.suspended_at === null && deleted.held_at === null;
     await addToCommentCount(tx, postId, isCounted ? -1 : 0);
-    if (by && author && post) {
-      const at = { authorSlug: post.author_slug, slug: post.slug };
-      await notifyAgent(tx, by, author, { what: 'comment deleted', post: at });
-    }
-    if (await blankIfAnswered(tx, commentId)) {
-      await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();
-    } else {
-      await tx.db.deleteFrom('comments').where('id', '=', commentId).execute();
-      if (deleted.thread_id !== null) await prune(tx, { post: postId, thread: deleted.thread_id });
-    }
+    if (by && author) await noteRemoval(tx, by, author, { commentId, post });
+    await takeOut(tx, { postId, commentId, threadId: deleted.thread_id });
     await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
   },
   { deletes: true },
@@ -68,8 +57,33 @@ async function storedComment({ db }: WriteContext, postId: string, commentId: st
     .executeTakeFirst();
 }
 
+/** Notes that the operator deletes a comment, and says so to those who reported it and to its author, who is locked. */
+async function noteRemoval(
+  tx: WriteContext,
+  by: Acting,
+  author: AgentRow,
+  { commentId, post }: { commentId: string; post: FoundPost | undefined },
+): Promise<void> {
+  const noted = await noteAction(tx, by, 'delete-comment', { kind: 'comment', id: commentId });
+  const reported = await upholdReports(tx, { targetId: commentId }, by);
+  const on = post ? { post: { authorSlug: post.author_slug, slug: post.slug } } : {};
+  await notifyAgent(tx, { ...by, rule: by.rule ?? reported }, author, noted, on);
+}
+
+async function takeOut(
+  tx: WriteContext,
+  { postId, commentId, threadId }: { postId: string; commentId: string; threadId: string | null },
+): Promise<void> {
+  if (await blankIfAnswered(tx, commentId)) {
+    await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();
+    return;
+  }
+  await tx.db.deleteFrom('comments').where('id', '=', commentId).execute();
+  if (threadId !== null) await prune(tx, { post: postId, thread: threadId });
+}
+
 /** What is left of a deleted comment. */
-const blank = { agent_id: null, content: '', html: '', unseen: null, edited_at: null };
+const blank = { agent_id: null, content: '', html: '', unseen: null, edited_at: null, removed_reason: null };
 
 async function blankIfAnswered({ db }: WriteContext, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db

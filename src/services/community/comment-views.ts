@@ -97,6 +97,7 @@ export const commentColumns = [
   'comments.created_at',
   'comments.edited_at',
   'comments.held_at',
+  'comments.removed_reason',
   'agents.suspended_at',
   ...authorColumns,
 ] as const;
@@ -132,8 +133,12 @@ export function commentView(
     createdAt: row.created_at,
     editedAt: shown ? row.edited_at : null,
     ...(shown ? {} : { deleted: true as const }),
-    ...(isOwn && row.held_at !== null ? { moderation: { action: 'held', at: row.held_at } } : {}),
+    ...(isOwn && row.held_at !== null ? { moderation: moderationOf(row.held_at, row.removed_reason) } : {}),
   };
+}
+
+function moderationOf(at: string, reason: string | null) {
+  return reason === null ? { action: 'held', at } : { action: 'removed', reason, at };
 }
 
 /** The author of a comment; null where it was deleted or is held, or its author is suspended. */

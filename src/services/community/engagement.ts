@@ -1,6 +1,6 @@
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
@@ -16,7 +16,8 @@ import { addCommentBytes, checkCommentQuota } from '../limits/quota.ts';
 import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { showsNothing } from '../posts/post-input.ts';
 import { holdFor } from '../trust/source-blocks.ts';
-import { bySystem, noteAction } from './audit.ts';
+import { bySourceBlock, noteAction } from './audit.ts';
+import { notifyAgent } from './notices.ts';
 import { blockedByOwner, isBlockedOn } from './blocks.ts';
 import { noteComment } from './inbox-events.ts';
 import { commentColumns, commentView, type Comment } from './comment-views.ts';
@@ -128,12 +129,13 @@ export const storeComment = defineWrite(
         thread_id: parent && (parent.thread_id ?? parent.id),
         edited_at: null,
         held_at: heldFor === null ? null : timestamp(tx.now()),
+        removed_reason: null,
         renderer_version: rendererVersion,
         ...texts,
       };
       await tx.db.insertInto('comments').values(row).execute();
       const answered = parent?.agent_id ?? null;
-      if (heldFor !== null) await noteHold(tx, row.id, heldFor);
+      if (heldFor !== null) await noteHold(tx, agent, row.id, heldFor);
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
       await addCommentBytes(tx.db, { agentId, bytes });
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
@@ -206,7 +208,7 @@ export const storeEditedComment = defineWrite(
     const isHeld = heldFor !== null && before.held_at === null;
     if (isHeld) {
       await addToCommentCount(tx, postId, -1);
-      await noteHold(tx, commentId, heldFor);
+      await noteHold(tx, agent, commentId, heldFor);
     }
     const now = timestamp(tx.now());
     const held_at = isHeld ? now : before.held_at;
@@ -225,8 +227,9 @@ export const storeEditedComment = defineWrite(
   },
 );
 
-async function noteHold(tx: WriteContext, id: string, block: string): Promise<void> {
-  await noteAction(tx, bySystem, 'hold-comment', { kind: 'comment', id }, { block });
+async function noteHold(tx: WriteContext, agent: AgentRow, id: string, block: string): Promise<void> {
+  const noted = await noteAction(tx, bySourceBlock, 'hold-comment', { kind: 'comment', id }, { block });
+  await notifyAgent(tx, bySourceBlock, agent, noted);
 }
 
 export function noSuchComment(postId: string): AppError {

@@ -76,9 +76,30 @@ async function mentionedAgents({ db }: WriteContext, slugs: readonly string[]): 
 export function noteModeration(
   tx: WriteContext,
   agentId: string,
-  { postId = null, ...said }: { action: string; reason: string | null; postId?: string | null },
+  {
+    postId = null,
+    ...said
+  }: {
+    action: string;
+    reason: string | null;
+    rule: string | null;
+    actionId: string;
+    commentId?: string;
+    postId?: string | null;
+  },
 ): void {
   note(tx, { agent_id: agentId, kind: 'moderated', post_id: postId, data: JSON.stringify(said) });
+}
+
+/** Notifies an agent of what became of a post at its time: that it was published, or why not. */
+export function noteSchedule(
+  tx: WriteContext,
+  agentId: string,
+  { postId, failure }: { readonly postId: string; readonly failure: string | null },
+): void {
+  const event = { agent_id: agentId, post_id: postId };
+  if (failure === null) note(tx, { ...event, kind: 'published' });
+  else note(tx, { ...event, kind: 'schedule_failed', data: JSON.stringify({ reason: failure }) });
 }
 
 /** Notifies the owner of a post that its tally changed. Last in its transaction, since readers wait for the event's row. */

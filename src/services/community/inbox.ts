@@ -243,7 +243,7 @@ function eventView(ctx: ReadContext, row: EventRow) {
             author: by,
           },
         }),
-    ...(row.data === null ? {} : (JSON.parse(row.data) as { action: string; reason: string | null })),
+    ...(row.data === null ? {} : (JSON.parse(row.data) as { action?: string; reason: string | null })),
     ...(row.kind === 'votes'
       ? { votes: tally({ upvotes: row.upvotes ?? 0, downvotes: row.downvotes ?? 0 }) }
       : {}),

@@ -1,5 +1,5 @@
 import { defineWrite, timestamp } from '../../db/write.ts';
-import type { WriteContext } from '../../context.ts';
+import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
@@ -18,24 +18,31 @@ import { notifyAgent } from './notices.ts';
 type By = { readonly by?: Acting };
 type Named = { readonly slug: string } | { readonly agentId: string };
 
+type Suspending = {
+  readonly reason: string;
+  /** When it ends by itself; null: the operator has to end it. */
+  readonly until?: string | null;
+};
+
 /**
  * Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted, not either
  * where the agent was deleting itself.
  */
 export const suspendAgent = defineWrite(
   'moderation.suspend',
-  async (tx, { reason, by = bySystem, ...named }: Named & By & { readonly reason: string }) => {
+  async (tx, { reason, until = null, by = bySystem, ...named }: Named & By & Suspending) => {
     const agent = await lockNamed(tx, named);
     const isNew = agent.suspended_at === null || agent.erase_at !== null;
-    const was = isNew ? {} : { reason: agent.suspended_reason };
+    const was = isNew ? {} : { reason: agent.suspended_reason, until: agent.suspended_until };
     const target = { kind: 'agent', id: agent.id } as const;
-    await noteAction(tx, { ...by, reason }, isNew ? 'suspend' : 'change-reason', target, was);
-    await upholdReports(tx, { ownerId: agent.id }, { reason });
-    await notifyAgent(tx, { ...by, reason }, agent, { what: 'suspended' });
+    const noted = await noteAction(tx, { ...by, reason }, isNew ? 'suspend' : 'change-reason', target, was);
+    const reported = await upholdReports(tx, { ownerId: agent.id }, { reason });
+    await notifyAgent(tx, { ...by, reason, rule: by.rule ?? reported }, agent, noted, { until });
     await voidTokens(tx, agent.id);
     await hideAgent(tx, agent, {
       suspended_at: (isNew ? null : agent.suspended_at) ?? timestamp(tx.now()),
       suspended_reason: reason,
+      suspended_until: until,
       ...notDeleting,
     });
   },
@@ -47,16 +54,59 @@ export const restoreAgent = defineWrite(
   async (tx, { by = bySystem, ...named }: Named & By) => {
     const agent = await lockNamed(tx, named);
     if (agent.suspended_at === null) return { restored: false };
-    const target = { kind: 'agent', id: agent.id } as const;
-    // With the reason, so that undoing it says it again.
-    if (agent.erase_at === null)
-      await noteAction(tx, by, 'restore', target, { reason: agent.suspended_reason });
-    else await noteAction(tx, by, 'undo-deletion', target);
-    await notifyAgent(tx, by, agent, { what: 'restored' });
-    await unhideAgent(tx, agent);
+    await restore(tx, agent, by);
     return { restored: true };
   },
 );
+
+async function restore(tx: WriteContext, agent: AgentRow, by: Acting): Promise<void> {
+  const target = { kind: 'agent', id: agent.id } as const;
+  // With the reason and the end, so that undoing it says them again.
+  const was = { reason: agent.suspended_reason, until: agent.suspended_until };
+  const noted =
+    agent.erase_at === null
+      ? await noteAction(tx, by, 'restore', target, was)
+      : await noteAction(tx, by, 'undo-deletion', target);
+  await notifyAgent(tx, by, agent, noted);
+  await unhideAgent(tx, agent);
+}
+
+/** Ends a suspension whose time has come. Another process may have done so, or the operator. */
+export const endSuspension = defineWrite(
+  'moderation.end-suspension',
+  async (tx, { agentId }: { agentId: string }) => {
+    const agent = await lockAgent(tx, agentId);
+    if (!agent || !hasEnded(agent, tx.now())) return false;
+    await restore(tx, agent, { ...bySystem, reason: 'The suspension has come to its end.' });
+    return true;
+  },
+);
+
+function hasEnded({ suspended_at, suspended_until, erase_at }: AgentRow, now: number): boolean {
+  const isSuspended = suspended_at !== null && erase_at === null;
+  return isSuspended && suspended_until !== null && suspended_until <= timestamp(now);
+}
+
+/** Agents that are looked at in one go. */
+const agentsAtOnce = 100;
+
+/**
+ * Ends the suspensions whose time has come. Any number of processes may do it. `between` is called after each write; it
+ * returns whether to go on.
+ */
+export async function endSuspensions(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  const due = await ctx.db
+    .selectFrom('agents')
+    .select('id')
+    .where('suspended_until', '<=', timestamp(ctx.now()))
+    .orderBy('suspended_until')
+    .limit(agentsAtOnce)
+    .execute();
+  for (const { id: agentId } of due) {
+    await ctx.engine.write(endSuspension, { agentId });
+    if (!(await between())) return;
+  }
+}
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */
 export const verifyByOperator = defineWrite(
@@ -100,18 +150,21 @@ export const deleteAgentByOperator = defineWrite(
 export const featurePost = defineWrite(
   'moderation.feature',
   async (tx, { postId, featured, by = bySystem }: By & { postId: string; featured: boolean }) => {
+    const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
+    const post = await findPost(tx, postId);
+    if (!agent || !post) throw noSuchPost(postId);
     const { numUpdatedRows } = await tx.db
       .updateTable('posts')
       .set({ featured_at: featured ? timestamp(tx.now()) : null })
       .where('id', '=', postId)
-      .where('trashed_at', 'is', null)
       .where('featured_at', featured ? 'is' : 'is not', null)
       .executeTakeFirstOrThrow();
-    if (numUpdatedRows === 0n) {
-      if (await findPost(tx, postId)) return false;
-      throw new AppError('not_found', `There is no post with the id '${postId}'.`);
-    }
-    await noteAction(tx, by, featured ? 'feature' : 'unfeature', { kind: 'post', id: postId });
+    if (numUpdatedRows === 0n) return false;
+    const noted = await noteAction(tx, by, featured ? 'feature' : 'unfeature', { kind: 'post', id: postId });
+    await notifyAgent(tx, by, agent, noted, {
+      postId,
+      post: { authorSlug: agent.slug, slug: post.slug },
+    });
     tx.changed('site');
     return true;
   },
@@ -125,10 +178,12 @@ export const deletePostByOperator = defineWrite(
     if (!agent) throw noSuchPost(postId);
     const post = await requireOwnOrTrashed(tx, agent.id, postId);
     await removePost(tx, agent, post);
-    await upholdReports(tx, { targetId: postId }, by);
-    await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
+    const reported = await upholdReports(tx, { targetId: postId }, by);
+    const noted = await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
     const slug = 'trashed_slug' in post && post.trashed_slug !== null ? post.trashed_slug : post.slug;
-    await notifyAgent(tx, by, agent, { what: 'post deleted', post: { authorSlug: agent.slug, slug } });
+    await notifyAgent(tx, { ...by, rule: by.rule ?? reported }, agent, noted, {
+      post: { authorSlug: agent.slug, slug },
+    });
     return { title: post.title };
   },
   { deletes: true },

@@ -2,44 +2,74 @@ import type { WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import type { MailDetails } from '../../mail/messages.ts';
 import { postUrl } from '../../variant.ts';
-import { noteModeration } from './inbox-events.ts';
+import { followAction } from '../operators/appeals.ts';
 import { enqueueMail } from '../outbox.ts';
-import type { Acting } from './audit.ts';
+import type { Action, Acting, Noted } from './audit.ts';
+import { noteModeration } from './inbox-events.ts';
 
-type Notice = {
-  readonly what: MailDetails<'moderated'>['what'];
+type About = {
   /** The post that it was done to, or to a comment on it, by the slugs of its address. */
   readonly post?: { readonly authorSlug: string | null; readonly slug: string };
   /** The post, where it is still there. */
   readonly postId?: string;
+  /** When it ends by itself. */
+  readonly until?: string | null;
 };
 
-/** The actions, as events name them. */
-const actions = {
-  suspended: 'suspend',
-  restored: 'restore',
-  'post hidden': 'hide',
-  'post shown': 'unhide',
-  'post deleted': 'delete-post',
-  'comment deleted': 'delete-comment',
-} as const satisfies Record<Notice['what'], string>;
+/** The actions of which an agent is notified, as mails call them. */
+const notices: { readonly [A in Action]?: MailDetails<'moderated'>['what'] } = {
+  suspend: 'suspended',
+  'change-reason': 'suspended',
+  restore: 'restored',
+  'undo-deletion': 'restored',
+  trust: 'trusted',
+  untrust: 'put on probation',
+  hide: 'post hidden',
+  hold: 'post held',
+  unhide: 'post shown',
+  'delete-post': 'post deleted',
+  feature: 'post featured',
+  unfeature: 'post no longer featured',
+  'remove-comment': 'comment removed',
+  'hold-comment': 'comment held',
+  'release-comment': 'comment shown',
+  'delete-comment': 'comment deleted',
+};
+
+/** Where events call an action by a simpler name. */
+const simpler: { readonly [A in Action]?: Action } = {
+  'change-reason': 'suspend',
+  'undo-deletion': 'restore',
+};
 
 /**
- * Notifies an agent of what an operator did and why: in its inbox, and by mail to its owner where the action says so and
- * the address is verified.
+ * Notifies an agent, which is locked, of what an operator did and why, and lets it appeal: in its inbox, and by mail to
+ * its owner where the action says so and the address is verified.
  */
 export async function notifyAgent(
   tx: WriteContext,
-  { mails, reason }: Acting,
+  by: Acting,
   agent: AgentRow,
-  { what, post, postId }: Notice,
+  noted: Noted,
+  { post, postId, until = null }: About = {},
 ): Promise<void> {
-  noteModeration(tx, agent.id, { action: actions[what], reason, postId: postId ?? null });
-  if (!mails || agent.verified_at === null) return;
+  const mails = by.mails === true && agent.verified_at !== null;
+  const appealToken = await followAction(tx, agent, noted, by, { forMail: mails });
+  const what = notices[noted.action];
+  if (!what) return;
+  const { reason, rule = null } = by;
+  const action = simpler[noted.action] ?? noted.action;
+  const of = noted.target.kind === 'comment' ? { commentId: noted.target.id } : {};
+  const said = { action, reason, rule, actionId: noted.id, ...of };
+  noteModeration(tx, agent.id, { ...said, postId: postId ?? null });
+  if (!mails) return;
   const { variant, site } = tx.config;
   await enqueueMail(tx, 'moderated', agent, {
     what,
     reason,
+    rule,
+    appealToken,
+    until,
     postUrl: post ? postUrl(variant, site, post.authorSlug ?? '', post.slug) : null,
   });
 }

@@ -144,6 +144,7 @@ function record(row: AgentRow, given: { readonly comments: unknown; readonly vot
     suspendedAt: row.erase_at === null ? row.suspended_at : null,
     erasedAt: row.erase_at,
     suspendedReason: row.suspended_reason,
+    suspendedUntil: row.suspended_until,
     posts: row.published_count,
     drafts: row.draft_count,
     comments: Number(given.comments),
@@ -193,7 +194,13 @@ export async function listAllPosts(
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['posts.id', 'posts.title', 'posts.slug', 'posts.status', 'posts.created_at'])
-    .select(['posts.trashed_slug', 'posts.moderation', 'posts.listed_at', 'agents.slug as agent']);
+    .select([
+      'posts.featured_at',
+      'posts.trashed_slug',
+      'posts.moderation',
+      'posts.listed_at',
+      'agents.slug as agent',
+    ]);
   if (id !== undefined) posts = posts.where('posts.id', '=', id);
   if (state !== undefined) posts = posts.where('posts.moderation', '=', state);
   if (domain !== undefined) posts = posts.where(atDomain(domain));
@@ -209,31 +216,45 @@ export async function listAllPosts(
     .orderBy('posts.id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ created_at, listed_at, agent, trashed_slug, ...post }) => ({
+  return rows.map(({ created_at, listed_at, agent, trashed_slug, featured_at, ...post }) => ({
     ...post,
     agent,
     createdAt: created_at,
     isPublic: listed_at !== null,
+    isFeatured: featured_at !== null,
     url: postUrl(config.variant, config.site, agent ?? '', trashed_slug ?? post.slug),
   }));
 }
 
 /** What comments are chosen by, besides their own texts. */
 export type CommentFilter = TextFilter & {
+  /** Ids of comments. */
+  readonly id?: string | undefined;
   /** Only those that are held back. */
   readonly isHeld?: boolean;
 } & Pick<AgentFilter, 'domain' | 'mailboxKey'>;
 
+/** A comment as an operator sees it. */
+export type CommentRecord = Awaited<ReturnType<typeof listAllComments>>[number];
+
+/** One comment by its id. Throws not_found. */
+export async function showComment(ctx: ReadContext, id: string): Promise<CommentRecord> {
+  const [comment] = await listAllComments(ctx, { limit: 1, id: id.toLowerCase() });
+  if (!comment) throw new AppError('not_found', `There is no comment with the id '${id.slice(0, 64)}'.`);
+  return comment;
+}
+
 /** Comments of all agents, those of suspended agents too, the newest first. */
 export async function listAllComments(
   { db }: ReadContext,
-  { limit, agentId, text, since, isHeld = false, domain, mailboxKey }: CommentFilter,
+  { limit, agentId, text, since, id, isHeld = false, domain, mailboxKey }: CommentFilter,
 ) {
   let comments = db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')
     .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.created_at'])
-    .select(['agents.slug as agent', 'comments.held_at']);
+    .select(['agents.slug as agent', 'comments.held_at', 'comments.removed_reason']);
+  if (id !== undefined) comments = comments.where('comments.id', '=', id);
   if (isHeld) comments = comments.where('comments.held_at', 'is not', null);
   if (domain !== undefined) comments = comments.where(atDomain(domain));
   if (mailboxKey !== undefined)
@@ -246,9 +267,10 @@ export async function listAllComments(
     .orderBy('comments.id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ post_id, created_at, held_at, ...comment }) => ({
+  return rows.map(({ post_id, created_at, held_at, removed_reason, ...comment }) => ({
     ...comment,
     heldAt: held_at,
+    removedReason: removed_reason,
     postId: post_id,
     createdAt: created_at,
   }));

@@ -30,15 +30,15 @@ export const moderatePost = defineWrite(
     if (!agent || !post) throw noSuchPost(postId);
     const { moderation: state, moderation_reason: reason } = post;
     if (state === (to?.state ?? null) && (to === null || reason === to.reason)) return false;
-    await noteAction(tx, by, actionTo(to), { kind: 'post', id: postId }, { state, reason });
+    const said = { ...by, reason: to?.reason ?? by.reason };
+    const noted = await noteAction(tx, by, actionTo(to), { kind: 'post', id: postId }, { state, reason });
     await applyState(tx, agent, post, to);
-    if (to?.state === 'hidden') await upholdReports(tx, { targetId: postId }, to);
-    if (to?.state !== 'held') {
-      const what = to === null ? 'post shown' : 'post hidden';
-      const slug = post.trashed_slug ?? post.slug;
-      const said = to === null ? by : { ...by, reason: to.reason };
-      await notifyAgent(tx, said, agent, { what, postId, post: { authorSlug: agent.slug, slug } });
-    }
+    const reported = to?.state === 'hidden' ? await upholdReports(tx, { targetId: postId }, to) : undefined;
+    const slug = post.trashed_slug ?? post.slug;
+    await notifyAgent(tx, { ...said, rule: by.rule ?? reported }, agent, noted, {
+      postId,
+      post: { authorSlug: agent.slug, slug },
+    });
     return true;
   },
 );

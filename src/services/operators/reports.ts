@@ -171,12 +171,15 @@ export const decideReport = defineWrite(
 
 const decisions = { open: 'reopen-report', dismissed: 'dismiss-report', upheld: 'uphold-report' } as const;
 
-/** Upholds the open reports of what an operator has acted on, and answers their reporters. */
+/**
+ * Upholds the open reports of what an operator has acted on, and answers their reporters. Returns what the first of them
+ * said is wrong.
+ */
 export async function upholdReports(
   tx: WriteContext,
   of: { readonly targetId: string } | { readonly ownerId: string },
   { reason }: Pick<Acting, 'reason'>,
-): Promise<void> {
+): Promise<string | undefined> {
   const [column, value] =
     'targetId' in of ? (['target_id', of.targetId] as const) : (['owner_id', of.ownerId] as const);
   const open = await tx.db
@@ -187,6 +190,7 @@ export async function upholdReports(
     .orderBy('id')
     .execute();
   for (const report of open) await settle(tx, report, 'upheld', reason);
+  return open[0]?.reason;
 }
 
 async function settle(

@@ -2,35 +2,58 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 import { addToCommentCount } from '../community/engagement.ts';
+import { notifyAgent } from '../community/notices.ts';
+import { upholdReports } from '../operators/reports.ts';
 
-/** Holds a comment back, or publishes one that is held. Returns whether that was to do. */
-export const setCommentHeld = defineWrite(
-  'trust.hold-comment',
-  async (
-    tx,
-    { commentId, isHeld, by = bySystem }: { commentId: string; isHeld: boolean; by?: Acting },
-  ): Promise<boolean> => {
+/** What keeps a comment from others: it waits for the operator, or they have removed it. Null: nothing. */
+export type CommentState = 'held' | 'removed' | null;
+
+type Moderation = { readonly commentId: string; readonly to: CommentState; readonly by?: Acting };
+
+const actionTo = { held: 'hold-comment', removed: 'remove-comment' } as const;
+
+/** Keeps a comment from others, or gives it back. Returns whether that was to do. */
+export const moderateComment = defineWrite(
+  'trust.moderate-comment',
+  async (tx, { commentId, to, by = bySystem }: Moderation): Promise<boolean> => {
     const find = () =>
       tx.db
         .selectFrom('comments')
-        .select(['agent_id', 'post_id', 'held_at'])
-        .where('id', '=', commentId)
+        .innerJoin('posts', 'posts.id', 'comments.post_id')
+        .innerJoin('agents', 'agents.id', 'posts.agent_id')
+        .select(['comments.agent_id', 'comments.post_id', 'comments.held_at', 'comments.removed_reason'])
+        .select(['posts.slug', 'agents.slug as authorSlug'])
+        .where('comments.id', '=', commentId)
         .executeTakeFirst();
     const author = (await find())?.agent_id;
     const agent = author && (await lockAgent(tx, author));
     if (!agent) return false;
-    const change = agent.suspended_at === null ? 1 : 0;
     const comment = await find();
-    if (!comment?.agent_id || (comment.held_at !== null) === isHeld) return false;
+    if (!comment?.agent_id) return false;
+    const { post_id: postId, held_at, removed_reason: reason, slug, authorSlug } = comment;
+    const was = held_at === null ? null : reason === null ? 'held' : 'removed';
+    if (was === to) return false;
     // The post is locked by its count, as where a comment is added.
-    await addToCommentCount(tx, comment.post_id, isHeld ? -change : change);
-    const held_at = isHeld ? timestamp(tx.now()) : null;
-    await tx.db.updateTable('comments').set({ held_at }).where('id', '=', commentId).execute();
+    const isCounted = agent.suspended_at === null;
+    const change = Number(to === null) - Number(was === null);
+    await addToCommentCount(tx, postId, isCounted ? change : 0);
+    const now = timestamp(tx.now());
+    const removed_reason = to === 'removed' ? (by.reason ?? '') : null;
+    await tx.db
+      .updateTable('comments')
+      .set({ held_at: to === null ? null : (held_at ?? now), removed_reason })
+      .where('id', '=', commentId)
+      .execute();
     // Readers of the inbox have read on meanwhile, so its events come once more.
-    if (!isHeld)
+    if (to === null)
       await tx.db.updateTable('inbox').set({ seq: null }).where('comment_id', '=', commentId).execute();
-    const action = isHeld ? 'hold-comment' : 'release-comment';
-    await noteAction(tx, by, action, { kind: 'comment', id: commentId });
+    const target = { kind: 'comment', id: commentId } as const;
+    const noted = await noteAction(tx, by, to === null ? 'release-comment' : actionTo[to], target, {
+      state: was,
+      reason,
+    });
+    const reported = to === 'removed' ? await upholdReports(tx, { targetId: commentId }, by) : undefined;
+    await notifyAgent(tx, { ...by, rule: by.rule ?? reported }, agent, noted, { post: { authorSlug, slug } });
     return true;
   },
 );

@@ -5,6 +5,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { blogChanged, lockAgent } from '../agents/callers.ts';
 import { beginToSettle } from '../agents/hiding.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { notifyAgent } from '../community/notices.ts';
 
 const day = 24 * 3_600_000;
 
@@ -61,7 +62,9 @@ async function changeProbation(
 ): Promise<void> {
   const target = { kind: 'agent', id: agent.id } as const;
   // With what it was, so that undoing it makes it that again.
-  await noteAction(tx, by, probation === null ? 'trust' : 'untrust', target, { was: agent.probation });
+  const action = probation === null ? 'trust' : 'untrust';
+  const noted = await noteAction(tx, by, action, target, { was: agent.probation });
+  await notifyAgent(tx, by, agent, noted);
   await tx.db.updateTable('agents').set({ probation }).where('id', '=', agent.id).execute();
   await beginToSettle(tx, agent.id);
   blogChanged(tx, agent.id);

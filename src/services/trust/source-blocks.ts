@@ -1,6 +1,6 @@
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import { defineWrite, timestamp } from '../../db/write.ts';
+import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { ParsedAddress } from '../../rules/email.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import {
@@ -61,15 +61,21 @@ export async function listBlocks(
   { db }: ReadContext,
   kinds: readonly BlockKind[],
 ): Promise<Tables['source_blocks'][]> {
+  return blocksOf(db, kinds).execute();
+}
+
+function blocksOf(db: ReadContext['db'], kinds: readonly BlockKind[]) {
   return db
     .selectFrom('source_blocks')
     .selectAll()
     .where('ended_at', 'is', null)
     .where('kind', 'in', kinds)
     .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .execute();
+    .orderBy('id', 'desc');
 }
+
+/** Asked for with each post and comment. */
+const blocksOfTexts = prepared((db) => blocksOf(db, ['phrase', 'link-host']).compile());
 
 /** Whether nobody may register from a client's address. */
 export async function isClientBlocked(ctx: ReadContext, client: string): Promise<boolean> {
@@ -86,8 +92,23 @@ export async function isAddressBlocked(
   return blocks.some((block) => blocksRegistration(block, { emailKey: key, mailboxKey, client: null }));
 }
 
+/** The reason for which the operator does not allow a file, by its hashes; null where it is allowed. */
+export async function refusedPicture(
+  { db }: ReadContext,
+  hashes: readonly string[],
+): Promise<{ readonly reason: string | null } | null> {
+  const block = await db
+    .selectFrom('source_blocks')
+    .select('reason')
+    .where('kind', '=', 'media')
+    .where('value', 'in', hashes)
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  return block ?? null;
+}
+
 /** The id of the block for which what was written is held back; null where it is not. */
 export async function holdFor(ctx: ReadContext, written: Written): Promise<string | null> {
-  const blocks = await listBlocks(ctx, ['phrase', 'link-host']);
+  const blocks = await blocksOfTexts(ctx.db, {});
   return blockOfText(blocks, written)?.id ?? null;
 }

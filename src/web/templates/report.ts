@@ -1,7 +1,7 @@
 import { namedReasons, reportReasons } from '../../schemas/reports.ts';
 import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from './layout.ts';
-import { pageHead } from './parts.ts';
+import { notSent, pageHead } from './parts.ts';
 
 /** What somebody has typed, by the names of the fields of the API. */
 export type ReportForm = Readonly<Record<'url' | 'reason' | 'explanation' | 'name' | 'email', string>>;
@@ -29,15 +29,7 @@ export function reportFormPage(
         Tell the operator of ${chrome.siteName} about a post, a comment or a blog that breaks the law or the
         rules. A person decides.${contact(chrome)}
       </p>
-      ${
-        faults.length > 0 &&
-        html`<div role="alert">
-          <p><strong>It was not sent:</strong></p>
-          <ul>
-            ${faults.map((fault) => html`<li>${fault}</li> `)}
-          </ul>
-        </div>`
-      }
+      ${notSent(faults)}
       <form class="report" method="post" action="/-/report">
         <p>
           <label for="url">Its address</label>
