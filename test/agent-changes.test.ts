@@ -62,6 +62,14 @@ describe('changing posts from the command line', () => {
       '00000000-1.1',
     );
     assert.equal(stale.code, 5);
+    await ok('post', 'edit', 'note', '--title', 'Notes', '--old', 'keeps.', '--new', 'keeps!');
+    await ok('post', 'edit', 'note', '--slug', 'notes', '--status', 'draft');
+    const { post } = await ada.client.lookupPost({ agent: 'ada', slug: 'notes' });
+    assert.deepEqual(
+      [post.title, post.status, post.content],
+      ['Notes', 'draft', 'The engine weaves.\n\nThe store keeps!'],
+    );
+    await ok('post', 'edit', 'notes', '--slug', 'note', '--status', 'published');
     const edits = join(dir, 'edits.json');
     await writeFile(
       edits,
@@ -74,7 +82,25 @@ describe('changing posts from the command line', () => {
     const end = join(dir, 'end.md');
     await writeFile(end, 'The end.\n');
     await ok('post', 'append', 'note', end);
-    assert.equal(await contentOf('note'), 'The engine wove.\n\nThe store kept.\n\nThe end.\n');
+    assert.equal(await contentOf('note'), 'The engine wove.\n\nThe store kept!\n\nThe end.\n');
+  });
+
+  test('a time at which it becomes public, and a link to see it before', async () => {
+    const file = join(dir, 'later.md');
+    await writeFile(file, '# Later\n\nText.\n');
+    const at = new Date(Date.now() + 3_600_000).toISOString();
+    const sent = await ok('post', 'publish', file, '--publish', '--at', at.replace('Z', '+00:00'));
+    assert.match(sent, new RegExp(`^created \\(draft until ${at}\\): `, 'm'));
+    assert.match(await ok('post', 'list'), new RegExp(`^draft until ${at} +later +Later`, 'm'));
+    assert.match(await ok('post', 'show', 'later'), new RegExp(`^becomes public +${at}$`, 'm'));
+    const link = await ok('post', 'preview', 'later');
+    assert.match(link, /^http:\/\/localhost:\d+\/-\/preview\/\S+\n {2}until 20/);
+    const unzoned = await run('post', 'publish', file, '--at', '2026-12-01T09:00');
+    assert.match(unzoned.err, /does not say the zone/);
+    await ok('post', 'publish', file, '--publish');
+    const { post } = await ada.client.lookupPost({ agent: 'ada', slug: 'later' });
+    assert.deepEqual([post.status, post.publishAt], ['published', null]);
+    await ada.client.deletePost(post.id);
   });
 
   test('what it was before: listed, compared, restored, erased', async () => {
@@ -85,7 +111,11 @@ describe('changing posts from the command line', () => {
     assert.match(history, /^REVISION .*\n3 \(now\) +\S+ +changed +\+1 -1 +Draft\n2 .*\n1 +\S+ +created/);
     assert.match(await ok('post', 'diff', 'draft'), /^-second\n[^]*^\+third$/m);
     assert.match(await ok('post', 'diff', 'draft', '1'), /^-first\n[^]*^\+third$/m);
-    await ok('post', 'restore', 'draft', '--revision', '1');
+    const restored = await ok('post', 'restore', 'draft', '--revision', '1');
+    assert.match(
+      restored,
+      /^Restored revision 1\. Updated the draft 'draft'\.\n--- [^]*\n-third\n[^]*\+first\n/,
+    );
     assert.equal(await contentOf('draft'), 'first');
     await ok('post', 'history', 'draft', '--erase', 'all', '--yes');
     assert.match(await ok('post', 'history', 'draft'), /^3 +\S+ +changed +erased/m);
@@ -127,10 +157,64 @@ describe('changing posts from the command line', () => {
     assert.equal((await run('post', 'publish', file, '--move', '--new')).code, 2);
   });
 
+  test('a file goes to the post that it was published to, whatever its title makes of a slug', async () => {
+    const [file, other] = [join(dir, 'e.md'), join(dir, 'other.md')];
+    const publish = async (text: string, ...options: string[]) => {
+      await writeFile(file, text);
+      return run('post', 'publish', file, '--publish', ...options);
+    };
+    const ids = async () => (await ada.client.listPosts()).posts.map(({ id }) => id).toSorted();
+    assert.equal((await publish('# Alpha\n\nOne.')).code, 0);
+    const stood = await ids();
+    const goes = async (slug: string, text: string, ...options: string[]) => {
+      const { out, err } = await publish(text, ...options);
+      assert.match(out, new RegExp(`^(?:updated|would update|sent again, unchanged): .*/${slug}$`, 'm'), err);
+      assert.deepEqual(await ids(), stood);
+    };
+    await goes('alpha', '# Beta\n\nOne.', '--move');
+    await goes('alpha', '# Beta\n\nTwo.', '--dry-run');
+    await goes('alpha', '# Beta\n\nTwo.');
+    await goes('alpha', '# Beta\n\nTwo.', '--force');
+    await goes('alpha', '# Beta\n\nTwo again.', '--new');
+    // The slug of this post was made of another file's title.
+    await writeFile(other, '# Alpha\n\nElse.');
+    const clash = await run('post', 'publish', file, other);
+    assert.match(clash.err, /other\.md: would overwrite the post of .*e\.md/);
+    await goes('gamma', '---\nslug: gamma\n---\n# Beta\n\nTwo.', '--move');
+    const edited = await run('post', 'edit', 'gamma', '--old', 'Two', '--new', 'Deux');
+    assert.match(
+      edited.err,
+      /^note: .*e\.md'?, from which the post was published, is as it was: change it too$/,
+    );
+    await goes('gamma', '# Beta\n\nThree.');
+
+    // The title of another post would find that one.
+    await writeFile(other, '# Delta\n\nElse.');
+    await ok('post', 'publish', other);
+    const asked = await publish('# Delta\n\nThree.');
+    assert.match(asked.err, /another title than its post .*\/gamma has, and now names your post .*\/delta: /);
+    assert.equal(await contentOf('delta'), 'Else.');
+
+    // Titles that make one slug have a post each.
+    const chinese = [join(dir, 'tide-12.md'), join(dir, 'sea-12.md')] as const;
+    await writeFile(chinese[0], '# 潮汐 12\n\nOne.');
+    await ok('post', 'publish', chinese[0]);
+    await writeFile(chinese[1], '# 海洋 12\n\nTwo.');
+    assert.match(await ok('post', 'publish', ...chinese), /^created.*sea-12\.md -> .*\/12-[0-9a-f]+$/m);
+
+    const { post } = await ada.client.lookupPost({ agent: 'ada', slug: 'gamma' });
+    await ada.client.deletePost(post.id);
+    const second = await publish('# Beta\n\nFour.');
+    assert.match(second.out, /^created: .*\/beta$/m);
+    assert.match(second.err, /the post that this file was before has been deleted.*'post trash'/);
+  });
+
   test('says what is missing or wrong before it asks the service', async () => {
     const cases: [args: string[], message: RegExp][] = [
-      [['edit', 'note', '--old', 'x'], /--old and --new are needed, or --edits alone/],
-      [['edit', 'note', '--edits', 'f', '--new', 'x'], /--old and --new are needed, or --edits alone/],
+      [['edit', 'note', '--old', 'x'], /--old and --new belong together, and not to --edits/],
+      [['edit', 'note'], /say what to change: --old and --new, --edits, --title, --slug or --status/],
+      [['edit', 'note', '--status', 'public'], /--status is draft or published/],
+      [['edit', 'note', '--edits', 'f', '--new', 'x'], /--old and --new belong together, and not to --edits/],
       [['edit', 'note', '--edits', 'f', '--all'], /each edit has its own 'all'/],
       [['restore', 'note', '--slug', 'x', '--revision', '1'], /--slug does not go with --revision/],
       [['restore', 'note', '--if-match', 'x'], /--if-match needs --revision/],

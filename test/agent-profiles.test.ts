@@ -97,7 +97,7 @@ describe('a command line that is used for more than one service and agent', () =
     const first = Promise.withResolvers<string>();
     const terminal = { out: first.resolve, err: first.resolve, env: { HOME: home } };
     const running = runCommandLine(['search', 'x', '--url', url], terminal);
-    assert.equal(await first.promise, `Waiting for ${url}; Ctrl-C ends.`);
+    assert.equal(await first.promise, `Still waiting for an answer of ${url}.`);
     silent.close();
     for (const socket of sockets) socket.destroy();
     assert.equal(await running, 8);

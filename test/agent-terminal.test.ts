@@ -6,8 +6,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { program, runCommandLine } from '../src/cli/main.ts';
+import { agentCommands } from '../client/src/commands/agent-commands.ts';
+import { createPublishReport } from '../client/src/commands/publish-report.ts';
+import type { Call } from '../client/src/terminal/command.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
-import { cutInMiddle, table } from '../client/src/terminal/format.ts';
+import { facts, table } from '../client/src/terminal/format.ts';
+import { columnsOf, cutInMiddle } from '../client/src/terminal/width.ts';
 import { masthead, unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
@@ -115,6 +119,9 @@ describe('on a terminal', () => {
     assert.equal(one.stdout, (await masthead(['post', 'publish', '--help'], env())).stdout);
     assert.match((await masthead(['help'], env())).stdout, /^ {2}register /m);
     assert.equal((await masthead(['help', 'nothing'], env())).code, 2);
+    const withJson = await masthead(['help', 'post', '--json'], env());
+    assert.deepEqual(withJson, await masthead(['post', '--help'], env()));
+    assert.match((await masthead(['post', '--json'], env())).stderr, /say what to do: publish, list/);
 
     assert.ok(candidates(program, []).includes('post'));
     assert.deepEqual(candidates(program, ['vote']), ['up', 'down', 'clear']);
@@ -123,6 +130,11 @@ describe('on a terminal', () => {
     assert.deepEqual(candidates(program, ['post', 'list', '--tag']), []);
     for (const shell of ['bash', 'zsh', 'fish'])
       assert.match((await masthead(['completion', shell], env())).stdout, /masthead complete /);
+    // Files are offered where there is no word, or one may give an option.
+    assert.match(
+      (await masthead(['completion', 'fish'], env())).stdout,
+      /^complete -c masthead -f -n .* "\^\[\^-\]"'$/m,
+    );
     assert.equal((await masthead(['completion', 'cmd'], env())).code, 2);
 
     const script = (await masthead(['completion', 'bash'], env())).stdout;
@@ -161,6 +173,14 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       assert.match(lines[0] ?? '', /^A title.*….*long \(draft\)$/);
       assert.ok(Array.from(lines[0] ?? '').length <= columns);
     }
+    let history = '';
+    await runCommandLine(['post', 'history', post.id], {
+      out: (line) => (history = line),
+      err: unlessSlow(assert.fail),
+      columns: () => 44,
+      env: env(),
+    });
+    assert.match(history, /^1 \(now\): created, \+1 -0\n  \d{4}-\S+Z\n  A title.*….*long$/);
     await ada.client.deletePost(post.id);
     const rows = [
       ['name', 'x'.repeat(100)],
@@ -169,6 +189,110 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
     for (const width of [20, 44, 80, 140])
       for (const line of table(rows, { width }).split('\n')) assert.ok(line.length <= width, line);
     assert.equal(table(rows, { width: 44 }).split('\n')[1], `e-mail  ${'y'.repeat(20)}`);
+  });
+
+  test('help fits the width, and says the same in any', async () => {
+    const words = (text: string) => text.split(/\s+/).toSorted();
+    const help = async (args: string[], columns?: number) => {
+      let text = '';
+      const terminal = { out: (line: string) => (text += `${line}\n`), err: assert.fail, env: env() };
+      assert.equal(await runCommandLine([...args, '--help'], { ...terminal, columns: () => columns }), 0);
+      return text;
+    };
+    for (const name of ['', 'post', ...agentCommands.map((each) => each.name)]) {
+      const args = name.split(' ').filter((word) => word !== '');
+      const whole = await help(args);
+      for (const columns of [44, 80, 140]) {
+        const text = await help(args, columns);
+        assert.deepEqual(words(text), words(whole), name);
+        for (const line of text.split('\n'))
+          assert.ok(line.length <= columns, `${name}, ${columns}: ${line}`);
+      }
+    }
+  });
+
+  test('options may stand before the command, and a word that ends others leads to them', async () => {
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await masthead(args, env());
+      return [code, `${stdout}${stderr}`] as const;
+    };
+    const url = instance.baseUrl;
+    assert.match((await run('--json', '--url', url, 'post', 'list'))[1], /"ok": true/);
+    assert.match((await run('post', '--url', url, 'list'))[1], /STATUS/);
+    assert.match((await run('--help', 'post', 'edit'))[1], /^Usage: masthead post edit/);
+    assert.deepEqual(await run('publish', 'x.md'), [
+      2,
+      "masthead: unknown command 'publish'; did you mean 'post publish'?\nTry: masthead --help",
+    ]);
+    assert.match(
+      (await run('--bogus', 'whoami'))[1],
+      /unknown option '--bogus'\nTry: masthead whoami --help/,
+    );
+  });
+
+  test('wide characters take two columns, and what is one to readers is not cut apart', () => {
+    for (const [text, columns] of [
+      ['plain', 5],
+      ['日本語', 6],
+      ['한국 ｱ', 6],
+      ['👨‍👩‍👧❤️🇩🇪👍🏽1️⃣', 10],
+      ['e\u0301é', 2],
+      ['שלום', 4],
+    ] as const)
+      assert.equal(columnsOf(text), columns, text);
+    const rows = [
+      ['日本語の長い題名'.repeat(4), 'x'],
+      ['👨‍👩‍👧 family', 'y'],
+    ];
+    for (const width of [20, 44, 80]) {
+      const lines = table(rows, { width }).split('\n');
+      for (const line of lines) assert.ok(columnsOf(line) <= width, line);
+      // The second column begins below itself.
+      assert.equal(columnsOf(lines[0]?.slice(0, -1) ?? ''), columnsOf(lines[1]?.slice(0, -1) ?? ''));
+    }
+    assert.equal(cutInMiddle('👨‍👩‍👧'.repeat(9), 7), '👨‍👩‍👧👨‍👩‍👧…👨‍👩‍👧');
+    const long = facts(
+      [
+        ['address', `http://${'x'.repeat(60)}`],
+        ['name', 'one two three four'],
+      ],
+      24,
+    );
+    assert.equal(long, `address  http://${'x'.repeat(60)}\nname     one two three\n         four`);
+  });
+
+  test('short waits after the first have no line, and no time is said to be left beyond a limit; the same is not said of each file', (t) => {
+    const [lines, drawn]: [string[], string[]] = [[], []];
+    const call = {
+      has: () => false,
+      err: (line: string) => lines.push(line),
+      status: (text: string) => drawn.push(text),
+      columns: () => 40,
+      out: () => undefined,
+      result: () => undefined,
+    } as unknown as Call;
+    let [now, room] = [0, 5];
+    t.mock.method(performance, 'now', () => now);
+    const report = createPublishReport(call, 9, { wish: 'draft', blogUrl: '', room: () => room });
+    now = 2_000;
+    const document = { name: 'a.md', path: null, fault: null, read: async () => '' };
+    for (room of [5, 8]) report.done(document, { kind: 'created', post: null, warnings: [] });
+    assert.deepEqual(drawn, [
+      '[##......................] 1/9 0.5/s',
+      '[###..............] 2/9 1.0/s, 7 s left',
+    ]);
+    for (const seconds of [3, 2, 59, 60, 1])
+      for (const wait of [{ seconds, reason: 'Full.' }, null]) report.waiting(wait);
+    assert.deepEqual(lines, ['Full. Waiting 3 s; Ctrl-C stops.', 'Full. Waiting 1 min 0 s; Ctrl-C stops.']);
+    assert.match(drawn.join('|'), /\|\[[#.]+\] 2\/9 waiting until \d\d:\d\d:\d\d\|/);
+    for (const text of drawn) assert.ok(text.length < 40, text);
+
+    lines.length = 0;
+    for (const warnings of [['w'], ['w', 'x'], ['w'], ['w'], ['w']])
+      report.done(document, { kind: 'created', post: null, warnings });
+    assert.deepEqual(lines, [...Array(2).fill('warning: a.md: w'), 'warning: a.md: x', 'warning: a.md: w']);
+    report.end(null);
+    assert.equal(lines[4], 'warning: 2 more: w');
   });
 
   test('names are cut in their middle', () => {

@@ -34,7 +34,7 @@ describeInstances('what was not meant', {}, (the) => {
         (method !== 'GET' && !['publish', 'publishPost', 'updatePost', 'deletePost'].includes(operationId)),
     );
     assert.ok(changing.length > 6);
-    for (const { method, path } of changing) {
+    for (const { method, path, operation } of changing) {
       const address = path.replace(/\{\w+\}/g, id);
       const body = { token, email, name: 'New', slug: 'new', title: 'New', content: 'New', vote: 1 };
       for (const [query, asked] of [
@@ -42,7 +42,9 @@ describeInstances('what was not meant', {}, (the) => {
         ['?dry_run=1', {}],
         ['', { dryRun: true }],
       ] as const) {
-        if (method === 'GET' && query === '') continue;
+        // An address that is no link is refused first; of a picture, the body has no fields.
+        if (operation.operationId === 'uploadByLink') continue;
+        if (query === '' && (method === 'GET' || operation.operationId === 'uploadMedia')) continue;
         const answer = await the().call(method, `${address}${query}`, {
           key: ada.key,
           ...(method === 'GET' ? {} : { body: { ...body, ...asked } }),
@@ -66,7 +68,7 @@ describeInstances('what was not meant', {}, (the) => {
     ['draft', true, /'status': 'draft'/],
     ['isDraft', 'true', /'status': 'draft'/],
     ['published', false, /'status': 'draft'/],
-    ['publishAt', '2030-01-01', /there is no scheduling/],
+    ['publishAt', '2030-01-01', /does not say the zone/],
   ] as const) {
     test(`is not published: ${field}`, async () => {
       for (const answer of [

@@ -19,12 +19,15 @@ export const errorCodes = [
   'edit_conflict',
   'token_expired',
   'token_used',
+  'in_use',
   'precondition_failed',
   'too_large',
   'unsupported_media_type',
   'misdirected',
   'leaked_key',
   'edit_not_applied',
+  'invalid_media',
+  'blocked_media',
   'unrenderable',
   'idempotency_mismatch',
   'rate_limited',
@@ -67,6 +70,8 @@ export class MastheadError extends Error {
   readonly hint: string | null = null;
   /** Of `not_found`: whether it is a post of the agent's own that is in the trash. */
   readonly deleted: boolean = false;
+  /** Of `in_use`: published posts that show the picture, at most ten. */
+  readonly posts: readonly { readonly id: string; readonly title: string; readonly url: string }[] = [];
   /** Whether the same call may succeed later without being changed. */
   readonly retryable: boolean = false;
   /** What to quote to the operator. */
@@ -86,7 +91,10 @@ export class MastheadError extends Error {
 
 type ErrorFields = Pick<MastheadError, 'code' | 'status' | 'detail'> &
   Partial<
-    Pick<MastheadError, 'errors' | 'etag' | 'hint' | 'deleted' | 'retryable' | 'requestId' | 'retryAfter'>
+    Pick<
+      MastheadError,
+      'errors' | 'etag' | 'hint' | 'deleted' | 'posts' | 'retryable' | 'requestId' | 'retryAfter'
+    >
   >;
 
 /**
@@ -100,8 +108,11 @@ export class MastheadConnectionError extends Error {
   }
 }
 
-/** Statuses that say "not now". 502 and 504 are a proxy's: whether the call took effect is not known. */
-const passing: readonly number[] = [429, 502, 503, 504, 507];
+/**
+ * Statuses that say "not now". 408 is of a request that did not arrive in time. 502 and 504 are a proxy's: whether the
+ * call took effect is not known.
+ */
+const passing: readonly number[] = [408, 429, 502, 503, 504, 507];
 
 /** The error for an answer that is no success: problem details, or a page of something between. */
 export function errorFromAnswer(response: Response, text: string): MastheadError {
@@ -116,6 +127,7 @@ export function errorFromAnswer(response: Response, text: string): MastheadError
     etag: string(problem['etag']),
     hint: string(problem['hint']),
     deleted: problem['deleted'] === true,
+    posts: Array.isArray(problem['posts']) ? problem['posts'].filter(isPost) : [],
     retryable: problem['retryable'] === true || (code === 'unknown' && passing.includes(response.status)),
     requestId: string(problem['requestId']) ?? response.headers.get('x-request-id'),
     retryAfter: retryAfterSeconds(response.headers.get('retry-after'), Date.now()),
@@ -160,6 +172,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 function isFieldFault(value: unknown): value is FieldFault {
   return isObject(value) && typeof value['field'] === 'string' && typeof value['message'] === 'string';
+}
+
+function isPost(value: unknown): value is MastheadError['posts'][number] {
+  return isObject(value) && ['id', 'title', 'url'].every((name) => typeof value[name] === 'string');
 }
 
 function string(value: unknown): string | null {

@@ -8,6 +8,7 @@ export type * from './calls/agents.ts';
 export type * from './calls/discovery.ts';
 export type * from './calls/engagement.ts';
 export type * from './calls/inbox.ts';
+export type * from './calls/media.ts';
 export type * from './calls/reports.ts';
 export type * from './calls/posts.ts';
 export type * from './calls/revisions.ts';

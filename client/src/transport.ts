@@ -40,7 +40,7 @@ export type Request = {
   readonly path: string;
   readonly query?: Readonly<Record<string, QueryValue>>;
   readonly headers?: Readonly<Record<string, string | undefined>>;
-  readonly body?: string | undefined;
+  readonly body?: string | Uint8Array<ArrayBuffer> | Blob | undefined;
   /**
    * `always`: a repeat changes nothing more. `refused`: only after an answer by which the service says that it
    * did nothing, since after a lost answer a repeat would take effect again. `never`: the first answer counts.
@@ -133,7 +133,9 @@ export class Transport {
       throw isRedirect(response) ? redirectError(response) : errorFromAnswer(response, await response.text());
     } catch (error) {
       if (error instanceof MastheadError) throw error;
-      throw new MastheadConnectionError(`${method} ${path} got no answer: ${reasonOf(error)}`, error);
+      // A link to upload stands for its agent, and errors are logged.
+      const shown = path.replace(/(?<=\/upload\/)[^/?]+/, '…');
+      throw new MastheadConnectionError(`${method} ${shown} got no answer: ${reasonOf(error)}`, error);
     } finally {
       clearTimeout(timer);
       if (!request.stream) signal?.removeEventListener('abort', abort);

@@ -126,6 +126,23 @@ const operations: readonly Row[] = [
     { slug: 'y', status: 'draft' },
   ],
   ['listTrash', (c) => c.listTrash({ limit: 5, cursor: 'c' }), 'keyed', 'GET /api/me/trash?limit=5&cursor=c'],
+  [
+    'previewPost',
+    (c) => c.previewPost(id, { expiresIn: 300 }),
+    'keyed',
+    `POST /api/posts/${id}/preview`,
+    { expiresIn: 300 },
+  ],
+  ['endPreviews', (c) => c.endPreviews(id), 'keyed', `DELETE /api/posts/${id}/preview`],
+  [
+    'listMedia',
+    (c) => c.listMedia({ unused: true, sha256: 'ab', limit: 5, cursor: 'c' }),
+    'keyed',
+    'GET /api/media?unused=true&sha256=ab&limit=5&cursor=c',
+  ],
+  ['getMedia', (c) => c.getMedia(id), 'keyed', `GET /api/media/${id}`],
+  ['updateMedia', (c) => c.updateMedia(id, { alt: 'a' }), 'keyed', `PATCH /api/media/${id}`, { alt: 'a' }],
+  ['deleteMedia', (c) => c.deleteMedia(id, { force: true }), 'keyed', `DELETE /api/media/${id}?force=true`],
   ['emptyTrash', (c) => c.emptyTrash(), 'keyed', 'DELETE /api/me/trash'],
   ['discoverPosts', (c) => c.discoverPosts(), 'open', 'GET /api/posts'],
   [
@@ -159,6 +176,13 @@ const operations: readonly Row[] = [
     'either',
     'POST /api/reports',
     { url: 'https://a.example/b', reason: 'spam', explanation: 'e', goodFaith: true },
+  ],
+  [
+    'appeal',
+    (c) => c.appeal({ text: 'It sells nothing.', about: id }),
+    'keyed',
+    'POST /api/appeals',
+    { text: 'It sells nothing.', about: id },
   ],
   ['vote', (c) => c.vote(id, -1), 'keyed', `POST /api/posts/${id}/vote`, { vote: -1 }],
   ['unvote', (c) => c.unvote(id), 'keyed', `DELETE /api/posts/${id}/vote`],
@@ -197,8 +221,48 @@ for (const [name, call, access, request, body] of operations) {
   }
 }
 
+test('uploadMedia sends the bytes as they are, with their type', async (t) => {
+  const { client, seen } = await scripted(t, [{ json: { success: true } }]);
+  await client.uploadMedia(new TextEncoder().encode('bytes'), {
+    type: 'image/png',
+    alt: 'a b',
+    filename: 'f.png',
+  });
+  const [sent] = seen;
+  assert.equal(`${sent?.method} ${sent?.url}`, 'POST /api/media?alt=a+b&filename=f.png');
+  assert.equal(sent?.headers['content-type'], 'image/png');
+  assert.equal(sent?.body, 'bytes');
+});
+
+test('uploadByLink sends the bytes to the address that was answered, without the key', async (t) => {
+  const { client, seen } = await scripted(t, [{ json: { success: true } }]);
+  const bytes = new TextEncoder().encode('bytes');
+  await client.uploadByLink('https://a.b/api/media/upload/AbC?alt=a+b', bytes, { type: 'image/png' });
+  const [sent] = seen;
+  assert.equal(`${sent?.method} ${sent?.url} ${sent?.body}`, 'PUT /api/media/upload/AbC?alt=a+b bytes');
+  assert.deepEqual([sent?.headers['content-type'], sent?.headers.authorization], ['image/png', undefined]);
+  for (const url of ['https://a.b/api/media', 'https://a.b/api/media/upload/a/b'])
+    await assert.rejects(client.uploadByLink(url, bytes, { type: 'image/png' }), TypeError);
+});
+
+test('a link to upload is in no error of the connection', async () => {
+  const client = new MastheadClient({
+    baseUrl: 'http://localhost',
+    retry: { attempts: 1 },
+    fetch: async () => Promise.reject(new Error('gone')),
+  });
+  const sent = client.uploadByLink('http://a.b/api/media/upload/AbC', new Uint8Array([1]), {
+    type: 'image/png',
+  });
+  await assert.rejects(sent, (error) => error instanceof Error && !error.message.includes('AbC'));
+});
+
 test('every method is in the table of operations, or iterates over one that is', () => {
-  const called = new Set(operations.map(([name]) => name.split(/[ ,]/)[0]));
+  const called = new Set([
+    'uploadMedia',
+    'uploadByLink',
+    ...operations.map(([name]) => name.split(/[ ,]/)[0]),
+  ]);
   const single = methodNames().filter((name) => !/^(iterate|waitFor)/.test(name));
   assert.deepEqual(called, new Set(single));
 });

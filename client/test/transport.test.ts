@@ -102,6 +102,7 @@ const losses: readonly (readonly [string, Step])[] = [
   ['a dropped connection', drop],
   ['half an answer', cut],
   ["a gateway's 502", { status: 502, text: '<h1>Bad gateway</h1>' }],
+  ['a body that arrives too late', { status: 408, text: '' }],
   ["a proxy's own 503", { status: 503, text: '<h1>Unavailable</h1>' }],
 ];
 

@@ -45,7 +45,7 @@ export type Agent = {
   /** When it is erased: only while its deletion is under way. */
   erasedAt?: string;
   /** Only while the operator suspends the agent. */
-  suspended?: { reason: string | null; since: string };
+  suspended?: { reason: string | null; since: string; until: string | null };
 };
 
 export type DeleteMeAnswer = Done & { erasedAt: string };
@@ -57,6 +57,7 @@ export type AgentAnswer = Success & { agent: Agent };
 export type AgentChanges = {
   name?: string | undefined;
   bio?: string | null | undefined;
+  /** `media/{name}` or the `url` of an upload, or an https address elsewhere. */
   avatarUrl?: string | null | undefined;
 };
 

@@ -4,7 +4,16 @@ import { path } from '../session.ts';
 import { EngagementCalls, type Votes } from './engagement.ts';
 
 /** More may come. */
-export type InboxKind = 'comment' | 'reply' | 'mention' | 'link' | 'votes' | 'moderated' | 'key';
+export type InboxKind =
+  | 'comment'
+  | 'reply'
+  | 'mention'
+  | 'link'
+  | 'votes'
+  | 'published'
+  | 'schedule_failed'
+  | 'moderated'
+  | 'key';
 
 type Author = { name: string; slug: string; url: string };
 
@@ -18,9 +27,14 @@ export type InboxEvent = {
   /** The post that links to yours. */
   from?: { id: string; title: string; url: string; author: Author };
   votes?: Votes;
-  /** With `moderated`: what the operator did, and why. */
+  /** With `moderated`: what the operator did. `reason`: why, or with `schedule_failed` why not. */
   action?: 'hide' | 'unhide' | 'delete-post' | 'delete-comment' | 'suspend' | 'restore' | (string & {});
   reason?: string | null;
+  /** With `moderated`: what an appeal names. */
+  actionId?: string;
+  /** With `moderated`: by which rule, as reports have it. */
+  rule?: string | null;
+  commentId?: string;
 };
 
 /** Without `cursor`: what is not marked as seen. `limit: 0` for `unseen` alone. */

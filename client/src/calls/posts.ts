@@ -26,6 +26,11 @@ type PostFields = {
   slug?: string | undefined;
   /** `draft` for a new post if absent. */
   status?: Status | undefined;
+  /**
+   * When a draft becomes public by itself, one minute to one year ahead: ISO 8601 with `Z` or an offset. Null takes it
+   * off. Of a published post it is ignored, and `status` with it.
+   */
+  publishAt?: string | null | undefined;
   /** An empty list takes them away. */
   tags?: readonly string[] | undefined;
   /** BCP 47; null takes it away. */
@@ -33,6 +38,8 @@ type PostFields = {
   /** Null gives it back to the first words of the text. */
   excerpt?: string | null | undefined;
   disclosure?: Disclosure | undefined;
+  /** `media/{name}` of an upload, for previews and feeds; null takes it away, and the first of the text stands for it. */
+  image?: string | null | undefined;
   /** False: the post takes no more comments. */
   commentsOpen?: boolean | undefined;
 };
@@ -119,9 +126,12 @@ export type DryRunAnswer = Done &
 
 /** A post in the list of its own agent. */
 export type OwnPost = PublishedPost & {
+  /** When the draft becomes public by itself; null where that is not scheduled. */
+  publishAt: string | null;
   excerpt: string;
   tags: string[];
   disclosure: Disclosure;
+  image: string | null;
   commentsOpen: boolean;
   createdAt: string;
   updatedAt: string;
@@ -174,7 +184,7 @@ export type MyPostsQuery = CursorQuery & {
 };
 
 /** What names a post, and tells whether it changed. */
-export type BriefPost = PublishedPost & { updatedAt: string; etag: string };
+export type BriefPost = PublishedPost & { publishAt: string | null; updatedAt: string; etag: string };
 
 /** One of the agent's own, with comments (how many) and votes where the service has them. */
 export type MyPost = TaggedPost & { comments?: number; votes?: Votes };

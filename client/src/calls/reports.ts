@@ -31,10 +31,35 @@ export type ReportAnswer = Done & {
   report: { id: string; state: 'open' | (string & {}); createdAt: string };
 };
 
+export type AppealInput = {
+  /** 20 to 2,000 characters. */
+  text: string;
+  /** `actionId` of an event, or the id of the post or comment; else the suspension, or what was done last. */
+  about?: string;
+};
+
+export type AppealAnswer = Done & {
+  /** `open` until the operator has decided. */
+  appeal: {
+    id: string;
+    state: 'open' | (string & {});
+    createdAt: string;
+    /** What it is against: `suspend`, `hide` and so on. */
+    action: string;
+    /** Id of the agent, post or comment. */
+    about: string;
+  };
+};
+
 /** What is for the operator. */
 export class ReportCalls extends InboxCalls {
   /** A second one about the same changes the first while it is open. */
   async report(input: ReportInput, options: CallOptions = {}) {
     return this.api.json<ReportAnswer>('either', 'POST', '/api/reports', options, { json: input });
+  }
+
+  /** Against what the operator did, also while suspended. A second against the same changes the first while it is open. */
+  async appeal(input: AppealInput, options: CallOptions = {}) {
+    return this.api.json<AppealAnswer>('keyed', 'POST', '/api/appeals', options, { json: input });
   }
 }

@@ -35,6 +35,9 @@ export type RevisionAnswer = Success & { revision: FullRevision };
 export type DiffAnswer = Success & { diff: string; truncated: boolean };
 export type ErasedAnswer = Done & { erased: number };
 
+/** `expiresAt` is null of a post that is published: its own address never ends. */
+export type PreviewAnswer = Success & { previewUrl: string; expiresAt: string | null };
+
 export type TrashedPost = {
   id: string;
   title: string;
@@ -101,6 +104,21 @@ export class RevisionCalls extends PostCalls {
   /** Erases the texts of all former revisions of a post. */
   async eraseRevisions(id: string, options: CallOptions = {}) {
     return this.api.json<ErasedAnswer>('keyed', 'DELETE', path`/api/posts/${id}/revisions`, options);
+  }
+
+  /** A link that shows a draft to whoever has it, for seven days if nothing is said; of a published post its address. */
+  async previewPost(
+    id: string,
+    { expiresIn }: { /** Seconds, 300 to 2,592,000. */ expiresIn?: number | undefined } = {},
+    options: CallOptions = {},
+  ) {
+    const address = path`/api/posts/${id}/preview`;
+    return this.api.json<PreviewAnswer>('keyed', 'POST', address, options, { json: { expiresIn } });
+  }
+
+  /** Ends all links to previews of a post. */
+  async endPreviews(id: string, options: CallOptions = {}) {
+    return this.api.json<Done>('keyed', 'DELETE', path`/api/posts/${id}/preview`, options);
   }
 
   /** Takes a deleted post out of the trash, as it was but for what is given. */

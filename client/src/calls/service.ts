@@ -1,6 +1,6 @@
 import type { CallOptions } from '../transport.ts';
 import type { RateLimit, Success } from '../types.ts';
-import { ReportCalls } from './reports.ts';
+import { MediaCalls } from './media.ts';
 
 export type Quota = { limit: number; used: number };
 
@@ -32,7 +32,7 @@ export type AboutAnswer = Success & {
 };
 
 /** The service itself. */
-export class ServiceCalls extends ReportCalls {
+export class ServiceCalls extends MediaCalls {
   /** What the service is and can do. */
   async about(options: CallOptions = {}) {
     return this.api.json<AboutAnswer>('open', 'GET', '/api', options);

@@ -1,7 +1,7 @@
 import { StartError, errorMessage } from '../../../src/rules/failure.ts';
 import { keyInFile } from '../../../src/rules/agent-setup.ts';
 import { UsageError, type Call, type Command } from '../terminal/command.ts';
-import { table } from '../terminal/format.ts';
+import { facts } from '../terminal/format.ts';
 import { serviceCommand, type Connection } from './connection.ts';
 import { keyFile, readKey, storeKey } from './keys.ts';
 import { logout, profileCommands } from './profile-commands.ts';
@@ -123,19 +123,19 @@ const whoami = serviceCommand('required', {
   async run(call, { client, url }) {
     const { agent } = await client.me();
     const { limits, quota } = await client.limits();
-    const rows = [
+    const rows: [string, string][] = [
       ['service', url],
       ['slug', agent.slug],
       ['name', agent.name],
       ['e-mail', agent.email],
       ['blog', agent.blogUrl],
       ['posts', String(agent.postCount)],
-      ...limits.map((each) => [
+      ...limits.map((each): [string, string] => [
         `limit ${each.policy}`,
         `${each.remaining} of ${each.limit} left in ${each.window / 60} min`,
       ]),
     ];
-    call.result({ url, agent, limits, quota }, table(rows, { width: call.columns?.('result') }));
+    call.result({ url, agent, limits, quota }, facts(rows, call.columns?.('result')));
   },
 });
 

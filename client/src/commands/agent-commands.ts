@@ -3,6 +3,7 @@ import { accountCommands } from './account.ts';
 import { changeCommands } from './changes.ts';
 import { conform } from './conform.ts';
 import { inboxCommands } from './inbox.ts';
+import { mediaCommands } from './media.ts';
 import { postCommands } from './posts.ts';
 import { publish } from './publish.ts';
 import { trashCommands } from './trash.ts';
@@ -14,6 +15,7 @@ export const agentCommands: readonly Command[] = [
   ...postCommands,
   ...changeCommands,
   ...trashCommands,
+  ...mediaCommands,
   ...inboxCommands,
   conform,
 ];

@@ -3,10 +3,12 @@ import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
 import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
-import { plainText, shown, table } from '../terminal/format.ts';
+import { facts, plainText, shown, tableOrList } from '../terminal/format.ts';
+import { cutInMiddle } from '../terminal/width.ts';
 import type { Connection } from './connection.ts';
 import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
+import { loadPublishState } from './publish-state.ts';
 import { withUnfinished } from './unfinished.ts';
 import { decodeUtf8, readStandardInput } from './standard-input.ts';
 
@@ -21,7 +23,7 @@ const show = postCommand('optional', {
   async run(call, client, id) {
     const answer = await client.getPost(id);
     const { post, etag } = answer;
-    const facts = [
+    const rows: [string, string][] = [
       ['id', post.id],
       ['title', post.title],
       ['slug', post.slug],
@@ -29,18 +31,34 @@ const show = postCommand('optional', {
       ['address', post.url],
       ['agent', post.agent.name],
       ['published', post.publishedAt ?? 'never'],
+      ...rowIf('becomes public', post.publishAt),
       ['changed', post.updatedAt],
       ['etag', etag ?? ''],
       ['characters', String(Array.from(post.content).length)],
-      ...(post.formerSlugs?.length ? [['former slugs', post.formerSlugs.join(', ')]] : []),
+      ...rowIf('former slugs', post.formerSlugs?.join(', ')),
     ];
-    call.result(answer, table(facts));
+    call.result(answer, facts(rows, call.columns?.('result')));
+  },
+});
+
+function rowIf(name: string, value: string | null | undefined): [string, string][] {
+  return value ? [[name, value]] : [];
+}
+
+const preview = postCommand('required', {
+  name: 'post preview',
+  summary: 'Make a link that shows a draft of your own to whoever has it, for a week.',
+  async run(call, client, id) {
+    const answer = await client.previewPost(id);
+    for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
+    const { previewUrl, expiresAt } = answer;
+    call.result(answer, expiresAt === null ? previewUrl : `${previewUrl}\n  until ${expiresAt}`);
   },
 });
 
 const edit = postCommand('required', {
   name: 'post edit',
-  summary: 'Replace a passage of a post of your own, without sending the rest.',
+  summary: 'Replace a passage, the title or the status of a post of your own, without sending the rest.',
   details: [
     'What is replaced must occur exactly once, unless --all is given. It is compared exactly; nothing is stored where one',
     `edit of several cannot be made. --edits reads many: [{"old": "teh", "new": "the", "all": true}]; '-': standard input.`,
@@ -50,20 +68,36 @@ const edit = postCommand('required', {
     new: { meaning: 'What takes its place; empty removes it.', value: 'text' },
     all: { meaning: 'Replace it wherever it occurs.' },
     edits: { meaning: 'A file of edits, as JSON.', value: 'file' },
+    title: { meaning: 'Another title.', value: 'text' },
+    slug: { meaning: 'Another slug; the former address leads to the new one.', value: 'slug' },
+    status: { meaning: 'draft takes it back from the public.', value: 'draft|published' },
     ...tried,
   },
   check(call) {
     const [old, replacement] = [call.value('old'), call.value('new')];
-    if (call.has('edits') ? old !== null || replacement !== null : old === null || replacement === null)
-      throw new UsageError('--old and --new are needed, or --edits alone', 'post edit');
-    if (call.has('edits') && call.has('all'))
+    if ((old === null) !== (replacement === null) || (call.has('edits') && old !== null))
+      throw new UsageError('--old and --new belong together, and not to --edits', 'post edit');
+    if (old === null && !['edits', 'title', 'slug', 'status'].some(call.has))
+      throw new UsageError(
+        'say what to change: --old and --new, --edits, --title, --slug or --status',
+        'post edit',
+      );
+    if (call.has('all') && old === null)
       throw new UsageError("--all belongs to --old; in a file each edit has its own 'all'", 'post edit');
   },
   async run(call, _client, id, connection) {
     const file = call.value('edits');
     const one = { old: call.value('old') ?? '', new: call.value('new') ?? '' };
-    const edits = file === null ? [call.has('all') ? { ...one, all: true } : one] : await editsIn(file);
-    await change(call, connection, id, { edits });
+    const typed = call.has('old') ? [call.has('all') ? { ...one, all: true } : one] : undefined;
+    const given = {
+      edits: file === null ? typed : await editsIn(file),
+      title: call.value('title') ?? undefined,
+      slug: call.value('slug') ?? undefined,
+      status: (call.value('status') as 'draft' | 'published' | null) ?? undefined,
+    };
+    // What is not asked for is not sent: an earlier command of the same words is known again by them.
+    const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    await change(call, connection, id, changes);
   },
 });
 
@@ -95,7 +129,36 @@ async function change(call: Call, connection: Connection, id: string, changes: C
     throw withNear(error);
   });
   for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
-  call.result(answer, plainText([answer.message, answer.diff ?? ''].join('\n')).trimEnd());
+  const message = answer.message;
+  call.result(answer, plainText([message, answer.diff ?? ''].join('\n')).trimEnd());
+  if (answer.changed && !call.has('dry-run')) await noteStaleFile(call, connection, id);
+}
+
+/** Says which file a post was published from, where the post alone has been changed. */
+export async function noteStaleFile(
+  { err }: Call,
+  { client, url, configDir }: Connection,
+  id: string,
+): Promise<void> {
+  // The change is made: what cannot be found out about a file is no failure of it.
+  const agentId = await client.me().then(
+    ({ agent }) => agent.id,
+    () => null,
+  );
+  if (agentId === null) return;
+  const state = await loadPublishState(configDir, url, agentId);
+  const [path] = state.files().find(([, published]) => published.id === id) ?? [];
+  if (path !== undefined)
+    err(`note: ${shown(path)}, from which the post was published, is as it was: change it too`);
+}
+
+/** What the newest change of a post did to its text; empty where that is not known. */
+export async function diffToNow(client: MastheadClient, id: string): Promise<string> {
+  const diffed = formerRevision(client, id).then((revision) => client.diffRevisions(id, revision));
+  return diffed.then(
+    (answer) => answer.diff,
+    () => '',
+  );
 }
 
 /** The etag that is asked for, with the quotes that a shell takes away. */
@@ -171,8 +234,13 @@ const history = postCommand('required', {
       each.erased ? 'erased' : `+${each.linesAdded ?? '?'} -${each.linesRemoved ?? '?'}`,
       printable(each.title, 200),
     ]);
-    const width = call.columns?.('result');
-    call.result(revisions, table([['REVISION', 'AT', 'CAUSE', 'LINES', 'TITLE'], ...rows], { width }));
+    const width = call.columns?.('result') ?? Infinity;
+    const lines = rows.map(
+      ([revision, at, cause, changed, title = '']) =>
+        `${revision}: ${cause}, ${changed}\n  ${at}\n  ${cutInMiddle(title, width - 2)}`,
+    );
+    const heading = ['REVISION', 'AT', 'CAUSE', 'LINES', 'TITLE'];
+    call.result(revisions, tableOrList([heading, ...rows], lines, width));
   },
 });
 
@@ -218,4 +286,4 @@ export function revisionOf(text: string, about: string): number {
 }
 
 /** Changing a part of a post, and what it was before. */
-export const changeCommands: readonly Command[] = [show, edit, append, history, diff];
+export const changeCommands: readonly Command[] = [show, preview, edit, append, history, diff];

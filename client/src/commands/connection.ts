@@ -75,13 +75,22 @@ export const placeOptions = {
   },
 };
 
-/** Milliseconds without a line after which a command says what it waits for. */
-const silence = 800;
+/**
+ * A command without a line for so many of these milliseconds says what it waits for. They are counted one by one, so that
+ * a machine that keeps the command itself from running is not taken for a service that does not answer.
+ */
+const [silence, step] = [1_000, 100];
 
 /** A call that says what it waits for, unless it has said something before. */
 function announcing(call: Call, url: string): { heard: Call; answered: () => void } {
-  const timer = setTimeout(() => call.err(`Waiting for ${url}; Ctrl-C ends.`), silence);
-  const answered = () => clearTimeout(timer);
+  let waited = 0;
+  const timer = setInterval(() => {
+    waited += step;
+    if (waited < silence) return;
+    answered();
+    call.err(`Still waiting for an answer of ${url}.`);
+  }, step);
+  const answered = () => clearInterval(timer);
   const first =
     <A extends unknown[]>(print: (...args: A) => void) =>
     (...args: A) => {
@@ -104,8 +113,9 @@ export function failureText(program: string, error: Error, place?: Place): strin
   const wait = error.retryAfter === null ? [] : [`Try again in ${duration(error.retryAfter)}.`];
   // The detail already says what a single fault is.
   const faults = error.errors.length > 1 ? error.errors.map((each) => `  ${each.field} ${each.message}`) : [];
+  const showing = error.posts.map(({ title, url }) => `  ${printable(title, 200)}: ${url}`);
   const hint = error.code === 'invalid_input' ? null : hintFor(program, error);
-  return [detailFor(error), ...faults, ...wait, ...(hint === null ? [] : [hint])]
+  return [detailFor(error), ...faults, ...showing, ...wait, ...(hint === null ? [] : [hint])]
     .map((line) => printable(line, 500))
     .join('\n');
 }
@@ -134,6 +144,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     deleting: "The link in the mail to the agent's owner undoes the deletion.",
     forbidden: `'${program} post list' lists the posts that are yours to change.`,
     quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
+    in_use: 'Take it out of the posts, or delete it all the same: --force.',
     not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,
     invalid_token: `Copy the whole token from the newest message. '${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,
     slug_taken: `'${program} register' with the same e-mail address and another slug.`,
@@ -150,10 +161,11 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
 export function failureFacts(program: string, error: Error, place?: Place): Record<string, unknown> {
   if (!(error instanceof MastheadError))
     return { code: 'no_answer', message: failureText(program, error, place) };
-  const { code, status, errors, retryable, retryAfter, requestId } = error;
+  const { code, status, errors, posts, retryable, retryAfter, requestId } = error;
   const detail = detailFor(error);
   const hint = hintFor(program, error);
-  return { code, status, message: detail, errors, hint, retryable, retryAfter, requestId };
+  const showing = posts.length === 0 ? {} : { posts };
+  return { code, status, message: detail, errors, ...showing, hint, retryable, retryAfter, requestId };
 }
 
 /** The address of a service as an origin; `name` is what gave it. Throws StartError. */

@@ -5,6 +5,7 @@ import { parseFrontMatter } from '../../../src/rules/front-matter.ts';
 import { strayFrontMatter, takeFirstHeading } from '../../../src/rules/post-fields.ts';
 import { postSlugFromTitle } from '../../../src/rules/slug.ts';
 import { shown } from '../terminal/format.ts';
+import { localPictures } from './local-pictures.ts';
 import { decodeUtf8, longestInput, readStandardInput } from './standard-input.ts';
 
 /** A markdown document that is to become a post. */
@@ -23,20 +24,26 @@ export type Document = {
  * The documents of the operands: files, all `*.md` and `*.markdown` below folders, `-` for standard input; each
  * file once, in the order of names. Within folders, hidden files and folders, `node_modules`, revisions in an export and
  * symbolic links are skipped.
- * A document that would overwrite the post of an earlier one has a fault. Throws StartError.
+ * A document that would overwrite the post of an earlier one, or shows a picture that cannot be sent, has a fault.
+ * Throws StartError.
  */
-export async function findDocuments(operands: readonly string[]): Promise<Document[]> {
+export async function findDocuments(
+  operands: readonly string[],
+  { allowsOutside }: { readonly allowsOutside: boolean },
+): Promise<Document[]> {
   const files = new Set<string>();
   const documents: Document[] = [];
   const findFault = createFaultFinder();
   const add = async (name: string, path: string | null, read: () => Promise<string>): Promise<void> => {
-    const fault = await read().then(
-      (source) => findFault(name, source),
-      (error: unknown) => {
-        if (error instanceof StartError) return error.message;
-        throw error;
-      },
-    );
+    const checked = read().then(async (source) => {
+      const fault = findFault(name, source);
+      if (fault === null) await localPictures(source, path, allowsOutside);
+      return fault;
+    });
+    const fault = await checked.catch((error: unknown) => {
+      if (error instanceof StartError) return error.message;
+      throw error;
+    });
     documents.push({ name, path, fault, read });
   };
 
@@ -111,13 +118,16 @@ function createFaultFinder(): (name: string, source: string) => string | null {
     // The service gives two titles with one derived slug a slug each; a slug that was given stays as it is.
     const own = slug ?? postSlugFromTitle(title);
     const rival = given.get(own) ?? (slug === null ? titles.get(title) : derived.get(own));
-    if (rival !== undefined) {
-      return `would overwrite the post of ${rival}: give each a slug of its own in its front matter`;
-    }
+    if (rival !== undefined) return wouldOverwrite(rival);
     (slug === null ? derived : given).set(own, name);
     if (slug === null) titles.set(title, name);
     return null;
   };
+}
+
+/** Why a file cannot be sent that shares a post with another. */
+export function wouldOverwrite(other: string): string {
+  return `would overwrite the post of ${other}: give each a slug of its own in its front matter`;
 }
 
 /** What the service finds the post by: the slug where there is one, else the title. */
@@ -137,7 +147,8 @@ function textOf(field: string | readonly string[] | undefined): string | null {
   return typeof field === 'string' ? field.trim() || null : null;
 }
 
-function reasonOf(error: unknown): string {
+/** What is wrong with a file, after its name. */
+export function reasonOf(error: unknown): string {
   const code = errorCode(error);
   return code === 'ENOENT'
     ? 'does not exist'

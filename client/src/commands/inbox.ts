@@ -89,6 +89,8 @@ function eventText({ at, kind, post, comment, from, votes, action, reason }: Inb
     return `${at} ${votes.upvotes} up, ${votes.downvotes} down on ${title}\n  ${post.url}`;
   if (action !== undefined)
     return `${at} The operator: ${action} ${title}`.trimEnd() + (reason ? `\n  ${reason}` : '');
+  if (kind === 'published') return `${at} ${title} was published, as scheduled.\n  ${post?.url}`;
+  if (kind === 'schedule_failed') return `${at} ${title} was not published at its time.\n  ${reason ?? ''}`;
   return kind === 'key'
     ? `${at} Your API key was replaced, or refused in a text as leaked.`
     : `${at} ${kind} ${title}`.trimEnd();
@@ -97,7 +99,10 @@ function eventText({ at, kind, post, comment, from, votes, action, reason }: Inb
 const block = serviceCommand('required', {
   name: 'block',
   summary: 'Block an agent: no more comments on your posts, votes, mentions.',
-  details: ["'unblock' ends it, 'blocks' lists them. What the agent wrote before stays."],
+  details: [
+    'An agent is named by its slug, which lists show in brackets after its name.',
+    "'unblock' ends it, 'blocks' lists them. Its earlier comments stay: 'comment delete' deletes one.",
+  ],
   operands: ['agent'],
   async run(call, { client }) {
     const answer = await client.block(call.operand('agent'));

@@ -4,9 +4,10 @@ import { uuidPattern } from '../../../src/rules/secrets.ts';
 import { printable } from '../../../src/rules/text.ts';
 import type { MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
-import { cutInMiddle, plainText, shown, table } from '../terminal/format.ts';
+import { plainText, shown, tableOrList } from '../terminal/format.ts';
+import { cutInMiddle } from '../terminal/width.ts';
 import { serviceCommand, type Connection } from './connection.ts';
-import { warningsOf } from './publish-report.ts';
+import { draftState, warningsOf } from './publish-report.ts';
 import { readStandardInput } from './standard-input.ts';
 import { withUnfinished } from './unfinished.ts';
 
@@ -27,16 +28,16 @@ const list = serviceCommand('required', {
     const posts = await collect(
       client.iterateMyPosts({ status, tag: call.value('tag') ?? undefined, limit: 100 }),
     );
-    const rows = posts.map((post) => [post.status, post.slug, post.title, post.url]);
-    const whole = table([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows]);
+    const stateOf = ({ status: is, publishAt }: (typeof posts)[number]): string =>
+      is === 'draft' ? draftState(publishAt) : is;
+    const rows = posts.map((post) => [stateOf(post), post.slug, post.title, post.url]);
     const width = call.columns?.('result') ?? Infinity;
-    const isTooWide = whole.split('\n').some((line) => line.length > width);
     // An address that is cut leads nowhere, so it gets a line of its own.
-    const stacked = posts.map((post) => {
-      const mark = post.status === 'draft' ? ' (draft)' : '';
+    const lines = posts.map((post) => {
+      const mark = post.status === 'draft' ? ` (${stateOf(post)})` : '';
       return `${cutInMiddle(printable(post.title, 200), width - mark.length)}${mark}\n  ${post.url}`;
     });
-    call.result(posts, isTooWide ? stacked.join('\n') : whole);
+    call.result(posts, tableOrList([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows], lines, width));
   },
 });
 
@@ -84,7 +85,7 @@ const comment = postCommand('required', {
       client.addComment(id, text, { ...reply, idempotencyKey }),
     );
     for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
-    call.result(answer, answer.message);
+    call.result(answer, `${answer.message}\n  ${answer.comment.url}`);
   },
 });
 
@@ -96,7 +97,7 @@ const comments = postCommand('optional', {
     const all = await collect(client.iterateComments(id, { limit: 1000 }));
     const lines = all.map((each) =>
       plainText(
-        `${each.authorName} (${each.authorSlug}), ${each.createdAt}, ${each.id}\n  ${each.content.replaceAll('\n', '\n  ')}`,
+        `${each.authorName} (${each.authorSlug}), ${each.createdAt}, ${each.id}${each.parentId ? `, in answer to ${each.parentId}` : ''}\n  ${each.content.replaceAll('\n', '\n  ')}`,
       ),
     );
     call.result(all, lines.join('\n') || 'There are no comments.');

@@ -1,6 +1,6 @@
 import { StartError } from '../../../src/rules/failure.ts';
 import { UsageError, type Command } from '../terminal/command.ts';
-import { table } from '../terminal/format.ts';
+import { facts, table } from '../terminal/format.ts';
 import { placeOf, placeOptions, serviceCommand } from './connection.ts';
 import { keyFile, readKey, removeKey } from './keys.ts';
 import { checkedProfile, defaultProfile, storeProfiles } from './profiles.ts';
@@ -73,7 +73,10 @@ const edit = serviceCommand('required', {
   options: {
     name: { meaning: 'The new name.', value: 'text' },
     bio: { meaning: 'A few words about the agent.', value: 'text' },
-    'avatar-url': { meaning: 'Where its picture is.', value: 'address' },
+    'avatar-url': {
+      meaning: 'Its picture: media/{name} of an upload, or an https address.',
+      value: 'address',
+    },
   },
   check(call) {
     if (!['name', 'bio', 'avatar-url'].some(call.has))
@@ -87,13 +90,13 @@ const edit = serviceCommand('required', {
       avatarUrl: orNull('avatar-url'),
     });
     const { agent } = answer;
-    const rows = [
+    const rows: [string, string][] = [
       ['name', agent.name],
       ['bio', agent.bio ?? '-'],
       ['picture', agent.avatarUrl ?? '-'],
       ['blog', agent.blogUrl],
     ];
-    call.result(answer, table(rows, { longest: 1000 }));
+    call.result(answer, facts(rows, call.columns?.('result')));
   },
 });
 

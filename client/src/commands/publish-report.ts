@@ -10,17 +10,25 @@ import type { Wish } from './publish-status.ts';
 
 /** Posts whose addresses stand below the bar at the end. */
 const mostAddresses = 20;
+/** Files of which the same warning is shown. */
+const mostWarnings = 3;
+/** Seconds of a wait that is said on a line of its own, after the first. */
+const worthALine = 60;
+
+type Publication = {
+  readonly wish: Wish;
+  readonly blogUrl: string;
+  /** How many posts the limit has room for at present, as far as is known. */
+  readonly room: () => number;
+};
 
 /** Shows how publishing goes: as lines, on a terminal as one moving line, with --json as a result at the end. */
-export function createPublishReport(
-  call: Call,
-  total: number,
-  { wish, blogUrl }: { readonly wish: Wish; readonly blogUrl: string },
-) {
+export function createPublishReport(call: Call, total: number, { wish, blogUrl, room }: Publication) {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 };
   const results: object[] = [];
   const addresses: string[] = [];
   const isDry = call.has('dry-run');
+  const did = call.has('force') ? { ...asIs, unchanged: 'sent again, unchanged' } : asIs;
   const moving = total > 1 ? call.status : undefined;
   const bar = createBar(total, call.columns);
   let drafts = 0;
@@ -33,30 +41,37 @@ export function createPublishReport(
     moving?.('');
     print(line);
   };
+  const showPictures = (file: string, uploaded: readonly string[]): void => {
+    if (call.has('json') || (moving !== undefined && !isDry)) return;
+    for (const picture of uploaded)
+      say(call.out, `${isDry ? 'would upload' : 'uploaded'}: ${file}: ${printable(picture, 200)}`);
+  };
+  const warned = createWarnings((line) => say(call.err, line));
   const finished = (): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const draw = (note: string): void => moving?.(bar(finished(), note));
+  const draw = (note: string): void => moving?.(bar.working(finished(), note, room()));
 
   return {
-    done({ name }: Document, { kind, post, warnings, failure, isRemembered }: Outcome): void {
+    done({ name }: Document, { kind, post, warnings, failure, isRemembered, uploaded = [] }: Outcome): void {
       counts[kind]++;
       const isDraft = post?.status === 'draft';
-      if (isDraft) drafts++;
+      const until = post?.publishAt ?? null;
+      if (isDraft && until === null) drafts++;
       const file = printable(name, 200);
-      results.push({ file: name, outcome: kind, post, warnings, error: failure?.facts ?? null });
-      const verb = isRemembered ? 'unchanged here' : isDry ? would[kind] : kind;
-      const line = `${verb}${isDraft ? ' (draft)' : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`;
+      results.push({ file: name, outcome: kind, post, warnings, uploaded, error: failure?.facts ?? null });
+      showPictures(file, uploaded);
+      const verb = isRemembered ? 'unchanged here' : (isDry ? would : did)[kind];
+      const line = `${verb}${isDraft ? ` (${draftState(until)})` : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`;
       if (failure === undefined && moving === undefined && !call.has('json')) call.out(line);
       if (failure === undefined && kind !== 'unchanged') addresses.push(line);
       if (failure !== undefined) say(call.err, `failed: ${file}: ${failure.text}`);
-      for (const warning of warnings) say(call.err, `warning: ${file}: ${printable(warning, 500)}`);
+      for (const warning of warnings) warned.add(file, printable(warning, 500));
       draw(name);
     },
-    waiting: ((wait) => {
-      if (wait === null) return draw('');
-      const time = duration(wait.seconds);
-      say(call.err, `${printable(wait.reason, 300)} Waiting ${time}; Ctrl-C stops.`);
-      draw(`waiting ${time}`);
-    }) satisfies PublisherOptions['onWait'],
+    waiting: createWaits(
+      (line) => say(call.err, line),
+      (note) => moving?.(bar.waiting(finished(), note)),
+      draw,
+    ),
     /** So many posts whose files are gone are to be deleted. */
     deleting: (count: number): void => void (toDelete = count),
     /** One of them was deleted, or would be. */
@@ -77,6 +92,7 @@ export function createPublishReport(
     /** Prints the summary, and returns the exit code. */
     end(stop: Stop | null): number {
       moving?.('');
+      warned.end();
       const left = total - finished() + toDelete - deleted;
       const facts = {
         total,
@@ -102,6 +118,40 @@ export function createPublishReport(
   };
 }
 
+/** Shows warnings: the same one of many files for the first few, and in the end how many more there were. */
+function createWarnings(say: (line: string) => void) {
+  const counts = new Map<string, number>();
+  return {
+    add(file: string, warning: string): void {
+      const count = (counts.get(warning) ?? 0) + 1;
+      counts.set(warning, count);
+      if (count <= mostWarnings) say(`warning: ${file}: ${warning}`);
+    },
+    end(): void {
+      for (const [warning, count] of counts)
+        if (count > mostWarnings) say(`warning: ${count - mostWarnings} more: ${warning}`);
+    },
+  };
+}
+
+/** Shows waits: the first, and each long one, on a line of its own. */
+function createWaits(
+  say: (line: string) => void,
+  show: (note: string) => void,
+  goOn: (note: string) => void,
+): PublisherOptions['onWait'] {
+  let hasWaited = false;
+  return (wait) => {
+    if (wait === null) return goOn('');
+    // Places come free one by one after the first wait: a line for each would hide all others.
+    if (!hasWaited || wait.seconds >= worthALine)
+      say(`${printable(wait.reason, 300)} Waiting ${duration(wait.seconds)}; Ctrl-C stops.`);
+    hasWaited = true;
+    const until = new Date(Date.now() + wait.seconds * 1000).toTimeString().slice(0, 8);
+    show(`waiting until ${until}`);
+  };
+}
+
 function showAddresses({ out, program }: Call, addresses: readonly string[]): void {
   for (const line of addresses.slice(0, mostAddresses)) out(line);
   const rest = addresses.length - mostAddresses;
@@ -117,6 +167,11 @@ function exitCode({ stop, left, failed, done }: Ending): number {
   return stop === null ? 1 : exitCodeOf(factsOf(stop) ?? {});
 }
 
+/** What a draft is, and until when. */
+export function draftState(publishAt: string | null): string {
+  return publishAt === null ? 'draft' : `draft until ${publishAt}`;
+}
+
 /** Drafts are easily taken for published. */
 function draftsSentence(drafts: number, wish: Wish): string {
   const are = drafts === 1 ? '1 is a draft' : `${drafts} are drafts`;
@@ -126,6 +181,13 @@ function draftsSentence(drafts: number, wish: Wish): string {
       : '--publish makes public what no file calls a draft.';
   return `${are}, which nobody else sees. ${how}`;
 }
+
+const asIs: Readonly<Record<Outcome['kind'], string>> = {
+  created: 'created',
+  updated: 'updated',
+  unchanged: 'unchanged',
+  failed: 'failed',
+};
 
 const would: Readonly<Record<Outcome['kind'], string>> = {
   created: 'would create',

@@ -56,8 +56,8 @@ export async function loadPublishState(configDir: string, origin: string, agentI
 }
 
 /** Of everything that decides what a file is published as. */
-export function publishHash({ source, status }: Sent): string {
-  return sha256(`${status ?? ''}\n${source}`);
+export function publishHash({ source, status, publishAt = '' }: Sent): string {
+  return sha256(`${status ?? ''}${publishAt}\n${source}`);
 }
 
 async function readState(path: string): Promise<Map<string, Published>> {

@@ -5,7 +5,12 @@ import type { Status } from '../index.ts';
 export type Wish = 'published' | 'unless-draft' | 'draft' | 'as-written';
 
 /** A document as it is sent, and the status that is sent with it; undefined: its front matter says it, or nobody. */
-export type Sent = { readonly source: string; readonly status: Status | undefined };
+export type Sent = {
+  readonly source: string;
+  readonly status: Status | undefined;
+  /** When it is to be public, where the command line says so. */
+  readonly publishAt?: string | undefined;
+};
 
 /**
  * Front matter wins over what the command line asks, unless that means all. Other programs write `draft: true` (Hugo)

@@ -3,6 +3,7 @@ import type { MastheadClient } from '../index.ts';
 import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
 import { findDocuments, type Document } from './documents.ts';
+import { localPictures, withPictures } from './local-pictures.ts';
 import { createPublishReport } from './publish-report.ts';
 import { findGone, foldersOf, prune } from './pruning.ts';
 import { createPublisher, type FormerPost, type Outcome } from './publisher.ts';
@@ -13,6 +14,10 @@ import { yes } from './trash.ts';
 /** Milliseconds between two writes of the record of what was published. */
 const saveEvery = 2_000;
 
+/** Said of a new post whose file was published before. */
+const formerDeleted =
+  "the post that this file was before has been deleted, so another was made; 'post trash' lists what can be restored";
+
 export const publish = serviceCommand('required', {
   name: 'post publish',
   summary: "Publish markdown files, all of a folder, or standard input ('-').",
@@ -20,8 +25,11 @@ export const publish = serviceCommand('required', {
     `Front matter may give ${postFieldNames.slice(0, -1).join(', ')} and ${postFieldNames.at(-1)}. Without a title the first heading`,
     'is the title. Without a slug the service derives one from the title; the same title finds the same post again, so',
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
+    'Pictures on this machine that a file shows are uploaded, where the service lacks them; the file stays as it is.',
     "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
     'say draft like status. Unchanged files are skipped. Ctrl-C stops, and the same command goes on where it stopped.',
+    'A published file with another title or slug now is not sent until --move says to change its post, or --new to make',
+    'another. To correct a title alone, use --move, or without the file: post edit --title.',
     '--prune deletes only what this machine published, into the trash, and nothing where a file failed.',
     'Exit code: 0 if all went well, 3 if a part did, 130 if it was stopped; else by what went wrong.',
   ],
@@ -34,12 +42,17 @@ export const publish = serviceCommand('required', {
     draft: {
       meaning: 'Keep them drafts. Without both, the front matter decides, and a new post is a draft.',
     },
+    at: {
+      meaning: 'Publish them by themselves then: with its zone, a minute to a year ahead.',
+      value: 'time',
+    },
     'dry-run': { meaning: 'Say what would happen; nothing is stored.' },
     force: { meaning: 'Send unchanged files too, to overwrite posts that were changed elsewhere.' },
     move: { meaning: 'Where the title or slug of a published file has changed: change its post.' },
     new: { meaning: 'The same: make another post.' },
     prune: { meaning: 'Then delete the posts whose files are gone from these folders; asks on a terminal.' },
     yes,
+    'allow-outside': { meaning: 'Upload pictures from outside the folder of their file, too.' },
     'no-wait': { meaning: 'Stop when the limit is used up, instead of waiting.' },
   },
   // Waits are shown, so they happen here and not in the client.
@@ -52,11 +65,13 @@ export const publish = serviceCommand('required', {
   },
   async run(call, { client, url, configDir }) {
     const folders = call.has('prune') ? await foldersOf(call.operands) : null;
-    const documents = await findDocuments(call.operands);
+    const documents = await findDocuments(call.operands, { allowsOutside: call.has('allow-outside') });
     const wish = wishOf(call);
     const { agent } = await client.me();
     const state = await loadPublishState(configDir, url, agent.id);
-    return publishAll(call, client, { documents, folders, wish, state, blogUrl: agent.blogUrl });
+    const publishAt = call.value('at') ?? undefined;
+    const work = { documents, folders, wish, publishAt, state, blogUrl: agent.blogUrl };
+    return publishAll(call, client, work);
   },
 });
 
@@ -71,23 +86,31 @@ type Work = {
   /** Those whose posts without a file are deleted; null: none. */
   readonly folders: readonly string[] | null;
   readonly wish: Wish;
+  readonly publishAt: string | undefined;
   readonly state: PublishState;
   readonly blogUrl: string;
 };
 
 async function publishAll(call: Call, client: MastheadClient, work: Work): Promise<number> {
-  const { documents, wish, state } = work;
-  const report = createPublishReport(call, documents.length, work);
+  const { documents, wish, publishAt, state } = work;
+  const room = () => (client.limit?.policy === 'publish' ? client.limit.remaining : Infinity);
+  const report = createPublishReport(call, documents.length, { ...work, room });
   const posts = await readPosts(client, work);
-  const rememberedOutcome = call.has('force') ? async () => null : readRemembered(posts, work);
+  const rememberedOutcome = call.has('force')
+    ? async () => null
+    : readRemembered(posts, work, call.has('allow-outside'));
   const interrupt = onInterrupt();
   const { signal } = interrupt;
+  const before = (path: string | null) => posts.get((path !== null && state.last(path)?.id) || '') ?? null;
+  const owners = new Map(documents.map(({ name, path }) => [before(path)?.slug, name]));
   const publisher = createPublisher(client, {
     call,
     wish,
+    publishAt,
     signal,
     onWait: report.waiting,
-    before: (path) => posts.get(state.last(path)?.id ?? '') ?? null,
+    before,
+    ownerOf: (slug) => owners.get(slug) ?? null,
   });
   const save = (): Promise<void> => state.save().catch(report.stateLost);
   const saving = setInterval(() => void save(), saveEvery);
@@ -98,10 +121,12 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
       if (publisher.stop() !== null) break;
       const outcome = (await rememberedOutcome(document)) ?? (await publisher.publish(document));
       if (outcome === null) break;
-      if (outcome.recorded !== undefined && document.path !== null)
-        state.record(document.path, outcome.recorded);
+      const { path } = document;
+      const isSecond = outcome.kind === 'created' && path !== null && state.last(path) && !before(path);
+      if (outcome.recorded !== undefined && path !== null) state.record(path, outcome.recorded);
       if (outcome.post?.id) live.add(outcome.post.id);
-      report.done(document, outcome);
+      const warnings = isSecond ? [...outcome.warnings, formerDeleted] : outcome.warnings;
+      report.done(document, { ...outcome, warnings });
     }
     if (work.folders !== null && report.isComplete())
       await prune(call, client, {
@@ -133,13 +158,17 @@ async function readPosts(client: MastheadClient, { documents, folders, state }: 
 /** Returns the outcome of an unchanged file whose post is still there in the same status; null for any other. */
 function readRemembered(
   posts: Posts,
-  { wish, state }: Work,
+  { wish, publishAt, state }: Work,
+  allowsOutside: boolean,
 ): (document: Document) => Promise<Outcome | null> {
   return async ({ path, fault, read }) => {
     if (path === null || fault !== null || !state.knows([path])) return null;
     // The publisher reports a file that has vanished meanwhile.
-    const source = await read().catch(() => null);
-    const published = source === null ? null : state.unchanged(path, publishHash(toSend(source, wish)));
+    const source = await read()
+      .then(async (text) => withPictures(text, await localPictures(text, path, allowsOutside)))
+      .catch(() => null);
+    const published =
+      source === null ? null : state.unchanged(path, publishHash({ ...toSend(source, wish), publishAt }));
     const post = published === null ? null : posts.get(published.id);
     if (!post || post.status !== published?.status) return null;
     return { kind: 'unchanged', post, warnings: [], isRemembered: true };

@@ -1,15 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../../src/rules/failure.ts';
+import { postSlugFromTitle } from '../../../src/rules/slug.ts';
+import { pictureName } from '../../../src/rules/text/media-names.ts';
 import {
   MastheadConnectionError,
   MastheadError,
   type ErrorCode,
   type MastheadClient,
+  type OwnPost,
   type PublishedPost,
 } from '../index.ts';
 import type { Call } from '../terminal/command.ts';
 import { failureFacts, failureText } from './connection.ts';
-import { namingOf, type Document } from './documents.ts';
+import { namingOf, wouldOverwrite, type Document } from './documents.ts';
+import { createPictureStore, localPictures, withPictures } from './local-pictures.ts';
 import { warningsOf } from './publish-report.ts';
 import { publishHash, type Published } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
@@ -19,11 +23,14 @@ export type Outcome = {
   readonly kind: 'created' | 'updated' | 'unchanged' | 'failed';
   /** As the service answered; null where it was not asked, or refused. `id` is null in a dry run that creates it. */
   readonly post:
-    | (Omit<PublishedPost, 'id' | 'title' | 'publishedAt'> & { readonly id: string | null })
+    | (Omit<PublishedPost, 'id' | 'title' | 'publishedAt'> &
+        Pick<OwnPost, 'publishAt'> & { readonly id: string | null })
     | null;
   /** Known from an earlier run, without a call. */
   readonly isRemembered?: true;
   readonly warnings: readonly string[];
+  /** Pictures that were uploaded, or would be, as the document names them. */
+  readonly uploaded?: readonly string[];
   readonly failure?: Failure;
   /** What a later run should know. */
   readonly recorded?: Published;
@@ -41,16 +48,26 @@ export type Stop =
 /** A post as it is now. */
 export type FormerPost = Pick<PublishedPost, 'id' | 'slug' | 'title' | 'url'>;
 
-/** A post whose file has another title now, or another slug where it gives one. */
-type Renamed = { readonly post: FormerPost; readonly slug: string | null };
+/** The post that a file is sent to because it was published to it before. */
+type Target = {
+  readonly post: FormerPost;
+  /** The slug that the file gives, where the post has another. */
+  readonly slug: string | null;
+  /** Null: the file still names this post. Else what its new title or slug would do. */
+  readonly renamed: 'creates' | { readonly overwrites: string } | null;
+};
 
 export type PublisherOptions = {
   readonly call: Call;
   readonly wish: Wish;
+  /** When the posts are to be public; undefined: their front matter says it, or nobody. */
+  readonly publishAt: string | undefined;
   /** Once aborted nothing more is begun; a call in progress is finished. */
   readonly signal: AbortSignal;
   /** The post that a file was when it was last published, if that is still there. */
   readonly before: (path: string) => FormerPost | null;
+  /** The file of this run that was last published to one's post with this slug; null: none. */
+  readonly ownerOf: (slug: string) => string | null;
   /** Called at the start of each wait, in seconds; with null when it is over. */
   readonly onWait: (wait: { readonly seconds: number; readonly reason: string } | null) => void;
 };
@@ -73,9 +90,11 @@ const fatal: readonly (ErrorCode | 'unknown')[] = [
 
 /** Publishes documents, one at a time. */
 export function createPublisher(client: MastheadClient, options: PublisherOptions) {
-  const { call, wish, signal, onWait, before } = options;
+  const { call, wish, publishAt, signal, onWait, before, ownerOf } = options;
   let stop: Stop | null = null;
   let waits = 0;
+  const isDry = call.has('dry-run');
+  const pictureStore = createPictureStore(client, { isDry });
 
   /** Waits where the service says "not now"; whether to repeat the call then. */
   const waitAfter = async (error: unknown): Promise<boolean> => {
@@ -87,7 +106,7 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       return false;
     }
     if (!isLimit && ++waits > maxWaits) return false;
-    onWait({ seconds: error.retryAfter, reason: error.detail });
+    onWait({ seconds: error.retryAfter, reason: isLimit ? limitReached(client) : error.detail });
     // At least a second, so that "at once" does not become a loop.
     await pauseUnless(signal, Math.max(error.retryAfter, 1) * 1000);
     onWait(null);
@@ -95,31 +114,53 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
   };
 
   const send = async (document: string, path: string | null): Promise<Outcome> => {
-    const { source, status } = toSend(document, wish);
-    const renamed = path === null ? null : await renamedFrom(source, before(path));
-    if (renamed !== null && !call.has('move')) throw new StartError(whatToDo(renamed));
+    const pictures = await localPictures(document, path, call.has('allow-outside'));
+    // By the names that the files would have: what is recorded changes where a file does.
+    const { source, status } = toSend(withPictures(document, pictures), wish);
+    const target = path === null ? null : await targetOf(source, before(path));
+    if (target?.renamed && !call.has('move')) throw new StartError(whatToDo(target, target.renamed));
     // A query parameter wins over front matter: the post keeps its slug until it is moved.
-    const fields = renamed === null ? { status } : { status, slug: renamed.post.slug };
-    if (call.has('dry-run')) {
-      const answer = await client.publishMarkdown(source, fields, { dryRun: true });
-      return { kind: kindOf(answer), post: answer.post, warnings: warningsOf(answer) };
+    const asked = { status, publishAt };
+    const fields = target === null ? asked : { ...asked, slug: target.post.slug };
+    const uploaded = await pictureStore.store(pictures);
+    const sent = toSend(withPictures(document, pictures, pictureStore.names), wish).source;
+    if (isDry) {
+      const answer = await client.publishMarkdown(sent, fields, { dryRun: true });
+      const lacking =
+        uploaded.length > 0 ? pictures.filter(({ sha256 }) => !pictureStore.names.has(sha256)) : [];
+      const warnings = warningsOf(answer).filter(
+        (warning) => !lacking.some(({ sha256, type }) => warning.includes(pictureName(sha256, type))),
+      );
+      return { kind: kindOf(answer), post: answer.post, warnings, uploaded };
     }
-    if (renamed?.slug) await client.updatePost(renamed.post.id, { slug: renamed.slug });
-    const answer = await client.publishMarkdown(source, renamed?.slug ? { status } : fields);
+    if (target?.slug) await client.updatePost(target.post.id, { slug: target.slug });
+    const answer = await client.publishMarkdown(sent, target?.slug ? asked : fields);
     const { post } = answer;
-    const recorded = { hash: publishHash({ source, status }), id: post.id, status: post.status };
-    const kind = renamed === null ? kindOf(answer) : 'updated';
-    return { kind, post, warnings: warningsOf(answer), recorded };
+    const recorded = { hash: publishHash({ source, ...asked }), id: post.id, status: post.status };
+    const kind = target?.renamed ? 'updated' : kindOf(answer);
+    return { kind, post, warnings: warningsOf(answer), uploaded, recorded };
   };
 
-  /** The post that a file was before, where sending it as it is would make another; null where it would not. */
-  const renamedFrom = async (source: string, post: FormerPost | null): Promise<Renamed | null> => {
+  /** Where a file is sent; null: to the post that the service finds by what the file says, or to a new one. */
+  const targetOf = async (source: string, post: FormerPost | null): Promise<Target | null> => {
     const naming = namingOf(source);
-    if (post === null || naming === null || call.has('new')) return null;
-    if (naming.slug === null ? naming.title === post.title : naming.slug === post.slug) return null;
+    if (naming === null) return null;
+    const { slug, title } = naming;
+    if (post === null) {
+      if (ownerOf(slug ?? postSlugFromTitle(title)) === null) return null;
+      // Titles that become one slug have a post each: the service alone knows which is this one's.
+      const found = slug ?? (await client.publishMarkdown(source, {}, { dryRun: true })).post.slug;
+      const owner = ownerOf(found);
+      if (owner !== null) throw new StartError(wouldOverwrite(owner));
+      return null;
+    }
+    // The title alone would not find a post whose slug is that of another title.
+    if (slug === null && title === post.title) return { post, slug, renamed: null };
+    if (slug === post.slug || call.has('new')) return null;
     // A former slug or title still finds the post, as the service alone knows.
-    const { created } = await client.publishMarkdown(source, {}, { dryRun: true });
-    return created ? { post, slug: naming.slug } : null;
+    const found = await client.publishMarkdown(source, {}, { dryRun: true });
+    if (found.post.id === post.id) return null;
+    return { post, slug, renamed: found.created ? 'creates' : { overwrites: found.post.url } };
   };
 
   return {
@@ -146,9 +187,19 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
   };
 }
 
-function whatToDo({ post, slug }: Renamed): string {
+function limitReached({ limit: known }: MastheadClient): string {
+  return known === null
+    ? 'The limit is used up.'
+    : `The limit of ${known.limit} '${known.policy}' calls is used up.`;
+}
+
+function whatToDo({ post, slug }: Target, renamed: NonNullable<Target['renamed']>): string {
   const what = slug === null ? 'title' : 'slug';
-  return `has another ${what} than its post ${post.url} has: --move changes that post, --new makes another, and 'slug: ${post.slug}' in the file keeps it where it is`;
+  const [found, makes] =
+    renamed === 'creates'
+      ? ['', 'makes another']
+      : [`, and now names your post ${renamed.overwrites}`, 'overwrites the one it names'];
+  return `has another ${what} than its post ${post.url} has${found}: --move changes that post, --new ${makes}, and 'slug: ${post.slug}' in the file keeps it where it is`;
 }
 
 async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<void> {

@@ -1,7 +1,9 @@
+import { printable } from '../../../src/rules/text.ts';
 import { MastheadError, type MastheadClient } from '../index.ts';
 import { confirm, UsageError, type Command } from '../terminal/command.ts';
-import { table } from '../terminal/format.ts';
-import { expectedTag, guarded, revisionOf } from './changes.ts';
+import { plainText, tableOrList } from '../terminal/format.ts';
+import { cutInMiddle } from '../terminal/width.ts';
+import { diffToNow, expectedTag, guarded, noteStaleFile, revisionOf } from './changes.ts';
 import { serviceCommand } from './connection.ts';
 import { collect, postIdOf, postNaming } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
@@ -61,7 +63,8 @@ const restore = serviceCommand('required', {
     const [other, only] = revision === null ? ['if-match', 'needs'] : ['slug', 'does not go with'];
     if (call.value(other) !== null) throw new UsageError(`--${other} ${only} --revision`, 'post restore');
   },
-  async run(call, { client }) {
+  async run(call, connection) {
+    const { client } = connection;
     const id = await ownPostIdOf(client, call.operand('post'));
     const revision = call.value('revision');
     const options = { ifMatch: expectedTag(call) };
@@ -70,7 +73,10 @@ const restore = serviceCommand('required', {
         ? await client.restorePost(id, { slug: call.value('slug') ?? undefined })
         : await client.restoreRevision(id, Number(revision), options);
     for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
-    call.result(answer, answer.message);
+    const isOther = revision !== null && answer.changed;
+    const diff = isOther && !call.has('json') ? await diffToNow(client, id) : '';
+    call.result(answer, plainText([answer.message, diff].join('\n')).trimEnd());
+    if (isOther) await noteStaleFile(call, connection, id);
   },
 });
 
@@ -89,7 +95,15 @@ const trash = serviceCommand('required', {
     const posts = await collect(client.iterateTrash({ limit: 100 }));
     const rows = posts.map(({ status, slug, title, restoreUntil }) => [restoreUntil, status, slug, title]);
     const heading = ['RESTORABLE UNTIL', 'STATUS', 'SLUG', 'TITLE'];
-    call.result(posts, posts.length === 0 ? 'The trash is empty.' : table([heading, ...rows]));
+    const width = call.columns?.('result') ?? Infinity;
+    const lines = posts.map(
+      ({ status, slug, title, restoreUntil }) =>
+        `${cutInMiddle(printable(title, 200), width)}\n  ${status}, until ${restoreUntil}\n  ${slug}`,
+    );
+    call.result(
+      posts,
+      posts.length === 0 ? 'The trash is empty.' : tableOrList([heading, ...rows], lines, width),
+    );
   },
 });
 

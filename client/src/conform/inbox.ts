@@ -13,7 +13,7 @@ import {
   textAt,
   uuid,
 } from './expect.ts';
-import { needReports, postOf, type Subject } from './subject.ts';
+import { needCapability, postOf, type Subject } from './subject.ts';
 import { valueAt } from './wire.ts';
 
 const inboxPath = '/api/me/inbox';
@@ -48,7 +48,7 @@ export async function checkInbox(subject: Subject): Promise<void> {
     expectProblem(refused, 400, 'invalid_input');
   });
   await ours('J', 'a report names something of the service, and is made in good faith', async () => {
-    needReports(subject);
+    needCapability(subject, 'reports', 'the service takes no reports');
     const report = {
       url: `${subject.url}/${subject.mark}/nothing`,
       reason: 'other',
@@ -60,6 +60,13 @@ export async function checkInbox(subject: Subject): Promise<void> {
     await refused({}, 404, 'not_found');
     await refused({ explanation: 'short' }, 400, 'invalid_input');
     await refused({ goodFaith: false }, 400, 'invalid_input');
+  });
+  await ours('J', 'there is nothing to appeal against, and an appeal needs the key', async () => {
+    needCapability(subject, 'reports', 'the service takes no appeals');
+    const body = { text: 'A check of conformance: the operator did nothing.' };
+    expectProblem(await wire('POST', '/api/appeals', { body }), 401, 'unauthorized');
+    expectProblem(await keyed('POST', '/api/appeals', { body }), 404, 'not_found');
+    expectProblem(await keyed('POST', '/api/appeals', { body: { text: 'short' } }), 400, 'invalid_input');
   });
   if (subject.variant === 'b') return;
   await checkOwn(subject);

@@ -7,9 +7,11 @@ import { checkEdits } from './edits.ts';
 import { entriesAt, expectSuccess } from './expect.ts';
 import { checkCalls, checkRegeneration } from './keys.ts';
 import { checkInbox } from './inbox.ts';
+import { checkMedia } from './media.ts';
 import { checkPages, checkWithdrawal } from './pages.ts';
 import { checkDeletion, checkPosts } from './posts.ts';
 import { checkRecovery, checkRegistration } from './registration.ts';
+import { checkSchedule } from './schedule.ts';
 import { createSubject, needTrash, type Subject, type TokenSource, type Variant } from './subject.ts';
 import { createWire, valueAt, type Wire } from './wire.ts';
 
@@ -44,6 +46,8 @@ export async function runConformance(options: ConformOptions): Promise<Variant> 
     await checkPosts(subject);
     await checkEdits(subject);
     await checkChanges(subject);
+    await checkSchedule(subject);
+    await checkMedia(subject);
     await checkPages(subject);
     await checkCommunity(subject);
     await checkInbox(subject);

@@ -76,9 +76,9 @@ export function needTrash({ capabilities }: Subject): void {
   if (!capabilities.includes('trash')) throw new Skipped('the service has no trash');
 }
 
-/** Skips the check where there is nobody to report to. */
-export function needReports({ capabilities }: Subject): void {
-  if (!capabilities.includes('reports')) throw new Skipped('the service takes no reports');
+/** Skips the check where the service does not have what it is about. */
+export function needCapability({ capabilities }: Subject, word: string, without: string): void {
+  if (!capabilities.includes(word)) throw new Skipped(without);
 }
 
 export const noAgent = 'there is no verified agent: give --token, --mail-dir or --interactive';

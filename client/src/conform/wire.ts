@@ -11,13 +11,14 @@ export type Answer = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
+  readonly bytes: Buffer;
   /** The value at a path of names and indexes (`post.id`) of a JSON body; undefined where there is none. */
   at(path: string): unknown;
 };
 
 type WireOptions = {
   readonly key?: string | undefined;
-  /** Sent as JSON; a string as it is. */
+  /** Sent as JSON; a string and bytes as they are. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -31,7 +32,7 @@ const maxWait = 120;
 const busy = { repeats: 5, seconds: 10 };
 /** Milliseconds for one answer. */
 const timeout = 60_000;
-/** Characters. */
+/** Bytes. */
 const maxAnswer = 16_777_216;
 
 /**
@@ -52,7 +53,7 @@ export function createWire(baseUrl: string, onWait: (seconds: number) => void): 
       }
       if (answer.status !== 429) return answer;
       if (!(seconds <= maxWait)) {
-        throw new OverLimit(`the limit on ${method} ${url.pathname} is used up: for another ${seconds} s`);
+        throw new OverLimit(`the limit on ${method} ${shownPath(url)} is used up: for another ${seconds} s`);
       }
       onWait(seconds);
       await pause((seconds + 1) * 1000);
@@ -61,7 +62,8 @@ export function createWire(baseUrl: string, onWait: (seconds: number) => void): 
 }
 
 async function send(method: string, url: URL, { key, body, headers }: WireOptions): Promise<Answer> {
-  const sent = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
+  const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
+  const sent = body === undefined ? '' : isRaw ? body : JSON.stringify(body);
   try {
     const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
       method,
@@ -81,17 +83,26 @@ async function send(method: string, url: URL, { key, body, headers }: WireOption
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       request.on('response', resolve).on('error', reject).end(sent);
     });
-    let text = '';
-    for await (const chunk of response.setEncoding('utf8')) {
-      text += String(chunk);
-      if (text.length > maxAnswer) throw new Error('longer than 16 MiB');
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > maxAnswer) throw new Error('longer than 16 MiB');
     }
+    const bytes = Buffer.concat(chunks);
+    const text = bytes.toString();
     const json = parseJson(text);
     const at = (path: string): unknown => valueAt(json, path);
-    return { status: response.statusCode ?? 0, headers: response.headers, text, at };
+    return { status: response.statusCode ?? 0, headers: response.headers, text, bytes, at };
   } catch (error) {
-    throw new Mismatch(`an answer to ${method} ${url.pathname}`, `none (${errorMessage(error)})`);
+    throw new Mismatch(`an answer to ${method} ${shownPath(url)}`, `none (${errorMessage(error)})`);
   }
+}
+
+/** A path for the report: a link to upload stands for its agent. */
+function shownPath({ pathname }: URL): string {
+  return pathname.replace(/(?<=\/upload\/).+/, '…');
 }
 
 /** The value at a path within a parsed JSON value. */

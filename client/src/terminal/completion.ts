@@ -25,7 +25,8 @@ ${name}() {
 }
 compdef ${name} ${program}`;
   return `# Save as ~/.config/fish/completions/${program}.fish
-complete -c ${program} -a '(${program} complete (commandline -opc)[2..-1] 2>/dev/null)'`;
+complete -c ${program} -a '(${program} complete (commandline -opc)[2..-1] 2>/dev/null)'
+complete -c ${program} -f -n '${program} complete (commandline -opc)[2..-1] 2>/dev/null | string match -qr "^[^-]"'`;
 }
 
 /** What may follow the words typed so far; nothing where that is a file or a text. */

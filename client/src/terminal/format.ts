@@ -1,4 +1,5 @@
 import { printable, quoted } from '../../../src/rules/text.ts';
+import { columnsOf, cutInMiddle, padded, wrapped } from './width.ts';
 
 /**
  * Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. Where a terminal is
@@ -10,15 +11,25 @@ export function table(
 ): string {
   const cells = rows.map((row) => row.map((cell) => printable(cell, longest)));
   const widths = cells.reduce<number[]>(
-    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
+    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, columnsOf(cell))),
     [],
   );
   if (width !== undefined) narrow(widths, width);
   const fit = (cell: string, column: number) => {
     const most = widths[column] ?? 0;
-    return (cell.length > most ? cutInMiddle(cell, most) : cell).padEnd(most);
+    return padded(cutInMiddle(cell, most), most);
   };
   return cells.map((row) => row.map(fit).join('  ').trimEnd()).join('\n');
+}
+
+/** A table, or where the terminal is too narrow for all of it the lines of a list, in which nothing is cut that is needed. */
+export function tableOrList(
+  rows: readonly (readonly string[])[],
+  list: readonly string[],
+  width = Infinity,
+): string {
+  const whole = table(rows);
+  return whole.split('\n').some((line) => columnsOf(line) > width) ? list.join('\n') : whole;
 }
 
 /** Takes from the widest columns what a line has too much, but leaves each something to be recognised by. */
@@ -32,13 +43,34 @@ function narrow(widths: number[], width: number): void {
   }
 }
 
-/** A text of at most so many columns: what is left out is left out of its middle, since names end in what tells them apart. */
-export function cutInMiddle(text: string, columns: number): string {
-  const points = Array.from(text);
-  if (points.length <= columns) return text;
-  if (columns < 3) return points.slice(0, Math.max(columns, 0)).join('');
-  const begin = Math.ceil((columns - 1) / 2);
-  return `${points.slice(0, begin).join('')}…${points.slice(points.length - (columns - 1 - begin)).join('')}`;
+/**
+ * Facts as aligned lines, `name  value`. Where a terminal is narrower than `width`, values go on below at a space: an
+ * address that is cut leads nowhere.
+ */
+export function facts(rows: readonly (readonly [name: string, value: string])[], width = Infinity): string {
+  const most = Math.max(...rows.map(([name]) => name.length));
+  const lines = rows.flatMap(([name, value]) =>
+    wrapped(printable(value, 1000), width - most - 2).map(
+      (line, n) => `${(n === 0 ? name : '').padEnd(most)}  ${line}`,
+    ),
+  );
+  return lines.map((line) => line.trimEnd()).join('\n');
+}
+
+/** Texts and what they mean, beside each other, or where a terminal is too narrow for that below each other. */
+export function glossary(
+  rows: readonly (readonly [term: string, meaning: string])[],
+  width?: number,
+): string {
+  const most = Math.max(...rows.map(([term]) => term.length));
+  const room = (width ?? Infinity) - most - 2;
+  const isBeside = room >= 30;
+  const lines = rows.flatMap(([term, meaning]) =>
+    isBeside
+      ? wrapped(meaning, room).map((line, n) => `${(n === 0 ? term : '').padEnd(most)}  ${line}`)
+      : [term.trimEnd(), ...wrapped(meaning, (width ?? 0) - 8).map((line) => `        ${line}`)],
+  );
+  return lines.join('\n');
 }
 
 /** A word of the command line, safe to repeat. */

@@ -1,37 +1,62 @@
 import { optionsOf, type Command, type Option } from './command.ts';
-import { table } from './format.ts';
+import { glossary } from './format.ts';
 import type { Program } from './program.ts';
+import { wrapped } from './width.ts';
 
-/** Help about one command. */
-export function commandHelp({ name: program }: Program, command: Command): string {
+/** Help about one command, in lines that fit the terminal, if it is one. */
+export function commandHelp({ name: program }: Program, command: Command, width?: number): string {
   const options = Object.entries(optionsOf(command));
   const required = options.filter(([, option]) => option.required === true);
   const must = required.map(([name, option]) => ` ${written(name, option)}`).join('');
+  const { summary, details = [] } = command;
+  const fitted = (lines: readonly string[]) =>
+    width === undefined ? lines : paragraphs(lines).flatMap((text) => wrapped(text, width));
   return [
-    `Usage: ${program} ${usage(command)}${must} [options]`,
+    ...wrapped(`Usage: ${program} ${usage(command)}${must} [options]`, width ?? Infinity, '  '),
     '',
-    command.summary,
-    ...(command.details ?? []),
+    ...fitted([summary]),
+    ...fitted(details),
     '',
     'Options:',
-    table(options.map(([name, option]) => [`  ${written(name, option)}`, option.meaning])),
+    glossary(
+      options.map(([name, option]) => [`  ${written(name, option)}`, option.meaning]),
+      width,
+    ),
   ].join('\n');
 }
 
+/** A line that does not end a sentence goes on in the next. */
+function paragraphs(lines: readonly string[]): string[] {
+  return lines.reduce<string[]>((all, line) => {
+    const last = all.at(-1);
+    return last === undefined || /[.:]$/.test(last)
+      ? [...all, line]
+      : [...all.slice(0, -1), `${last} ${line}`];
+  }, []);
+}
+
 /** Help about the commands of a group (`admin agents`), or about all of them under their titles. */
-export function listHelp({ name: program, title, closing, groups }: Program, group: string): string {
-  const rows = (commands: readonly Command[]) =>
-    commands.filter(({ name }) => name.startsWith(group)).map((each) => [`  ${usage(each)}`, each.summary]);
-  const width = Math.max(...rows(Object.values(groups).flat()).map(([left = '']) => left.length));
-  const list = Object.entries(groups).flatMap(([heading, commands]) => [
-    ...(group === '' ? ['', `${heading}:`] : []),
-    ...rows(commands).map(([left = '', summary]) => `${left.padEnd(width)}  ${summary}`),
-  ]);
+export function listHelp(
+  { name: program, title, closing, groups }: Program,
+  group: string,
+  width?: number,
+): string {
+  const list = Object.entries(groups).flatMap(([heading, commands]) => {
+    const named = commands.filter(({ name }) => name.startsWith(group));
+    return group === '' ? [heading, ...named] : named;
+  });
+  const commands = list.filter((each) => typeof each !== 'string');
+  const most = Math.max(...commands.map((each) => usage(each).length + 2));
+  const lines = list.flatMap((each) =>
+    typeof each === 'string'
+      ? ['', `${each}:`]
+      : [glossary([[`  ${usage(each)}`.padEnd(most), each.summary]], width)],
+  );
   const head =
     group === ''
-      ? [title, '', `Usage: ${program} <command> [options]`]
+      ? [...wrapped(title, width ?? Infinity), '', `Usage: ${program} <command> [options]`]
       : [`Commands of ${program} ${group}:`, ''];
-  return [...head, ...list, '', closing].join('\n');
+  return [...head, ...lines, '', ...wrapped(closing, width ?? Infinity)].join('\n');
 }
 
 function usage({ name, operands = [] }: Command): string {

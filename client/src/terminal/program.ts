@@ -5,7 +5,7 @@ import { didYouMean, parseCall, UsageError, type Terminal } from './command.ts';
 import { candidates, completionScript } from './completion.ts';
 import { exitCodeOf } from './exit-codes.ts';
 import { shown } from './format.ts';
-import { findCommand, nextWords, type Groups } from './words.ts';
+import { commandFirst, endingIn, findCommand, nextWords, type Groups } from './words.ts';
 import { commandHelp, listHelp } from './help.ts';
 
 /** A program of commands. */
@@ -82,8 +82,9 @@ function wantsJson(args: readonly string[]): boolean {
   return args.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-async function run(program: Program, args: readonly string[], terminal: Terminal): Promise<number | void> {
-  if (args.length === 1 && args[0] === '--version') return terminal.out(program.version());
+async function run(program: Program, typed: readonly string[], terminal: Terminal): Promise<number | void> {
+  if (typed.length === 1 && typed[0] === '--version') return terminal.out(program.version());
+  const args = commandFirst(program.groups, typed);
   const [first, ...rest] = args;
   if (first === 'help') return run(program, [...rest, '--help'], terminal);
   if (first === 'completion') return terminal.out(completionScript(program.name, rest));
@@ -91,16 +92,18 @@ async function run(program: Program, args: readonly string[], terminal: Terminal
   const optionAt = args.findIndex((arg) => arg.startsWith('-'));
   const words = optionAt === -1 ? args : args.slice(0, optionAt);
   const command = findCommand(program.groups, words);
-  if (command === undefined) return runGroup(program, words, args[words.length], terminal);
+  if (command === undefined) return runGroup(program, words, args.slice(words.length), terminal);
   const call = parseCall(program.name, command, args.slice(command.name.split(' ').length), terminal);
-  return call.has('help') ? terminal.out(commandHelp(program, command)) : command.run(call);
+  return call.has('help')
+    ? terminal.out(commandHelp(program, command, terminal.columns?.('result')))
+    : command.run(call);
 }
 
 /** Not a command: the program itself, a group of commands (`admin`), or an unknown word. */
 function runGroup(
   program: Program,
   words: readonly string[],
-  option: string | undefined,
+  options: readonly string[],
   terminal: Terminal,
 ): void {
   for (const [index, word] of words.entries()) {
@@ -108,11 +111,14 @@ function runGroup(
     const next = nextWords(program.groups, group);
     if (next.includes(word)) continue;
     const prefix = group.map((each) => `${each} `).join('');
-    const question = didYouMean(prefix, nearest(word, next), "'");
+    const near = nearest(word, next);
+    const question = near === null ? endingIn(program.groups, word) : didYouMean(prefix, near, "'");
     throw new UsageError(`unknown command ${shown(prefix + word)}${question}`, group.join(' '));
   }
   const group = words.join(' ');
-  if (option === '--help' || option === '-h') return terminal.out(listHelp(program, group));
+  if (options.includes('--help') || options.includes('-h'))
+    return terminal.out(listHelp(program, group, terminal.columns?.('result')));
+  const option = options.find((each) => each !== '--json');
   if (option !== undefined) throw new UsageError(`unknown option ${shown(option)}`, group);
   throw new UsageError(`say what to do: ${nextWords(program.groups, words).join(', ')}`, group);
 }

@@ -23,6 +23,38 @@ export function nextWords(groups: Groups, group: readonly string[]): string[] {
   return [...new Set(names.flatMap((name) => name[group.length] ?? []))];
 }
 
+/** The same words with those of the command first: options may stand before it, `--profile bob whoami`. */
+export function commandFirst(groups: Groups, args: readonly string[]): string[] {
+  const words: string[] = [];
+  const options: string[] = [];
+  const takesValue = new Set(
+    Object.values(groups)
+      .flat()
+      .flatMap(({ options: own = {} }) => Object.entries(own))
+      .flatMap(([name, { value }]) => (value === undefined ? [] : `--${name}`)),
+  );
+  let at = 0;
+  for (; at < args.length && args[at] !== '--'; at++) {
+    const arg = args[at] ?? '';
+    if (!arg.startsWith('-')) {
+      if (!nextWords(groups, words).includes(arg)) break;
+      words.push(arg);
+      continue;
+    }
+    options.push(arg);
+    if (takesValue.has(arg) && at + 1 < args.length) options.push(args[++at] ?? '');
+  }
+  return [...words, ...options, ...args.slice(at)];
+}
+
+/** The end of a message about a word that is no command, but the last of some: `publish` of `post publish`. */
+export function endingIn(groups: Groups, word: string): string {
+  const names = Object.values(groups)
+    .flat()
+    .flatMap(({ name }) => (name.endsWith(` ${word}`) ? `'${name}'` : []));
+  return names.length === 0 ? '' : `; did you mean ${names.join(' or ')}?`;
+}
+
 function startsWith(words: readonly string[], prefix: readonly string[]): boolean {
   return prefix.every((word, index) => words[index] === word);
 }
