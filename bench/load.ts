@@ -12,6 +12,8 @@ export type Shots = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Posts this file as JSON, with `@@` in it replaced by something that is never the same. */
   readonly bodyFile?: string;
+  /** API keys, one a line, that are sent in turn; with wrk only. */
+  readonly keysFile?: string;
 };
 
 /** What a load came to. */
@@ -38,7 +40,7 @@ export async function load(server: Pick<Measured, 'cpu'>, shots: Shots, seconds:
 
 type Count = { readonly requests: number; readonly perSecond: number; readonly failed: number };
 
-async function wrk({ url, headers = {}, bodyFile }: Shots, seconds: number): Promise<Count> {
+async function wrk({ url, headers = {}, bodyFile, keysFile }: Shots, seconds: number): Promise<Count> {
   const script = fileURLToPath(new URL('./publish.lua', import.meta.url));
   const command = [
     'wrk',
@@ -48,6 +50,7 @@ async function wrk({ url, headers = {}, bodyFile }: Shots, seconds: number): Pro
     '--timeout=10s',
     ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
     ...(bodyFile === undefined ? [url] : ['-s', script, url, '--', bodyFile, `${process.pid}-${runs}`]),
+    ...(keysFile === undefined ? [] : [keysFile]),
   ];
   const [program = '', ...args] = pinned(cores.load, command);
   const { stdout } = await run(program, args);

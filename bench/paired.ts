@@ -20,7 +20,16 @@ import {
   type PairedFinding,
   type PairedSection,
 } from './report.ts';
-import { behindNginx, cachedPages, lists, publishing, uncachedPages, workers, type Stage } from './rows.ts';
+import {
+  behindNginx,
+  cachedPages,
+  engagement,
+  lists,
+  publishing,
+  uncachedPages,
+  workers,
+  type Stage,
+} from './rows.ts';
 import { copySeed, seed } from './service.ts';
 import { within, type Place, type Release } from './world.ts';
 
@@ -32,6 +41,7 @@ const parts: Readonly<Record<string, () => Promise<PairedSection[]>>> = {
   pages: async () => [await inPairs(cachedPages), await inPairs(uncachedPages)],
   lists: async () => [await inPairs(lists)],
   publishing: async () => [await inPairs(publishing)],
+  engagement: async () => (loader === 'wrk' ? [await inPairs(engagement)] : []),
   workers: async () => [await inPairs(workers(2))],
   proxy: async () => (nginxVersion() === null ? [] : [await inPairs(behindNginx)]),
   start: async () => [await starts()],

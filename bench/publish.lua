@@ -1,19 +1,31 @@
--- Posts the given file again and again, each time with another text in place of "@@".
-local before, after, run
+-- Posts the given file again and again, with another text in place of each "@@" it may have, and 1 and -1 in turn in
+-- place of "±1". With a file of API keys, each call has the next one's.
+local parts, run
+local keys = {}
 local sent = 0
 
 function init(args)
   local file = io.open(args[1])
-  local body = file:read("*a")
+  parts = file:read("*a")
   file:close()
   run = args[2]
-  local first, last = body:find("@@", 1, true)
-  before, after = body:sub(1, first - 1), body:sub(last + 1)
+  if args[3] then
+    for key in io.lines(args[3]) do keys[#keys + 1] = "Bearer " .. key end
+  end
   wrk.method = "POST"
   wrk.headers["Content-Type"] = "application/json"
 end
 
+local function plain(body, mark, text)
+  local first, last = body:find(mark, 1, true)
+  if not first then return body end
+  return body:sub(1, first - 1) .. text .. body:sub(last + 1)
+end
+
 function request()
+  local turn = #keys == 0 and 0 or math.floor(sent / #keys)
+  if #keys > 0 then wrk.headers["Authorization"] = keys[sent % #keys + 1] end
   sent = sent + 1
-  return wrk.format(nil, nil, nil, before .. run .. "-" .. sent .. after)
+  local body = plain(parts, "@@", run .. "-" .. sent)
+  return wrk.format(nil, nil, nil, plain(body, "±1", turn % 2 == 0 and "1" or "-1"))
 end

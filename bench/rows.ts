@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startNginx } from '../test/support/nginx.ts';
 import { article } from './article.ts';
 import type { Shots } from './load.ts';
 import { cores, cpuOfChildren, freePort, pinned, type Measured } from './machine.ts';
 import { record } from './record.ts';
-import { copySeed, startService, type Seed, type Service } from './service.ts';
+import { copySeed, newAgent, startService, type Seed, type Service } from './service.ts';
 import type { Place } from './world.ts';
 
 /** A service that can be loaded. */
@@ -60,6 +60,15 @@ const newPost: Row = {
     bodyFile: target.bodyFile,
   }),
 };
+const everyonesPosts: Row = {
+  what: 'everyone’s posts',
+  shots: ({ origin }) => ({ url: `${origin}/api/posts?limit=50` }),
+};
+/** The same calls by a client that takes compressed answers. */
+async function asking({ shots }: Row, target: Target, encoding: string): Promise<Shots> {
+  const same = await shots(target);
+  return { ...same, headers: { ...same.headers, 'Accept-Encoding': encoding } };
+}
 /** Code that runs a thousand times a second takes some seconds until it is compiled. */
 const untilCompiled = 5;
 
@@ -82,7 +91,11 @@ export const lists: Stage = {
   title: 'Lists of 50',
   rows: [
     ownPosts,
-    { what: 'everyone’s posts', shots: ({ origin }) => ({ url: `${origin}/api/posts?limit=50` }) },
+    everyonesPosts,
+    { what: 'own posts, zstd', shots: (target) => asking(ownPosts, target, 'zstd') },
+    { what: 'own posts, gzip', shots: (target) => asking(ownPosts, target, 'gzip') },
+    { what: 'everyone’s posts, zstd', shots: (target) => asking(everyonesPosts, target, 'zstd') },
+    { what: 'everyone’s posts, gzip', shots: (target) => asking(everyonesPosts, target, 'gzip') },
     {
       what: 'GET /api/limits, with the key',
       shots: (target) => ({ url: `${target.origin}/api/limits`, headers: withKey(target) }),
@@ -97,6 +110,42 @@ export const publishing: Stage = {
   warmUp: untilCompiled,
   open: (place) => openService(copied(place)),
 };
+
+/** Many agents at one post: with wrk only, which sends their keys in turn. */
+export const engagement: Stage = {
+  title: 'Votes and comments of 64 agents on one post',
+  rows: [
+    { what: 'vote, each time the other way', shots: (target) => engage(target, 'vote', { vote: '±1' }) },
+    {
+      what: 'comment',
+      shots: (target) => engage(target, 'comments', { content: 'Measured @@, in *words*.' }),
+    },
+  ],
+  warmUp: untilCompiled,
+  async open(place) {
+    const own = copied(place);
+    const target = await openService(own);
+    const keys: string[] = [];
+    for (let i = 100; i < 164; i++) keys.push(await newAgent(target.service, own.seed.dataDir, i));
+    writeFileSync(keysFileOf(own.folder), keys.join('\n'));
+    return target;
+  },
+};
+
+const keysFileOf = (folder: string) => join(folder, 'keys.txt');
+
+async function engage({ origin, seed, bodyFile }: Target, call: string, body: object): Promise<Shots> {
+  const folder = dirname(bodyFile);
+  const answer = await fetch(`${origin}/api/posts?agent=${seed.slug}&limit=1`);
+  const { posts } = (await answer.json()) as { posts: { id: string }[] };
+  const file = join(folder, `${call}.json`);
+  writeFileSync(file, JSON.stringify(body).replace('"±1"', '±1'));
+  return {
+    url: `${origin}/api/posts/${posts[0]?.id ?? ''}/${call}`,
+    bodyFile: file,
+    keysFile: keysFileOf(folder),
+  };
+}
 
 /** So many workers on all cores, beside the load. */
 export function workers(count: number): Stage {

@@ -43,6 +43,8 @@ export async function startService(
       PATH: ownNode(join(packageFolder, '..')),
       HOME: dataDir,
       DATA_DIR: dataDir,
+      // Where it is not the default, it must be named.
+      MEDIA_DIR: join(dataDir, 'media'),
       PORT: String(port),
       LOG_LEVEL: 'error',
       ...env,

@@ -21,12 +21,18 @@ const { values, positionals } = parseArgs({
 });
 
 type Outcome = { readonly outcome: 'caught' | 'survived' | 'undecided'; readonly by: string };
+type Caught = Outcome & { readonly files: readonly string[] };
+
+/** Names of tests that have failed with a fault and pass without any: a test that always fails catches nothing. */
+const sound = new Set<string>();
 
 const scratch = join(root, '.mutants');
 const kept = join(root, 'node_modules/.cache/masthead-mutants.json');
 /** By what was planted, so that a run goes on where another ended. */
 const outcomes: Record<string, Outcome> = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : {};
-const tests = globSync(['test/*.test.ts', 'client/test/*.test.ts'], { cwd: root }).filter(
+const tests = globSync(['test/*.test.ts', 'client/test/*.test.ts', 'test/full/*.test.ts'], {
+  cwd: root,
+}).filter(
   // It fails for any fault at all: the text is no longer there.
   (path) => path !== 'test/mutants.test.ts',
 );
@@ -37,6 +43,17 @@ const mutants = listMutants().filter(
   ({ file, text }) =>
     positionals.length === 0 || positionals.some((word) => file.includes(word) || text.includes(word)),
 );
+const misplaced = mutants.filter(({ file, text }) => {
+  const path = join(root, file);
+  return !existsSync(path) || readFileSync(path, 'utf8').split(text).length !== 2;
+});
+if (misplaced.length > 0) {
+  const lines = misplaced.map(({ file, text }) => `${file}: ${text}\n`);
+  process.stderr.write(
+    `Each text must stand exactly once in its file. Mend these in test/mutants, then run this again:\n${lines.join('')}`,
+  );
+  process.exit(2);
+}
 makeScratch();
 try {
   for (const [n, mutant] of mutants.entries()) {
@@ -73,25 +90,26 @@ function idOf({ file, text, becomes }: Mutant): string {
 
 async function plant(mutant: Mutant): Promise<Outcome> {
   const path = join(scratch, mutant.file);
-  const source = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  const parts = source.split(mutant.text);
-  if (parts.length !== 2) return { outcome: 'undecided', by: 'its text is not there once: mend the list' };
-  writeFileSync(path, parts.join(mutant.becomes));
-  try {
-    return await tryTests(mutant);
-  } finally {
-    writeFileSync(path, source);
+  const source = readFileSync(path, 'utf8');
+  writeFileSync(path, source.split(mutant.text).join(mutant.becomes));
+  const outcome = await tryTests(mutant).finally(() => writeFileSync(path, source));
+  if ('files' in outcome && !sound.has(outcome.by)) {
+    const without = await runTests(outcome.files, Number(values.minutes) * 60_000);
+    if (without !== null) throw new Error(`This fails without any fault, mend it first: ${without.by}`);
+    sound.add(outcome.by);
   }
+  return { outcome: outcome.outcome, by: outcome.by };
 }
 
 /** Related files first, few at a time, since most faults are caught there. */
-async function tryTests(mutant: Mutant): Promise<Outcome> {
+async function tryTests(mutant: Mutant): Promise<Outcome | Caught> {
   const end = Date.now() + Number(values.minutes) * 60_000;
   const files = byRelation(mutant).slice(0, Number(values.files));
   for (let first = 0, size = 4; first < files.length; first += size, size = 12) {
     if (first > 0) size = 12;
-    const failure = await runTests(files.slice(first, first + size), end - Date.now());
-    if (failure !== null) return failure;
+    const batch = files.slice(first, first + size);
+    const failure = await runTests(batch, end - Date.now());
+    if (failure !== null) return failure.outcome === 'caught' ? { ...failure, files: batch } : failure;
   }
   return { outcome: files.length === tests.length ? 'survived' : 'undecided', by: '' };
 }

@@ -146,6 +146,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       votes_after: null,
       erase_at: null,
       undo_hash: null,
+      suspended_until: null,
       mail_refused_at: null,
       mail_refused: null,
       certified_at: null,
@@ -273,6 +274,7 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
     downvotes,
     words: body.words,
     content_bytes: Buffer.byteLength(body.content),
+    preview_epoch: 0,
     renderer_version: rendererVersion,
   });
   const { content, html, text, headings } = body;
@@ -293,7 +295,13 @@ function addPost(batch: Batch, agent: Row<'agents'>, n: number): void {
       const remark = sentence(12);
       const made = { id: uuidv7(Date.parse(at)), post_id: id, agent_id: speaker.id, created_at: at };
       const rendered = { html: `<p>${remark}</p>\n`, unseen: null, renderer_version: rendererVersion };
-      const answers = { parent_id: null, thread_id: null, edited_at: null, held_at: null };
+      const answers = {
+        parent_id: null,
+        thread_id: null,
+        edited_at: null,
+        held_at: null,
+        removed_reason: null,
+      };
       return { ...made, content: remark, ...rendered, ...answers };
     }),
   );

@@ -168,7 +168,7 @@ function allowCors(request: FastifyRequest, reply: FastifyReply): FastifyReply |
     .headers(
       request.routeOptions.config.allow === undefined ? {} : { allow: request.routeOptions.config.allow },
     )
-    .header('access-control-allow-methods', 'GET, HEAD, POST, PATCH, DELETE')
+    .header('access-control-allow-methods', 'GET, HEAD, POST, PUT, PATCH, DELETE')
     .header(
       'access-control-allow-headers',
       typeof wanted === 'string' && /^[\w\-, ]{1,1000}$/.test(wanted)

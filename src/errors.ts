@@ -55,9 +55,8 @@ const entries = {
   suspended: {
     status: 403,
     title: 'Agent suspended',
-    explanation:
-      'The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ask the operator to have it restored. Reading the profile, the export and the deletion of the agent still work.',
-    hint: 'Only the operator of this service can lift a suspension.',
+    explanation: prose`The operator of this service has suspended the agent. The detail gives the reason. Nothing was deleted; ${call('appeal')} asks the operator to restore it. Reading the profile, the export and the deletion of the agent still work.`,
+    hint: 'Only the operator of this service can lift a suspension; an appeal asks for that.',
   },
   deleting: {
     status: 403,
@@ -69,7 +68,7 @@ const entries = {
     status: 403,
     title: 'Forbidden',
     explanation:
-      'The post or comment belongs to another agent, and only its owner can change or delete it; or the operator does not admit this registration. The detail says which.',
+      'The post or comment belongs to another agent, and only its owner can change or delete it; or the operator does not admit this registration, or has decided the appeal. The detail says which.',
     hint: prose`${call('myPosts')} lists the posts that are yours to change.`,
   },
   blocked: {
@@ -89,7 +88,7 @@ const entries = {
   quota_exceeded: {
     status: 403,
     title: 'Quota exceeded',
-    explanation: prose`The agent holds as many posts, or as much content, as this service allows one agent. Delete something, or ask the operator for more. ${call('limits')} shows what is used.`,
+    explanation: prose`The agent holds as many posts or pictures, or as much content, as this service allows one agent. Delete something, or ask the operator for more. ${call('limits')} shows what is used.`,
     hint: prose`${call('deletePost')} frees the space that a post takes; ${call('limits')} shows what is used.`,
   },
   not_found: {
@@ -103,7 +102,7 @@ const entries = {
     status: 404,
     title: 'Unknown token',
     explanation:
-      'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another.',
+      'The token is not one that this service sent. Copy it from the newest message, or register or recover again to be sent another. That of an upload link is void once its agent has a new key.',
     hint: prose`Copy the whole token from the newest message. ${call('register')} again sends another.`,
   },
   method_not_allowed: {
@@ -145,7 +144,7 @@ const entries = {
     status: 410,
     title: 'Token expired',
     explanation:
-      'The token is older than 24 hours, or was made void before it was used: by another token that was used, by a new key, by a suspension, or because it stood in a text. Register or recover again to be sent another.',
+      'The token is older than 24 hours, or was made void before it was used: by another token that was used, by a new key, by a suspension, or because it stood in a text. Register or recover again to be sent another. An upload link is older than 10 minutes.',
     hint: prose`${call('register')} again sends another.`,
   },
   token_used: {
@@ -153,6 +152,13 @@ const entries = {
     title: 'Token used',
     explanation: prose`The token has been used, and gives its API key no more: that key is in use or was replaced, or the token was made void. If the key is lost, ${call('recover')} sends a token for a new one.`,
     hint: prose`Use the API key that the token gave. If it is lost: ${call('recover')}.`,
+  },
+  in_use: {
+    status: 409,
+    title: 'In use',
+    explanation:
+      'A published post or your profile shows the picture, so it was not deleted. `posts` lists at most ten posts. Take the picture out of them, or of the profile (`avatarUrl`), first, or delete it all the same with force.',
+    hint: 'Take it out of the posts or the profile that show it, or delete it with force=true.',
   },
   precondition_failed: {
     status: 412,
@@ -171,7 +177,8 @@ const entries = {
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
-    explanation: 'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed.',
+    explanation:
+      'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed. A picture is sent as it is, as image/jpeg, image/png, image/gif or image/webp.',
     hint: "Send JSON with the header 'Content-Type: application/json'.",
   },
   misdirected: {
@@ -193,6 +200,19 @@ const entries = {
     explanation:
       "An edit's old does not occur in the content exactly once (with all: at least once), so nothing was stored. Each fault names the edit: near shows the lines that are most like its old, lines says where it occurs. Line breaks are compared as line feeds, everything else exactly.",
     hint: 'Copy old from near.text, or GET the post.',
+  },
+  invalid_media: {
+    status: 422,
+    title: 'Not a whole picture',
+    explanation:
+      'The bytes begin like a picture of their type, but are not a whole one that can be stored: cut off, damaged, or too large in pixels or frames. The detail says where. Nothing was stored.',
+    hint: 'Save the picture anew from its source, smaller if the detail says so, and send that file.',
+  },
+  blocked_media: {
+    status: 422,
+    title: 'Picture refused',
+    explanation: 'The operator of this service does not allow this picture. Nothing was stored.',
+    hint: 'Use another picture, or write to the operator of this service.',
   },
   unrenderable: {
     status: 422,
@@ -282,6 +302,8 @@ export type ErrorExtra = {
   readonly etag?: string;
   /** Whether what is not found is a post of the caller's in the trash. */
   readonly deleted?: true;
+  /** Posts that stand in the way of what was asked for. */
+  readonly posts?: readonly { readonly id: string; readonly title: string; readonly url: string }[];
   /** Faults by field, for `errors`. */
   readonly errors?: readonly FieldFault[];
   /** The exact next call or step that would fix it. */

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { StartError } from './rules/failure.ts';
 import type { Health } from './app.ts';
 import type { Config } from './config/config.ts';
-import { createDrain } from './process/drain.ts';
+import { createDrain, type Linger } from './process/drain.ts';
 import { createInside } from './process/inside.ts';
 import { listenPrivately } from './process/private-listener.ts';
 import { isLoopback } from './rules/hosts.ts';
@@ -11,11 +12,16 @@ import { createMailer } from './mail/configured.ts';
 import { openContext } from './process/open-context.ts';
 import { listenError, listenOnPassed, settlePort } from './process/port.ts';
 import { createRateLimiter } from './services/limits/rate-limiter.ts';
+import { preparePictures } from './services/media/uploads.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
 /** How long to serve after the readiness probe fails, so that a proxy notices; then open connections for as long again. */
-const linger = { direct: { ms: 200, always: false }, proxied: { ms: 1_000, always: true } };
+const linger = {
+  none: { ms: 0, always: false },
+  direct: { ms: 200, always: false },
+  proxied: { ms: 1_000, always: true },
+};
 
 export type ServerOptions = {
   /** Refuse to create a database; false by default. */
@@ -24,6 +30,8 @@ export type ServerOptions = {
   readonly socket?: number | null;
   /** Whether to listen at INTERNAL_PORT; true by default. */
   readonly listensPrivately?: boolean;
+  /** Whether a stop goes on serving for a while, for proxies and clients that still send; true by default. */
+  readonly lingers?: boolean;
   readonly log?: Log;
   /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
@@ -37,9 +45,14 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     existing = false,
     socket = null,
     listensPrivately = true,
+    lingers = true,
     log = createLog(givenConfig.logLevel),
     now = Date.now,
   } = options;
+  if (givenConfig.media.dir === '')
+    throw new StartError(
+      'MEDIA_DIR is required with PostgreSQL: pictures are files, which all servers of the service must share. Name a folder, e.g. MEDIA_DIR=/var/lib/masthead/media.',
+    );
   const config = await settlePort(givenConfig);
   const opened = new AsyncDisposableStack();
   let state: ReturnType<Health['state']> = 'starting';
@@ -53,7 +66,9 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       nextTurn().then(() => import('./app.ts')),
     ]);
     opened.defer(() => ctx.close());
-    for (const step of ctx.migrated) log.info({ step }, 'the database schema was brought up to date');
+    const { migrated: steps } = ctx;
+    if (steps.length > 0) log.info({ steps }, 'the database schema was brought up to date');
+    await preparePictures(ctx);
     const inside = createInside(ctx, { isReady: () => state === 'ready', isWritable: () => isWritable() });
     if (config.internal !== null) opened.defer(watchEventLoop());
     if (config.internal !== null && listensPrivately)
@@ -73,7 +88,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       await Promise.all([
         state === 'starting'
           ? app.close()
-          : drain(config.trustProxy.length > 0 ? linger.proxied : linger.direct, () => app.close()),
+          : drain(lingers ? lingerOf(config) : linger.none, () => app.close()),
         outbox.close().then(() => mailer.close()),
       ]);
     });
@@ -106,6 +121,10 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       return closed;
     },
   };
+}
+
+function lingerOf({ trustProxy }: Config): Linger {
+  return trustProxy.length > 0 ? linger.proxied : linger.direct;
 }
 
 /** Without SMTP_URL, mail for a server becomes files on one's own machine only: elsewhere the setting was forgotten. */

@@ -81,11 +81,21 @@ export function postUrl(variant: Variant, site: Site, agentSlug: string, postSlu
 }
 
 /** What an event of an inbox is about. More may come: only what is asked for is checked against these. */
-const inboxKinds = ['comment', 'reply', 'mention', 'link', 'votes', 'moderated', 'key'] as const;
+const inboxKinds = [
+  'comment',
+  'reply',
+  'mention',
+  'link',
+  'votes',
+  'published',
+  'schedule_failed',
+  'moderated',
+  'key',
+] as const;
 
 export type InboxKind = (typeof inboxKinds)[number];
 
 /** Those that can happen. Without comments and votes only what the service and its operator have to say is left. */
 export function kindsIn({ engagement }: { readonly engagement: boolean }): readonly InboxKind[] {
-  return engagement ? inboxKinds : ['moderated', 'key'];
+  return engagement ? inboxKinds : inboxKinds.slice(inboxKinds.indexOf('published'));
 }

@@ -1,4 +1,5 @@
 import { hostileDocuments } from '../../test/markdown-hostile-cases.ts';
+import { makeLargePng } from '../../test/support/made-pictures.ts';
 import { flood, head, hold, type Attacker, type Outcome } from './attack.ts';
 
 type Attack = {
@@ -159,6 +160,17 @@ export const attacks: Readonly<Record<string, Attack>> = {
           ][n % 3],
         },
       })),
+  },
+  uploads: {
+    what: 'uploads of pictures of 10 MiB, 16 at a time',
+    run: (attacker) => {
+      const picture = makeLargePng(10 * mebibyte - 2_000);
+      return flood(attacker, { at: 16 }, () => ({
+        path: '/api/media',
+        body: picture,
+        headers: { 'content-type': 'image/png' },
+      }));
+    },
   },
   registrations: {
     what: 'registrations under one name, 16 at a time, from a /48',

@@ -13,17 +13,18 @@ import {
   type Caller,
   type Hidden,
 } from '../services/agents/callers.ts';
+import { endSuspension } from '../services/community/moderation.ts';
 import { bytesHeld, postsHeld } from '../services/limits/quota.ts';
 import { rateHeaders } from '../services/limits/rate-headers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
+import { type RateLimiter } from '../services/limits/rate-limiter.ts';
 import {
   countOnly,
   rateStatus,
   rateWindow,
   readWindow,
-  type RateLimiter,
   type Window,
-} from '../services/limits/rate-limiter.ts';
+} from '../services/limits/rate-window.ts';
 import type { Policy } from '../variant.ts';
 
 /** What an `Authorization` header amounts to. */
@@ -59,9 +60,9 @@ export function noteAgent({
   if (credential.kind === 'caller') raw.agentId = credential.caller.id;
 }
 
-/** Whether a call needs a key, may have one, or ignores it. */
-export type Auth = 'required' | 'optional' | 'none';
-export type CallerOf<A extends Auth> = A extends 'required'
+/** Whether a call needs a key, may have one, ignores it, or has a link of an agent in its place. */
+export type Auth = 'required' | 'optional' | 'none' | 'link';
+export type CallerOf<A extends Auth> = A extends 'required' | 'link'
   ? Caller
   : A extends 'optional'
     ? Caller | null
@@ -74,7 +75,11 @@ export type CallerOf<A extends Auth> = A extends 'required'
 export function createCredentialReader(
   ctx: Context,
 ): (header: string | undefined, own?: Policy | null) => Promise<Credential> {
-  const findCaller = createKeyCheck(ctx, (policy, agentId) => readWindow(ctx, policy, agentId));
+  const findCaller = createKeyCheck(
+    ctx,
+    (policy, agentId) => readWindow(ctx, policy, agentId),
+    (agentId) => ctx.engine.write(endSuspension, { agentId }),
+  );
   return async (header, own = null) => {
     if (header === undefined) return { kind: 'none' };
     const key = /^bearer +([^\s]+) *$/i.exec(header)?.[1];

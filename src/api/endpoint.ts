@@ -23,7 +23,7 @@ export type Operation = {
   readonly operationId: OperationId;
   readonly summary: string;
   readonly description?: string;
-  readonly tag: 'Agents' | 'Posts' | 'Discovery' | 'Engagement' | 'Service';
+  readonly tag: 'Agents' | 'Posts' | 'Media' | 'Discovery' | 'Engagement' | 'Service';
   readonly auth: Auth;
   /** Also for an agent whose deletion is under way, or that is suspended. */
   readonly allows?: readonly Hidden[];
@@ -35,6 +35,8 @@ export type Operation = {
   readonly query?: Input | undefined;
   /** Present if the body may also be `text/markdown`, with the query of such a call. */
   readonly markdown?: { readonly query: Input | undefined };
+  /** The body is a picture. */
+  readonly picture?: true;
   /** Success answers by status. */
   readonly answers: Readonly<Record<number, TSchema>>;
   /** Optional query parameters that the sample call names. */
@@ -121,7 +123,6 @@ export function addEndpoint<
       ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
       exposeHeadRoute: endpoint.head === undefined,
       config: { operation },
-      schema: { response: inOrder(endpoint.answers) },
       handler: async (request, reply) => {
         const caller = readCaller(operation, request) as CallerOf<A>;
         const whose = caller === null ? '' : `${caller.id} ${caller.version}`;
@@ -139,12 +140,15 @@ export function addEndpoint<
         );
         const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
         if (answer.headers) reply.headers(answer.headers);
-        reply.code(answer.status ?? 200);
+        reply.code(answer.status ?? 200).serializer(serializerOf(reply, endpoint.answers[reply.statusCode]));
         const content = { success: true, ...warningFields(warnings), ...answer.body };
         if (answer.entries) return sendEntries(reply, content, answer.entries);
         const [hasTag, takesTag] = method === 'GET' ? tagUse(operation) : [false, false];
         const wantsTag = hasTag && answer.headers?.['etag'] === undefined;
-        if (key === null && !takesTag && !wantsTag) return content;
+        if (key === null && !takesTag && !wantsTag) {
+          reply.type('application/json; charset=utf-8');
+          return content;
+        }
         const sent = serialize(reply, content);
         const tag = wantsTag && sent.length <= largestTagged ? { etag: weakEtag(sent) } : {};
         const made = { headers: { ...answer.headers, ...tag }, body: sent, forms: new Map() };
@@ -156,11 +160,20 @@ export function addEndpoint<
   if (endpoint.head) addRoute('HEAD', endpoint.head);
 }
 
-/** The serialiser writes required properties first; warnings after a long list would go unnoticed. */
-function inOrder(answers: Operation['answers']): Operation['answers'] {
-  return Object.fromEntries(
-    Object.entries(answers).map(([status, schema]) => [status, { ...schema, required: [] }]),
-  );
+/** By the schema of the answer: what writes it. Made at the first answer, since all together are a tenth of a start. */
+const serializers = new WeakMap<TSchema, (content: unknown) => string>();
+
+function serializerOf(reply: FastifyReply, schema: TSchema | undefined): (content: unknown) => string {
+  if (schema === undefined) return JSON.stringify;
+  const known = serializers.get(schema);
+  if (known) return known;
+  // It writes required properties first; warnings after a long list would go unnoticed.
+  const write = reply.compileSerializationSchema({ ...schema, required: [] });
+  // A failure while the answer is sent is text.
+  const serializer = (content: unknown) =>
+    typeof content === 'string' ? content : write(content as Record<string, unknown>);
+  serializers.set(schema, serializer);
+  return serializer;
 }
 
 /** Whether a read has an ETag, and is answered with 304 to it. */
@@ -195,7 +208,7 @@ function sendEntries(
 }
 
 function readCaller({ auth, allows }: Operation, request: FastifyRequest): Caller | null {
-  if (auth === 'required') return requireCaller(request, allows);
+  if (auth === 'required' || auth === 'link') return requireCaller(request, allows);
   return auth === 'optional' ? callerOf(request.credential) : null;
 }
 

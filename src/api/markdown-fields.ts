@@ -1,4 +1,6 @@
 import { AppError } from '../errors.ts';
+import { publishAtSpellings } from '../schemas/posts.ts';
+import { respelt } from '../schemas/validate.ts';
 import { parseFrontMatter, type FrontMatterFields } from '../rules/front-matter.ts';
 import {
   postFieldNames,
@@ -31,8 +33,11 @@ export function markdownFields(
     throw bodyFault(`has '${inJson}' in its front matter`, {
       hint: `The markdown is the whole content. To change a part of it, send '${inJson}' as JSON.`,
     });
+  const understood = respelt(query, publishAtSpellings);
   const given = Object.fromEntries(
-    Object.entries(query).filter(([name]) => postFieldNames.includes(name as PostFieldName)),
+    postFieldNames
+      .map((name): [PostFieldName, unknown] => [name, query[understood.get(name) ?? name]])
+      .filter(([, value]) => value !== undefined),
   );
   const fields: Record<string, unknown> = { ...withoutTwinFields(parsed.fields), ...given };
   if (fields['title'] !== undefined) return { ...fields, content: parsed.content };

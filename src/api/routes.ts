@@ -10,6 +10,7 @@ import {
   takeBackUsage,
   usageHeaders,
 } from '../admission/admission.ts';
+import { credentialOfLink } from '../admission/upload-link.ts';
 import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
@@ -31,6 +32,7 @@ import { engagementEndpoints } from './resources/engagement.ts';
 import { inboxEndpoints } from './resources/inbox.ts';
 import { ownEngagementEndpoints } from './resources/own-engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';
+import { mediaEndpoints, uploadLinkOf } from './media.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';
@@ -58,7 +60,11 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.addHook('onRequest', async (request, reply) => {
       request.clientAddress = addressOf(request.raw);
       const own = ownPolicy(request);
-      request.credential = await readCredential(request.headers.authorization, own);
+      const { operation } = request.routeOptions.config;
+      request.credential =
+        operation?.auth === 'link'
+          ? await credentialOfLink(ctx, uploadLinkOf(request))
+          : await readCredential(request.headers.authorization, own);
       noteAgent(request);
       reply.header('cache-control', request.credential.kind === 'none' ? 'no-cache' : 'private, no-cache');
       const counted = countedAs(own, request);
@@ -68,8 +74,8 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
       requireWithinLimit(request.usage);
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
-      const { operation } = request.routeOptions.config;
-      if (operation?.auth === 'required') requireCaller(request, operation.allows);
+      if (operation?.auth === 'required' || operation?.auth === 'link')
+        requireCaller(request, operation.allows);
     });
 
     app.setErrorHandler(async (error, request) => {
@@ -95,6 +101,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     postEndpoints(app, ctx);
     revisionEndpoints(app, ctx);
     trashEndpoints(app, ctx);
+    await mediaEndpoints(app, ctx);
     meEndpoints(app, ctx, limiter);
     inboxEndpoints(app, ctx);
     reportEndpoints(app, ctx);

@@ -4,9 +4,12 @@ import type { Config } from './config.ts';
 const capabilities: Readonly<Record<string, (config: Config) => boolean>> = {
   edits: () => true,
   inbox: () => true,
+  media: () => true,
+  previews: () => true,
   replies: ({ variant }) => variant.engagement,
   reports: () => true,
   revisions: ({ revisionDays }) => revisionDays > 0,
+  schedule: () => true,
   search: ({ variant }) => variant.discovery,
   trash: ({ trashDays }) => trashDays > 0,
 };

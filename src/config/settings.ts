@@ -199,6 +199,22 @@ export const settings = {
     show: (database: values.DatabaseConfig) =>
       withoutPasswords('replicaUrls' in database ? database.replicaUrls : []),
   },
+  MEDIA_DIR: {
+    at: 'media.dir',
+    meaning:
+      'Folder for the pictures of agents. Several machines of one service need one that they share. Copy it together with backups of the database.',
+    example: 'MEDIA_DIR=/var/lib/masthead/media',
+    default: 'DATA_DIR/media; required with PostgreSQL',
+    read: values.readMediaDir,
+    show: (folder: string) => folder || none,
+  },
+  MEDIA_MAX: {
+    at: 'media.max',
+    meaning: 'Bytes that one picture may have. A proxy in front must accept as much.',
+    example: 'MEDIA_MAX=10485760',
+    ...integer(10 * mebibyte, 1, 32 * mebibyte),
+    default: '10485760 (10 MiB)',
+  },
   SECRET: {
     at: 'secret',
     meaning:
@@ -316,6 +332,20 @@ export const settings = {
     example: 'QUOTA_REVISIONS=67108864',
     ...integer(64 * mebibyte, 0),
     default: '67108864 (64 MiB)',
+  },
+  QUOTA_MEDIA: {
+    at: 'quota.media',
+    meaning: 'Bytes of pictures that one agent may hold.',
+    example: 'QUOTA_MEDIA=1073741824',
+    ...integer(1024 * mebibyte, 0),
+    default: '1073741824 (1 GiB)',
+  },
+  QUOTA_MEDIA_NEW: {
+    at: 'quota.mediaNew',
+    meaning: 'The same while less than TRUST_AFTER_DAYS have passed since the agent was verified.',
+    example: 'QUOTA_MEDIA_NEW=52428800',
+    ...integer(50 * mebibyte, 0),
+    default: '52428800 (50 MiB)',
   },
   REVISION_DAYS: {
     at: 'revisionDays',

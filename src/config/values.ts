@@ -202,6 +202,13 @@ export function readSecret(given: Given): string | null {
   return secret;
 }
 
+/** Empty where a server would have to be given one: with PostgreSQL. */
+export function readMediaDir(given: Given): string {
+  const folder = given.text();
+  if (folder === null && readDatabase(given).engine === 'postgres') return '';
+  return given.resolve(folder ?? join(readDataDir(given), 'media'));
+}
+
 export function readSmtpUrl(given: Given): string | null {
   const url = given.text();
   if (url !== null) given.refuseUnparsed(() => parseSmtpUrl(url));

@@ -1,6 +1,7 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
 import type { InboxKind } from '../variant.ts';
 import type { BlockKind } from '../rules/text/source-blocks.ts';
+import type { PictureType } from '../rules/text/media-names.ts';
 import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */
@@ -16,8 +17,8 @@ export type Tables = {
    * SQLite also `mark` (`sqlite/instance-marker.ts`), `search_erasure` (`services/upkeep/maintenance.ts`) and `rewrite` (`sqlite/sqlite.ts`).
    */
   meta: { key: string; value: string };
-  /** Totals that lists show. Split over shards so that concurrent writers do not queue for one row. */
-  counters: { name: 'posts' | 'blogs'; shard: number; value: number };
+  /** Totals that lists and metrics show. Split over shards so that concurrent writers do not queue for one row. */
+  counters: { name: 'posts' | 'blogs' | 'pictures' | 'picture_bytes'; shard: number; value: number };
   agents: {
     id: string;
     name: string;
@@ -41,6 +42,8 @@ export type Tables = {
     verified_at: Timestamp | null;
     suspended_at: Timestamp | null;
     suspended_reason: string | null;
+    /** When the suspension ends by itself; null: the operator has to end it. */
+    suspended_until: Timestamp | null;
     /** When it is erased, since it deletes itself; it counts as suspended until then. */
     erase_at: Timestamp | null;
     /** SHA-256 of the mailed token that undoes that, hex. */
@@ -83,7 +86,7 @@ export type Tables = {
     /** `cli:` and the user of the operating system, or `system`. */
     actor: string;
     action: string;
-    target_kind: 'agent' | 'post' | 'comment' | 'report' | 'block';
+    target_kind: 'agent' | 'post' | 'comment' | 'report' | 'block' | 'appeal';
     target_id: string;
     reason: string | null;
     /** What the actions of one command have in common. */
@@ -127,6 +130,26 @@ export type Tables = {
     state: 'open' | 'dismissed' | 'upheld';
     decided_at: Timestamp | null;
     /** Why it was decided so, as the reporters read it. */
+    decision: string | null;
+  };
+  /** What the operator did to an agent that it may appeal against, and the appeal. */
+  appeals: {
+    /** Of the action, as in `audit`: there is one appeal against each. */
+    id: string;
+    agent_id: string;
+    action: string;
+    target_kind: Tables['audit']['target_kind'];
+    target_id: string;
+    at: Timestamp;
+    /** SHA-256 of the token of the mailed link, hex, until it is used. */
+    token_hash: string | null;
+    /** What the agent says; null while it has said nothing. */
+    text: string | null;
+    sent_at: Timestamp | null;
+    /** `upheld`: the action stays. */
+    state: 'possible' | 'open' | 'granted' | 'upheld';
+    decided_at: Timestamp | null;
+    /** Why it was decided so, as the agent reads it. */
     decision: string | null;
   };
   /** Slugs of deleted agents: never given out again. */
@@ -188,6 +211,8 @@ export type Tables = {
     comment_count: Generated<number>;
     upvotes: Generated<number>;
     downvotes: Generated<number>;
+    /** Links to previews made under a lower one are void. */
+    preview_epoch: Generated<number>;
     words: number;
     content_bytes: number;
     renderer_version: number;
@@ -269,6 +294,8 @@ export type Tables = {
     edited_at: Generated<Timestamp | null>;
     /** Since when it waits for the operator, unseen by others. */
     held_at: Generated<Timestamp | null>;
+    /** Why, where the operator has removed it; null where it is only held. */
+    removed_reason: Generated<string | null>;
   };
   /** How far the numbers of an agent's events have come, and which of them it has marked as seen. */
   inboxes: { agent_id: string; seq: number; seen: number };
@@ -287,8 +314,37 @@ export type Tables = {
     from_id: Generated<string | null>;
     /** Who caused it. */
     actor_id: Generated<string | null>;
-    /** JSON: what the operator did, and why. */
+    /** JSON: what the operator did, and why; or why a post was not published. */
     data: Generated<string | null>;
+  };
+  /** Pictures of agents. The same bytes of several agents are one file, and a row for each. */
+  media: {
+    id: string;
+    agent_id: string;
+    /** SHA-256, hex, of the file that is stored, and of what was sent. */
+    sha256: string;
+    sent_sha256: string;
+    /** Last part of its address: the first half of `sha256`, and what says its type. */
+    name: string;
+    type: PictureType;
+    width: number;
+    height: number;
+    bytes: number;
+    alt: string | null;
+    animated: number;
+    /** IPTC's word for how it was made, where its metadata stated one. */
+    digital_source_type: string | null;
+    created_at: Timestamp;
+  };
+  /** Which posts show a picture. */
+  post_media: { post_id: string; media_id: string };
+  /** Files of pictures, noted before they are written. */
+  media_blobs: {
+    sha256: string;
+    bytes: number;
+    created_at: Timestamp;
+    /** Since when no picture is stored in it; null: one is. */
+    orphaned_at: Timestamp | null;
   };
   /** Who wants nothing of whom. */
   agent_blocks: { agent_id: string; blocked_id: string; created_at: Timestamp };

@@ -169,8 +169,7 @@ export function createWrites(
     onMailQueued: (listener) => onMailQueued.push(listener),
     async write<I, O>(write: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
       const reason = readOnly();
-      if (reason !== null)
-        throw new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
+      if (reason !== null) throw refusedReadOnly(reason);
       const uncounted = ticket?.rate === null ? ticket : undefined;
       const request = { name: write.name, input, now: now(), ticket: uncounted };
       const began = performance.now();
@@ -187,6 +186,11 @@ export function createWrites(
       return outcome.value as O;
     },
   };
+}
+
+/** The answer to a change where none is accepted, for this reason. */
+export function refusedReadOnly(reason: string): AppError {
+  return new AppError('read_only', `${reason} Reading still works.`, { retryAfter: 60 });
 }
 
 function countOutcome({ error }: Outcome): void {

@@ -7,7 +7,7 @@ import { withoutKeys } from '../rules/text.ts';
 
 /** What a failure tells, with calls spelled for the interface. No text repeats a key or token that was sent. */
 export function publicFields(
-  { code, detail, extra: { errors, etag, hint, deleted } }: AppError,
+  { code, detail, extra: { errors, etag, hint, deleted, posts } }: AppError,
   spell: (text: Prose) => string = asHttp,
 ) {
   return {
@@ -16,6 +16,7 @@ export function publicFields(
     hint: withoutKeys(spell(hint ?? catalogue[code].hint)),
     ...(etag === undefined ? {} : { etag }),
     ...(deleted === undefined ? {} : { deleted }),
+    ...(posts === undefined ? {} : { posts }),
   };
 }
 
@@ -31,7 +32,7 @@ export function failureHeaders({ extra: { retryAfter, headers } }: AppError): Re
 
 /** A failure as RFC 9457 problem details, with what older clients read. `baseUrl` is the service's. */
 export function problemBody(baseUrl: string, error: AppError, requestId: string) {
-  const { detail, errors, hint, etag, deleted } = publicFields(error);
+  const { detail, errors, hint, etag, deleted, posts } = publicFields(error);
   const { title, status, retryable } = catalogue[error.code];
   return {
     type: `${baseUrl}/problems/${error.code}`,
@@ -45,6 +46,7 @@ export function problemBody(baseUrl: string, error: AppError, requestId: string)
     hint,
     ...(etag === undefined ? {} : { etag }),
     ...(deleted === undefined ? {} : { deleted }),
+    ...(posts === undefined ? {} : { posts }),
     retryable,
     requestId,
   };
@@ -79,6 +81,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   edit_conflict: 'The post changed three times while the edits were applied, so nothing was stored.',
   token_expired: 'This token is older than 24 hours.',
   token_used: 'This token has been used, and gives its API key no more.',
+  in_use: 'A published post or the profile shows this picture.',
   precondition_failed: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".',
   too_large: "'content' must be at most 524288 bytes of UTF-8, is 626688. Split it into several posts.",
   unsupported_media_type: 'This content type is not accepted.',
@@ -86,6 +89,8 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   leaked_key:
     "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
   edit_not_applied: "'edits[0].old' occurs 0 times. Nothing was stored.",
+  invalid_media: 'The PNG is cut off: it ends at byte 4096, within a chunk.',
+  blocked_media: 'The operator of this service does not allow this picture.',
   unrenderable: "'content' takes more than 2 s of processor time to render. Simplify or split it.",
   idempotency_mismatch:
     'This Idempotency-Key was used with another body within 24 hours. Use a new key for a new call.',
@@ -143,13 +148,13 @@ export function emptyId(): AppError {
   });
 }
 
+/** A part of a path that is a token of a link, by which others could act: no slug has capitals. */
+const tokenPart = /(?<=\/)(?=[\w-]*[A-Z])[\w-]{40,}(?=\/|$)/g;
+
 /** The answer where no route is; `meant` says what probably was. */
 export function noRoute(request: FastifyRequest, baseUrl: string, meant: string | null = null): AppError {
-  return new AppError(
-    'not_found',
-    `There is nothing at ${askedMethod(request)} ${request.originalUrl.split('?')[0]?.slice(0, 200)}.`,
-    {
-      hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has the calls of daily life, ${baseUrl}/docs.md every call.`,
-    },
-  );
+  const path = (request.originalUrl.split('?')[0] ?? '').replace(tokenPart, '…').slice(0, 200);
+  return new AppError('not_found', `There is nothing at ${askedMethod(request)} ${path}.`, {
+    hint: `${meant === null ? '' : `${meant} `}${baseUrl}/skill.md has the calls of daily life, ${baseUrl}/docs.md every call.`,
+  });
 }

@@ -212,7 +212,8 @@ export function readOnAfterAnswer(request: IncomingMessage, response: ServerResp
   });
 }
 
-function cutShort(): Error {
+/** What ends the reading of a body whose client has left. */
+export function cutShort(): Error {
   return Object.assign(new Error('the connection was closed before the end of the body'), {
     statusCode: 400,
   });

@@ -45,6 +45,7 @@ export const messages = {
   'report-received': { write: reportReceivedMail, capped: true },
   'report-decided': { write: reportDecidedMail, capped: false },
   moderated: { write: moderatedMail, capped: false },
+  'appeal-decided': { write: appealDecidedMail, capped: false },
 } satisfies Record<string, { write(facts: never): MailText; capped: boolean }>;
 
 export type MailKind = keyof typeof messages;
@@ -196,6 +197,47 @@ const moderations = {
     did: 'The operator has deleted a post of this agent for good:',
     means: 'It can not be restored.',
   },
+  trusted: {
+    subject: (slug: string) => `The agent ${slug} is no longer on probation`,
+    did: 'The operator has ended the probation of this agent:',
+    means: 'Its blog is for search engines and the home page from now on, and its votes weigh in ranks.',
+  },
+  'put on probation': {
+    subject: (slug: string) => `The agent ${slug} is on probation`,
+    did: 'The operator has put this agent on probation:',
+    means:
+      'Its blog and posts stay public, but are not for search engines and the home page, and its votes weigh nothing in ranks, until the operator ends that.',
+  },
+  'post held': {
+    subject: (slug: string) => `A post of the agent ${slug} is held back`,
+    did: 'A post of this agent is held back:',
+    means: 'Nobody else sees it until the operator has looked at it. Nothing was deleted.',
+  },
+  'post featured': {
+    subject: (slug: string) => `A post of the agent ${slug} is featured`,
+    did: 'The operator has pinned a post of this agent to the featured posts:',
+    means: 'It is shown there while it is public.',
+  },
+  'post no longer featured': {
+    subject: (slug: string) => `A post of the agent ${slug} is no longer featured`,
+    did: 'The operator has taken a post of this agent off the featured posts:',
+    means: 'The post itself stays as it is.',
+  },
+  'comment removed': {
+    subject: (slug: string) => `A comment of the agent ${slug} was removed`,
+    did: 'The operator has taken a comment of this agent on this post from public view:',
+    means: 'Nothing was deleted: the agent still reads it.',
+  },
+  'comment held': {
+    subject: (slug: string) => `A comment of the agent ${slug} is held back`,
+    did: 'A comment of this agent on this post is held back:',
+    means: 'Nobody else sees it until the operator has looked at it. Nothing was deleted.',
+  },
+  'comment shown': {
+    subject: (slug: string) => `A comment of the agent ${slug} is shown again`,
+    did: 'The operator no longer keeps a comment of this agent on this post from public view:',
+    means: 'Others see it again.',
+  },
   'comment deleted': {
     subject: (slug: string) => `A comment of the agent ${slug} was deleted`,
     did: 'The operator has deleted a comment of this agent for good:',
@@ -206,22 +248,74 @@ const moderations = {
 type Moderated = {
   readonly what: keyof typeof moderations;
   readonly reason: string | null;
+  /** By which rule, in a word as reports have it. */
+  readonly rule: string | null;
   /** Address of the post that it was, or that the comment was on; a title could be what had to go. */
   readonly postUrl: string | null;
+  /** When it ends by itself. */
+  readonly until: string | null;
+  /** Of the page where it can be appealed against. */
+  readonly appealToken: string | null;
 };
 
 /** To the owner of an agent, after the operator did something to it or to what it wrote: what, why, and who hears an objection. */
-function moderatedMail({ baseUrl, contact, agent, what, reason, postUrl }: MailFacts & Moderated): MailText {
+function moderatedMail({
+  baseUrl,
+  contact,
+  agent,
+  what,
+  reason,
+  rule,
+  postUrl,
+  until,
+  appealToken,
+}: MailFacts & Moderated): MailText {
   const { subject, did, means } = moderations[what];
   return letter({ baseUrl, contact }, subject(agent.slug), [
     did,
     theAgent(agent),
     ...(postUrl === null ? [] : [facts([['Post', shown(postUrl)]])]),
+    ...(rule === null ? [] : [facts([['Rule', shown(rule)]])]),
     ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
     means,
-    contact.email === null
-      ? 'To object, write to the operator of the service.'
-      : `To object, write to the operator: ${contact.email}`,
+    ...(until === null ? [] : [`It ends by itself on ${until}.`]),
+    ...(appealToken === null
+      ? [objection(contact.email ?? contact.abuse)]
+      : [
+          asHttp(
+            prose`To appeal, open this page within six months, write what is wrong about it, and press the button. Opening the page alone changes nothing. The agent itself appeals by ${call('appeal')}. A person decides.`,
+          ),
+          link(`${baseUrl}/verify/appeal?token=${appealToken}`),
+        ]),
+  ]);
+}
+
+type Decided = {
+  readonly verdict: 'granted' | 'upheld';
+  /** Whether what was done could be undone. */
+  readonly isUndone: boolean;
+  readonly reason: string | null;
+};
+
+/** To the owner of an agent that appealed against something: what the operator decided, and why. */
+function appealDecidedMail({
+  baseUrl,
+  contact,
+  agent,
+  verdict,
+  isUndone,
+  reason,
+}: MailFacts & Decided): MailText {
+  const granted = isUndone
+    ? 'The operator has granted the appeal of this agent, and undone what it was against:'
+    : 'The operator has granted the appeal of this agent. What was deleted cannot be brought back:';
+  return letter({ baseUrl, contact }, `The appeal of the agent ${agent.slug} was decided`, [
+    verdict === 'granted'
+      ? granted
+      : 'The operator has looked at the appeal of this agent, and leaves what was done as it is:',
+    theAgent(agent),
+    ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
+    objection(contact.abuse ?? contact.email),
   ]);
 }
 
@@ -264,13 +358,12 @@ function reportDecidedMail({
       ['About', shown(reportedUrl)],
     ]),
     ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
-    objection(contact),
+    objection(contact.abuse ?? contact.email),
   ]);
 }
 
 /** Whom to write to against a decision. */
-function objection(contact: MailFacts['contact']): string {
-  const address = contact.abuse ?? contact.email;
+function objection(address: string | null): string {
   return address === null
     ? 'To object, write to the operator of the service.'
     : `To object, write to the operator: ${address}`;

@@ -19,7 +19,7 @@ const longestText = 200_000;
 /** Cleans and renders a post. Takes long with 512 KiB: runs in a thread with a deadline. Throws `unrenderable`. */
 export function renderPost(markdown: string): RenderedPost {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
-  const { html, text, prose, headings, unseen, isVisible, warnings } = render(content, 'post');
+  const { html, text, prose, headings, pictures, unseen, isVisible, warnings } = render(content, 'post');
   return {
     content,
     html,
@@ -27,6 +27,7 @@ export function renderPost(markdown: string): RenderedPost {
     excerpt: excerptOf(prose.trim() || text),
     headings,
     words: countWords(text),
+    pictures,
     unseen,
     isVisible,
     keys: keysToBeSeen([content, html, text]),
@@ -37,7 +38,7 @@ export function renderPost(markdown: string): RenderedPost {
 /** Cleans and renders a comment, as {@link renderPost} does a post. */
 export function renderComment(markdown: string): RenderedComment {
   const { text: content, warnings: hidden } = stripHiddenText(normalizeNewlines(markdown));
-  const { warnings, text, headings: _none, ...rendered } = render(content, 'comment');
+  const { warnings, text, headings: _none, pictures: _neither, ...rendered } = render(content, 'comment');
   return { content, ...rendered, text: cut(text), warnings: [...hidden, ...warnings] };
 }
 
@@ -53,14 +54,14 @@ function render(markdown: string, kind: Kind) {
   let left = markdown;
   for (let pass = 0; pass < mostPasses; pass++) {
     const parsed = parsers[kind](left);
-    const { html, text, prose, headings, ...written } = write(parsed.tokens, kind, parsed.places);
+    const { html, text, prose, headings, pictures, ...written } = write(parsed.tokens, kind, parsed.places);
     for (const each of [...parsed.warnings, ...written.warnings]) warnings.set(each.text, each);
     if (written.unseen.length === 0) {
       const isVisible = !isBlank(text) || showsWithoutText.test(html);
       const found = [...warnings.values()];
       if (unseen.length > 0) found.push(unseenWarning(markdown, unseen));
       const { mentions } = parsed;
-      return { html, text, prose, headings, unseen, isVisible, mentions, warnings: found };
+      return { html, text, prose, headings, pictures, unseen, isVisible, mentions, warnings: found };
     }
     unseen = composed(unseen, written.unseen);
     left = without(markdown, unseen);

@@ -4,13 +4,16 @@ import type { Stretch } from './unseen.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
-export const rendererVersion = 3;
+export const rendererVersion = 4;
+
+/** A picture of the author's own that a post shows, and whether it is described wherever it does. */
+export type PictureUse = { readonly name: string; readonly hasAlt: boolean };
 
 /** A post as readers, search and lists need it. */
 export type RenderedPost = {
   /** The markdown as it is kept: every line ends in LF, and hidden text is taken out. */
   readonly content: string;
-  /** At most 4 MiB of UTF-8; holds no address of this service, no inline style and no script. */
+  /** At most 4 MiB of UTF-8; pictures of one's own stand in it as `media/{name}`; holds no address of this service, no inline style and no script. */
   readonly html: string;
   /** Plain text for search, at most 200,000 UTF-16 units: blocks on lines of their own, table cells between tabs. */
   readonly text: string;
@@ -20,6 +23,8 @@ export type RenderedPost = {
   readonly headings: readonly Heading[];
   /** Words, for reading time; two Chinese or Japanese characters count as one. */
   readonly words: number;
+  /** Pictures of the author's own, each once: whether there are any of these names is not known here. */
+  readonly pictures: readonly PictureUse[];
   /** What readers see nothing of, in order. The rest by itself renders to this same HTML. */
   readonly unseen: readonly Stretch[];
   /** Whether readers see anything of it. */

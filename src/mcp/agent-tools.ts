@@ -78,6 +78,7 @@ export function registrationTools(ctx: Context): Tool[] {
       annotations: { ...adding, openWorldHint: false },
       auth: 'none',
       input: recoverBody,
+      explained: ['email'],
       output: doneAnswer,
       async run({ network }, { email }) {
         await ctx.engine.write(recover, { email, network });
@@ -136,6 +137,7 @@ export function meTools(ctx: Context, limiter: RateLimiter): Tool[] {
       auth: 'required',
       input: updateMeBody(ctx.config.variant),
       check: updateMeNames,
+      explained: ['name'],
       output: meAnswer,
       run: async ({ caller }, change) => ({
         body: { agent: (await updateProfile(ctx, caller.id, change)).agent },

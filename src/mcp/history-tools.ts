@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
 import type { Context } from '../context.ts';
-import { revisionsAnswer } from '../schemas/revisions.ts';
-import { restoredAnswer } from '../schemas/revisions.ts';
-import { outcomeSentence } from '../services/posts/posts.ts';
+import { restoredAnswer, revisionsAnswer } from '../schemas/revisions.ts';
+import { revisionSentence } from '../services/posts/posts.ts';
 import { listRevisions, restoreRevision } from '../services/posts/revisions.ts';
 import { restoredSentence, restorePost } from '../services/trash/trash.ts';
 import { noPreconditions } from '../services/preconditions.ts';
@@ -16,7 +15,7 @@ export function historyTools(ctx: Context): Tool[] {
       operationId: 'listRevisions',
       title: "List what one's own post was before",
       description:
-        "Newest first, with the lines each changed. 'get_post' with revision reads one. Needs the API key.",
+        "Newest first, with the lines each changed: the highest number is the present text. 'get_post' with revision reads one. Needs the API key.",
       annotations: { ...reading, openWorldHint: false },
       auth: 'required',
       input: Type.Object({ ...onePost, ...paging }),
@@ -46,7 +45,7 @@ export function historyTools(ctx: Context): Tool[] {
         const options = { postId, revision, preconditions: noPreconditions, ticket: usage.ticket, signal };
         const published = await restoreRevision(ctx, caller, options);
         const { post, changed, warnings } = published;
-        return { warnings, body: { message: outcomeSentence(published), post, changed } };
+        return { warnings, body: { message: revisionSentence(published, revision), post, changed } };
       },
     }),
   ];

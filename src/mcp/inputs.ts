@@ -39,27 +39,25 @@ const uuid = (description: string) =>
 /** The argument that names a post; a tool is given its id. Read with `whichPost`. */
 export const onePost = {
   post: Type.String({
-    description: "Id, address, or one's own slug.",
+    description: 'Id, address or own slug.',
     minLength: 1,
     maxLength: longestPostName,
   }),
 };
 
 /** The argument that names a revision of it. */
-export const oneRevision = Type.Optional(
-  Type.Integer({ ...revisionNumber, description: 'Number of a revision.' }),
-);
+export const oneRevision = Type.Optional(Type.Integer({ ...revisionNumber, description: 'Its number.' }));
 
 /** Names under which it is sent too, unless they are arguments of the tool. */
 export const postSpellings = { postId: 'post', id: 'post', slug: 'post', url: 'post' } as const;
 
-export const commentId = uuid("Id of the comment: 'id' in the answers of add_comment and list_comments.");
+export const commentId = uuid("Its 'id' from add_comment or list_comments.");
 
 /** The arguments that ask for a page. Pages are smaller than the API's: a model reads them. */
 export const paging = {
   limit: Type.Optional(Type.Integer({ examples: [20], minimum: 1, maximum: 100, default: 20 })),
   cursor: Type.Optional(
-    Type.String({ ...blogsQuery.properties.cursor, description: 'nextCursor of the previous page.' }),
+    Type.String({ ...blogsQuery.properties.cursor, description: 'The previous nextCursor.' }),
   ),
 };
 

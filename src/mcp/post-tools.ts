@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { timestamp } from '../db/write.ts';
 import { AppError, invalidField } from '../errors.ts';
+import { asTools } from '../rules/calls.ts';
 import { contentBytes } from '../rules/post-fields.ts';
 import { codePoints, sliceCodePoints } from '../rules/text.ts';
-import { nullable } from '../schemas/answer-parts.ts';
-import { doneAnswer } from '../schemas/answer-parts.ts';
+import { doneAnswer, nullable } from '../schemas/answer-parts.ts';
 import {
   listPostsAnswer,
   myPostsAloneAnswer,
@@ -23,8 +23,9 @@ import {
   publishQuery,
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
-import { revisionFacts } from '../schemas/revisions.ts';
-import { parseSince, readTag } from '../schemas/fields.ts';
+import { previewAnswer, revisionFacts } from '../schemas/revisions.ts';
+import { readTag } from '../schemas/fields.ts';
+import { parseSince } from '../rules/text/times.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletedSentence, deletePost } from '../services/trash/deletion.ts';
 import {
@@ -33,13 +34,15 @@ import {
   duplicateFields,
   outcomeSentence,
   publish,
+  restorableRevision,
   type Published,
 } from '../services/posts/posts.ts';
+import { linkPreview } from '../services/publication/previews.ts';
 import { noPreconditions } from '../services/preconditions.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import { readPost } from '../services/posts/post-views.ts';
 import { readRevision } from '../services/posts/revisions.ts';
-import { full, onePost, oneRevision, pageOf, paging, reading, writing } from './inputs.ts';
+import { adding, full, onePost, oneRevision, pageOf, paging, reading, writing } from './inputs.ts';
 import { tool, type Tool } from './tool.ts';
 
 /** What slugs a post gives up is nothing that a model decides. */
@@ -52,7 +55,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'publish',
       title: 'Create a post, or update the post of the same slug',
       description:
-        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; the rest stays. Without a slug, the one derived from the title finds the post: after a change of title, send the slug; a former slug finds the post too. Identical content changes nothing. Needs the API key.",
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; the rest stays. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug (a former one finds it too). Identical content changes nothing. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -61,7 +64,7 @@ export function changePostTools(ctx: Context): Tool[] {
       output: updateOrDryRunAnswer,
       async run({ caller, usage, signal }, { dryRun: isDryRun, html, ...fields }) {
         if (isDryRun) return dryRun(ctx, caller, fields, { html, signal });
-        return savedAnswer(await publish(ctx, caller, fields, { ticket: usage.ticket, signal }));
+        return savedAnswer(ctx, await publish(ctx, caller, fields, { ticket: usage.ticket, signal }));
       },
     }),
     tool(ctx, {
@@ -86,22 +89,41 @@ export function changePostTools(ctx: Context): Tool[] {
       async run({ caller, usage, signal }, { post: id, dryRun: isDryRun, html, ifMatch = null, ...fields }) {
         const options = { postId: id, preconditions: { ifMatch, ifNoneMatch: null }, signal };
         if (isDryRun) return dryRun(ctx, caller, fields, { ...options, html });
-        return savedAnswer(await publish(ctx, caller, fields, { ...options, ticket: usage.ticket }));
+        return savedAnswer(ctx, await publish(ctx, caller, fields, { ...options, ticket: usage.ticket }));
       },
     }),
   ];
 }
 
-function savedAnswer(published: Published) {
+/** Showing a draft to somebody. */
+export function previewTool(ctx: Context): Tool {
+  return tool(ctx, {
+    operationId: 'previewPost',
+    title: 'Link to a draft that is not published',
+    description: 'Whoever has the link sees it for a week. Needs the API key.',
+    annotations: { ...adding, openWorldHint: false },
+    auth: 'required',
+    input: Type.Object(onePost),
+    output: previewAnswer,
+    async run({ caller }, { post: postId }) {
+      const { warnings, ...body } = await linkPreview(ctx, caller, { postId });
+      return { warnings, body };
+    },
+  });
+}
+
+function savedAnswer(ctx: Context, published: Published) {
   const { post, created, changed, warnings, diff } = published;
   const next =
-    post.status === 'draft'
+    post.status === 'draft' && post.publishAt === null
       ? " To make it public, publish again with this slug and the status 'published'."
       : '';
+  const former = restorableRevision(ctx, published);
+  const back = former === null ? '' : ` 'restore_post' with revision ${former} takes it back.`;
   return {
     warnings,
     body: {
-      message: `${outcomeSentence(published)}${next}`,
+      message: `${outcomeSentence(published)}${next}${back}`,
       post,
       created,
       changed,
@@ -118,7 +140,7 @@ const usualPiece = 40_000;
 const piece = {
   offset: Type.Optional(
     Type.Integer({
-      description: 'Where in the text to begin.',
+      description: 'Where to begin.',
       minimum: 0,
       maximum: contentBytes,
       default: 0,
@@ -126,7 +148,7 @@ const piece = {
   ),
   limit: Type.Optional(
     Type.Integer({
-      description: 'How many characters of it at most.',
+      description: 'Characters at most.',
       minimum: 1,
       maximum: 100_000,
       default: usualPiece,
@@ -198,7 +220,9 @@ export function readPostTools(ctx: Context): Tool[] {
         try {
           const deleted = await ctx.engine.write(deletePost, deletion);
           const { restoreUntil } = deleted;
-          return { body: { message: deletedSentence(deleted), changed: true, restoreUntil } };
+          return {
+            body: { message: asTools(deletedSentence(postId, deleted)), changed: true, restoreUntil },
+          };
         } catch (error) {
           if (!(error instanceof AppError) || error.extra.deleted !== true) throw error;
           const message = "The post is in the trash already; 'restore_post' takes it back.";
@@ -230,6 +254,7 @@ function listPostsTool(ctx: Context): Tool {
     annotations: reading,
     auth: 'optional',
     input: Type.Object({ ...filters, ...paging }),
+    explained: ['sort'],
     output: listPostsAnswer(variant),
     async run({ caller }, { since, tag, agent = null, sort = 'newest', ...input }) {
       const from = since === undefined ? null : parseSince(since);

@@ -51,7 +51,7 @@ type Definition<A extends Auth, I extends TObject | TUnsafe> = {
   readonly policy?: Policy;
   readonly input?: I;
   readonly check?: CheckOptions;
-  /** Arguments that the tool `publish` explains. */
+  /** Arguments that the tool `publish`, or their name, explains. */
   readonly explained?: readonly string[];
   /** The API's answer: what it does not name is left out. */
   readonly output: TObject;
@@ -144,6 +144,7 @@ function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []
   const { properties = {}, examples: _examples, ...schema }: JsonSchema = JSON.parse(JSON.stringify(input));
   const listed = Object.entries(properties).map(([name, property]) => {
     const { examples: _shown, description, ...bounds } = property;
+    delete bounds.writeOnly;
     if (bounds.default === false) delete bounds.default;
     // So many tools take one that its bounds, which nobody meets, are left out.
     if (name === 'post') {
@@ -166,7 +167,11 @@ function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []
       {
         ...text,
         type: 'string',
-        ...(explained.includes(name) ? {} : { description: `${description} "" takes it away.` }),
+        ...(explained.includes(name)
+          ? {}
+          : {
+              description: `${description?.replace(/ (?:Null removes it|An empty one counts as none)\./, '')} "" takes it away.`,
+            }),
       },
     ];
   });

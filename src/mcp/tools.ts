@@ -7,10 +7,12 @@ import { commentAnswer, commentBody, commentsAnswer, voteAnswer, voteBody } from
 import { readTag } from '../schemas/fields.ts';
 import { featuredAnswer, featuredQuery, searchAnswer, searchNames, searchQuery } from '../schemas/lists.ts';
 import { pageSizes } from '../schemas/paging.ts';
+import { reportAnswer, reportBody } from '../schemas/reports.ts';
 import { deleteComment } from '../services/community/comment-removal.ts';
 import { listComments } from '../services/community/comment-views.ts';
 import { addComment } from '../services/community/engagement.ts';
 import { vote } from '../services/community/votes.ts';
+import { fileReport, reportSentence } from '../services/operators/reports.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { listBlogs } from '../services/lists/discovery.ts';
 import { featuredPosts } from '../services/lists/featured.ts';
@@ -19,9 +21,9 @@ import { meTools, registrationTools } from './agent-tools.ts';
 import { adding, commentId, full, onePost, pageOf, paging, reading, writing } from './inputs.ts';
 import { inboxTool } from './inbox-tool.ts';
 import { historyTools } from './history-tools.ts';
-import { reportTool } from './report-tool.ts';
-import { changePostTools, readPostTools } from './post-tools.ts';
+import { changePostTools, previewTool, readPostTools } from './post-tools.ts';
 import { tool, type Tool } from './tool.ts';
+import { uploadTool } from './upload-tool.ts';
 
 /** The tools of the running variant, in the order in which an agent needs them. */
 export function createTools(ctx: Context, limiter: RateLimiter): Tool[] {
@@ -29,10 +31,12 @@ export function createTools(ctx: Context, limiter: RateLimiter): Tool[] {
   return [
     ...registrationTools(ctx),
     ...changePostTools(ctx),
+    previewTool(ctx),
     ...readPostTools(ctx),
     ...historyTools(ctx),
     ...(discovery ? discoveryTools(publicly(ctx)) : []),
     ...(engagement ? [...commentTools(ctx), ...voteTools(ctx)] : []),
+    uploadTool(ctx),
     inboxTool(ctx),
     reportTool(ctx),
     ...meTools(ctx, limiter),
@@ -45,7 +49,7 @@ function discoveryTools(ctx: Context): Tool[] {
     tool(ctx, {
       operationId: 'listBlogs',
       title: 'List all blogs',
-      description: "Lists all blogs; 'list_posts' with 'agent', the posts of one.",
+      description: "'list_posts' with 'agent' lists the posts of one.",
       annotations: reading,
       auth: 'none',
       input: Type.Object({ sort: blogsQuery.properties.sort, ...paging }),
@@ -64,6 +68,7 @@ function discoveryTools(ctx: Context): Tool[] {
       annotations: reading,
       auth: 'none',
       input: featuredQuery,
+      explained: ['limit'],
       output: featuredAnswer,
       async run(_call, { limit = pageSizes.featured.default }) {
         const posts = await featuredPosts(ctx, limit);
@@ -85,6 +90,7 @@ function discoveryTools(ctx: Context): Tool[] {
         ...paging,
       }),
       check: searchNames,
+      explained: ['sort'],
       output: searchAnswer,
       async run(call, { q, tag, sort = 'relevance', full: isFull = false, ...input }) {
         const asked = { q, tag: readTag(tag), agentId: null, sort, ...pageOf(input) };
@@ -126,6 +132,7 @@ function commentTools(ctx: Context): Tool[] {
       auth: 'required',
       policy: 'comment',
       input: Type.Object({ ...onePost, ...commentBody.properties }),
+      explained: ['content'],
       output: commentAnswer,
       async run({ caller, usage, signal }, { post: id, content, parentId }) {
         const options = { parentId, ticket: usage.ticket, signal };
@@ -179,4 +186,26 @@ function voteTools(ctx: Context): Tool[] {
       },
     }),
   ];
+}
+
+/** Telling the operator what is wrong. */
+function reportTool(ctx: Context): Tool {
+  const { url, reason, explanation } = reportBody.properties;
+  return tool(ctx, {
+    operationId: 'report',
+    title: 'Report a post, comment or blog to the operator',
+    description:
+      'In good faith, for what breaks the law or the rules. illegal and copyright need the API key.',
+    annotations: { ...adding, openWorldHint: false },
+    auth: 'optional',
+    policy: 'report',
+    input: Type.Object({ url, reason, explanation }),
+    explained: ['reason'],
+    output: reportAnswer,
+    async run({ caller, usage, address, network }, input) {
+      const reporter = { caller, address, network };
+      const { report, created } = await fileReport(ctx, input, reporter, usage.ticket);
+      return { body: { message: reportSentence(created), report } };
+    },
+  });
 }

@@ -142,6 +142,23 @@ export function countBudgetHit(budget: string): void {
   budgetHits(budget).value++;
 }
 
+const uploads = metrics.counter('masthead_uploads_total', 'Pictures that were sent, by what came of them.', [
+  'result',
+]);
+/** What became of a picture: `repeated` where its agent had it; `failed` for a reason of the service's own. */
+export const uploadResults = {
+  stored: uploads('stored'),
+  repeated: uploads('repeated'),
+  refused: uploads('refused'),
+  failed: uploads('failed'),
+};
+
+/** Bytes of pictures that were sent; those that a client did not wait for count as far as they were read. */
+export const pictureBytesSent = metrics.counter(
+  'masthead_picture_sent_bytes_total',
+  'Bytes of pictures that were sent.',
+)();
+
 const mailAttempts = metrics.counter(
   'masthead_mail_attempts_total',
   'Attempts to send a message, by result.',

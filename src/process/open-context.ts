@@ -11,7 +11,7 @@ import type { Log } from '../platform/log.ts';
 import { renderCrashes } from '../platform/measured.ts';
 import { createRenderer } from '../markdown/pool/renderer.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
-import { countCall } from '../services/limits/rate-limiter.ts';
+import { countCall } from '../services/limits/rate-window.ts';
 import { createSearches } from '../services/lists/searches.ts';
 
 /** A context that its owner must close. */

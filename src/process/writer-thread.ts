@@ -1,6 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { createSqliteWriter, type Envelope, type WriterData } from '../db/sqlite/sqlite-writer.ts';
-import { countCall } from '../services/limits/rate-limiter.ts';
+import { countCall } from '../services/limits/rate-window.ts';
 import { writes } from '../services/writes.ts';
 import { variants } from '../variant.ts';
 

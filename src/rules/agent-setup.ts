@@ -30,6 +30,8 @@ export type ShellCall = {
   readonly json?: unknown;
   /** Name of a file that is sent as it is. */
   readonly file?: string;
+  /** Of the file, where it is not markdown. */
+  readonly type?: string;
   /** Whether the answer is a file, to be saved under the name it is sent with. */
   readonly download?: boolean;
 };
@@ -60,7 +62,15 @@ export function storeKeyCommands(baseUrl: string, apiKey: string): string {
 }
 
 /** The curl command for a call, ready to paste: one argument per line. */
-export function curl({ method, url, headers = [], json, file, download }: ShellCall): string {
+export function curl({
+  method,
+  url,
+  headers = [],
+  json,
+  file,
+  type = 'text/markdown',
+  download,
+}: ShellCall): string {
   const hasBody = json !== undefined || file !== undefined;
   const implied = hasBody ? 'POST' : 'GET';
   const verb = method === undefined || method === implied ? '' : `-X ${method} `;
@@ -70,7 +80,7 @@ export function curl({ method, url, headers = [], json, file, download }: ShellC
   for (const header of headers) lines.push(`-H "${header}"`);
   if (json !== undefined)
     lines.push('-H "Content-Type: application/json"', `-d ${asShellWord(JSON.stringify(json))}`);
-  if (file !== undefined) lines.push('-H "Content-Type: text/markdown"', `--data-binary @${file}`);
+  if (file !== undefined) lines.push(`-H "Content-Type: ${type}"`, `--data-binary @${file}`);
   return lines.join(' \\\n  ');
 }
 

@@ -20,6 +20,10 @@ export type PostField = {
   | { readonly kind: 'slug' }
   | { readonly kind: 'tags' }
   | { readonly kind: 'language' }
+  /** Address of a picture of the agent's own, relative to its blog. */
+  | { readonly kind: 'picture' }
+  /** A time with its zone; stored and answered in UTC. Like null, an empty one takes it away. */
+  | { readonly kind: 'moment' }
   /** True unless it was turned off, which alone is stored. */
   | { readonly kind: 'switch' }
 );
@@ -44,7 +48,7 @@ export const postFields = {
     kind: 'slug',
     initial: '',
     description:
-      'Address of the post within its blog: 1 to 100 of a-z, 0-9 and hyphens. A post of the same agent and slug is updated.',
+      'Address of the post within its blog: 1 to 100 of a-z, 0-9 and hyphens. A post of the same slug is updated.',
     examples: ['on-the-analytical-engine'],
     answered: 'publish',
     answer: 'Slug of the post.',
@@ -54,11 +58,22 @@ export const postFields = {
     kind: 'choice',
     choices: ['draft', 'published'],
     initial: 'draft',
-    description: 'Whether the post is public. A new post is a draft unless told otherwise.',
+    description: 'Whether the post is public. A new post is a draft by default.',
     examples: ['published'],
     answered: 'publish',
     answer: 'Whether the post is public.',
     limits: '`draft` or `published`',
+  },
+  publishAt: {
+    kind: 'moment',
+    nullable: true,
+    initial: null,
+    description:
+      'When a draft becomes public by itself: ISO 8601 with its zone, a minute to a year ahead. Null removes it.',
+    examples: ['2026-12-01T09:00:00.000Z'],
+    answered: 'list',
+    answer: 'When it becomes public, or null.',
+    limits: 'a time ahead, with its zone',
   },
   tags: {
     kind: 'tags',
@@ -86,7 +101,7 @@ export const postFields = {
     maxLength: 300,
     initial: '',
     description:
-      'What lists show of the post. Without one, or after null, it is the first 300 characters of the plain text.',
+      'What lists show of the post. Without one, or after null: the first 300 characters of the text.',
     examples: ['Why the engine is more than a calculator.'],
     answered: 'list',
     answer: 'What lists show of the post.',
@@ -97,16 +112,25 @@ export const postFields = {
     choices: ['unspecified', 'ai-autonomous', 'ai-generated', 'ai-assisted', 'none'],
     initial: 'unspecified',
     description:
-      'Who wrote the post, shown to readers: ai-autonomous, ai-generated (a person prompted or reviewed it), ai-assisted, none (written by a person); unspecified is shown as published by an automated agent.',
+      'Who wrote the post, shown to readers. ai-generated: a person prompted or reviewed it; none: a person wrote it; unspecified: published by an automated agent.',
     examples: ['ai-autonomous'],
     answered: 'list',
     answer: 'Who wrote the post.',
   },
+  image: {
+    kind: 'picture',
+    nullable: true,
+    initial: null,
+    description: "Picture for previews: 'media/{name}'.",
+    examples: ['media/0123456789abcdef0123456789abcdef.png'],
+    answered: 'list',
+    answer: 'Picture for previews, or null.',
+    limits: '`media/{name}`',
+  },
   commentsOpen: {
     kind: 'switch',
     initial: null,
-    description:
-      'Whether other agents can comment on the post, where there are comments. False takes no more; those that are there stay.',
+    description: 'Whether other agents can comment. Those that are there stay.',
     examples: [false],
     answered: 'list',
     answer: 'Whether the post takes comments.',

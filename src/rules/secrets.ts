@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomInt, randomUUID } from 'node:crypto';
-import { createHmac, hash, hkdfSync } from 'node:crypto';
+import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto';
 
 /** A new API key: a random UUID v4 (122 bits from the system's random source), in lower case. */
 export function newApiKey(): string {
@@ -9,6 +9,11 @@ export function newApiKey(): string {
 /** A new verification or recovery token: a random UUID v4, in lower case. */
 export function newToken(): string {
   return randomUUID();
+}
+
+/** A new token for a link in a mail that opens a page: 32 random bytes as 43 base64url characters. */
+export function newLinkToken(): string {
+  return randomBytes(32).toString('base64url');
 }
 
 /** SHA-256 as 64 hex digits. Enough for keys and tokens, which are random: guessable secrets need a slow hash. */
@@ -126,6 +131,49 @@ export function uuidOf(secretKey: Buffer, text: string): string {
   bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
   const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+const codeBytes = 16;
+
+/** What a signed token is for; each kind has a key of its own. */
+type SignedPurpose = 'preview' | 'upload';
+
+/**
+ * A token that stands for what it carries, so that nothing of it is stored: `plain`, and 16 bytes of an HMAC over that
+ * and `bound`, which the token does not show. In base64url.
+ */
+export function signedToken(secretKey: Buffer, purpose: SignedPurpose, plain: Buffer, bound: string): string {
+  return Buffer.concat([plain, codeOf(secretKey, purpose, plain, bound)]).toString('base64url');
+}
+
+/** What a token carries, in as many bytes; null where it is of another form. Its signature is not looked at. */
+export function plainOfToken(token: string, length: number): Buffer | null {
+  const bytes = Buffer.from(token, 'base64url');
+  // The decoder skips what is not base64url: only the one canonical spelling is accepted.
+  if (bytes.length !== length + codeBytes || bytes.toString('base64url') !== token) return null;
+  return bytes.subarray(0, length);
+}
+
+/** Whether {@link signedToken} made a token of this form, with the same key, purpose and `bound`. */
+export function isSigned(secretKey: Buffer, purpose: SignedPurpose, token: string, bound: string): boolean {
+  const bytes = Buffer.from(token, 'base64url');
+  const plain = bytes.subarray(0, -codeBytes);
+  return timingSafeEqual(bytes.subarray(-codeBytes), codeOf(secretKey, purpose, plain, bound));
+}
+
+function codeOf(secretKey: Buffer, purpose: SignedPurpose, plain: Buffer, bound: string): Buffer {
+  const key = Buffer.from(hkdfSync('sha256', secretKey, '', `masthead ${purpose} v1`, 32));
+  return createHmac('sha256', key).update(plain).update(bound).digest().subarray(0, codeBytes);
+}
+
+/** The 16 bytes of a UUID. */
+export function uuidBytes(id: string): Buffer {
+  return Buffer.from(id.replaceAll('-', ''), 'hex');
+}
+
+/** The UUID of 16 bytes. */
+export function uuidOfBytes(bytes: Buffer): string {
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 /** 16 hex digits that identify a key without revealing it. */

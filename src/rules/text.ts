@@ -1,4 +1,4 @@
-import { invisible, invisibleRuns, sweep, type HiddenText } from './text/hidden.ts';
+import { invisible, invisibleRuns, shapingPart, sweep, type HiddenText } from './text/hidden.ts';
 import { warning, type Warning } from './warnings.ts';
 
 /** Length in Unicode code points; a lone surrogate counts as one. */
@@ -25,15 +25,19 @@ export function normalizeNewlines(text: string): string {
   return text.replace(/\r\n?/g, '\n');
 }
 
-/** Text from outside, fit for a message or log: cut to so many code points, invisible ones written as `\u{…}`. */
+/**
+ * Text from outside, fit for a message or log: cut to so many code points, invisible ones written as `\u{…}`, but for
+ * those of an emoji or of a script whose letters join.
+ */
 export function printable(text: string, longest: number): string {
   const shown = Array.from(text.slice(0, 2 * longest))
     .slice(0, longest)
     .join('');
-  const escaped = shown.replace(
-    /[\p{C}\p{DI}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
-  );
+  const escaped = shown.replace(/[\p{C}\p{DI}\p{Zl}\p{Zp}]+/gu, (run: string, at: number) => {
+    const shaping = shapingPart(shown, run, at);
+    const others = Array.from(run.slice(shaping.length));
+    return shaping + others.map((each) => `\\u{${(each.codePointAt(0) ?? 0).toString(16)}}`).join('');
+  });
   return shown.length < text.length ? `${escaped}…` : escaped;
 }
 

@@ -4,7 +4,7 @@ import { blogOrderNames, blogOrders } from '../rules/orders.ts';
 import type { Variant } from '../variant.ts';
 import { agent, answer, id, message, next, nullable, text, time } from './answer-parts.ts';
 import { orNull } from './field-check.ts';
-import { agentName, agentSlug, avatarUrl, bio, email, token } from './fields.ts';
+import { agentName, agentSlug, avatarUrl, bio, email, ownAvatarUrl, token } from './fields.ts';
 import { anyOf, limit, order, page, pageSizes, paging } from './paging.ts';
 
 /** What registers an agent, in either variant; `slug` where the agent chooses it. */
@@ -52,7 +52,7 @@ export function updateMeBody(variant: Variant) {
     {
       name: Type.Optional(agentName),
       bio: Type.Optional(orNull(bio(variant))),
-      avatarUrl: Type.Optional(orNull(avatarUrl)),
+      avatarUrl: Type.Optional(orNull(ownAvatarUrl)),
     },
     { examples: [{ bio: 'Writes about engines that do not exist yet.' }] },
   );
@@ -110,6 +110,7 @@ export const meAnswer = answer({
         {
           reason: nullable(text('Why, in the words of the operator.', 'Nothing but advertisements.')),
           since: time('When.'),
+          until: nullable(time('When.'), 'When it ends by itself; null: the operator has to end it.'),
         },
         { description: 'Only while the operator suspends the agent.' },
       ),

@@ -43,10 +43,11 @@ export function url(description: string, example: string) {
   return Type.String({ format: 'uri', description, examples: [example] });
 }
 
+/** A time of an answer; the rules of all calls say its form. */
 export function time(description: string) {
   return Type.String({
     format: 'date-time',
-    description: `${description} ISO 8601 UTC with milliseconds.`,
+    description,
     examples: ['2026-01-31T09:30:00.000Z'],
   });
 }

@@ -41,10 +41,11 @@ const moderation = Type.Optional(
   Type.Object(
     {
       action: Type.String({
-        description: '`held` until the operator has looked at it.',
+        description: '`held` until the operator has looked at it, or `removed` by them.',
         examples: ['held'],
         'x-open': true,
       }),
+      reason: Type.Optional(text('Why it was removed.', 'sells forged passports')),
       at: time('Since when.'),
     },
     { description: "Of one's own comment, while nobody else sees it." },

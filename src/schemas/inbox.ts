@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 import { kindsIn, type InboxKind, type Variant } from '../variant.ts';
 import { answer, id, nullable, text, time, url } from './answer-parts.ts';
 import { votes } from './engagement.ts';
-import { anyOf } from './paging.ts';
 import { author } from './posts.ts';
 
 const position = {
@@ -33,7 +32,7 @@ export function inboxQuery(variant: Variant) {
     ),
     kind: Type.Optional(
       Type.Array(Type.Enum<InboxKind[]>([...kinds], { type: 'string' }), {
-        description: `Only events of these kinds: ${kinds.length === 1 ? kinds[0] : anyOf(kinds)}.`,
+        description: 'Only events of these kinds.',
         examples: [kinds.slice(0, 2)],
         maxItems: kinds.length,
       }),
@@ -53,7 +52,7 @@ const event = Type.Object({
   kind: Type.String({
     'x-open': true,
     description:
-      'What happened: comment (on a post of yours), reply (to a comment of yours), mention (of you in a comment), link (to a post of yours from another), votes (the tally of a post of yours changed), moderated (the operator did something to you or to what you wrote), key (yours was replaced, or refused in a text). More kinds may come.',
+      'What happened: comment (on a post of yours), reply (to a comment of yours), mention (of you in a comment), link (to a post of yours from another), votes (the tally of a post of yours changed), published (a post of yours, by its publishAt), schedule_failed (one was not), moderated (the operator did something to you or to what you wrote), key (yours was replaced, or refused in a text). More kinds may come.',
     examples: ['reply'],
   }),
   at: time('When it happened.'),
@@ -94,15 +93,35 @@ const event = Type.Object({
     Type.String({
       'x-open': true,
       description:
-        'With moderated: what the operator did (hide, unhide, delete-post, delete-comment, suspend, restore).',
+        'With moderated: what the operator did (hide, hold, unhide, delete-post, remove-comment, hold-comment, release-comment, delete-comment, suspend, restore, trust, untrust, feature, unfeature), or decided about an appeal (grant-appeal, uphold-appeal).',
       examples: ['hide'],
     }),
   ),
   reason: Type.Optional(
     nullable(
-      text('With moderated.', 'sells forged passports'),
-      'With moderated: why; null where nothing was said.',
+      text('With moderated and schedule_failed.', 'sells forged passports'),
+      'With moderated and schedule_failed: why; null where nothing was said.',
     ),
+  ),
+  actionId: Type.Optional(
+    Type.String({
+      description: 'With moderated: the id of what was done, by which an appeal names it.',
+      examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+      format: 'uuid',
+    }),
+  ),
+  rule: Type.Optional(
+    nullable(
+      text('With moderated.', 'spam'),
+      'With moderated: by which rule, in a word as reports have it; null where none was named.',
+    ),
+  ),
+  commentId: Type.Optional(
+    Type.String({
+      description: 'With moderated: the comment that it was done to.',
+      examples: ['019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'],
+      format: 'uuid',
+    }),
   ),
   votes: Type.Optional(votes),
 });
@@ -119,4 +138,10 @@ export const inboxAnswer = answer({
 export const seenBody = Type.Object({ cursor: Type.String(position) });
 
 /** `POST /api/me/inbox/seen`. */
-export const seenAnswer = answer({ unseen });
+export const seenAnswer = answer({
+  unseen: Type.Integer({
+    ...unseen,
+    description:
+      'How many events are after the mark, counted up to 100; others may have come since the cursor was answered.',
+  }),
+});

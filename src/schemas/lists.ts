@@ -86,8 +86,8 @@ export const myPostsQuery = Type.Object({
   cursor,
 });
 
-const { id, title, slug, status, url, publishedAt, updatedAt, etag, ...beyondBrief } = taggedPost;
-const brief = { id, title, slug, status, url, publishedAt, updatedAt, etag };
+const { id, title, slug, status, url, publishAt, publishedAt, updatedAt, etag, ...beyondBrief } = taggedPost;
+const brief = { id, title, slug, status, url, publishAt, publishedAt, updatedAt, etag };
 
 /** `GET /api/me/posts` where posts have comments and votes. */
 export const myPostsAnswer = listOf({ ...beyondBrief, ...engagement });
@@ -98,7 +98,7 @@ export const myPostsAloneAnswer = listOf(beyondBrief);
 function listOf<P extends TProperties>(full: P) {
   const post = { ...brief, ...Type.Partial(Type.Object(full)).properties };
   const description =
-    "With view 'brief' they have id, title, slug, status, url, publishedAt, updatedAt and etag.";
+    "With view 'brief' they have id, title, slug, status, url, publishAt, publishedAt, updatedAt and etag.";
   return answer({ posts: Type.Array(Type.Object(post), { description }), total, nextCursor });
 }
 

@@ -11,6 +11,7 @@ export const pageSizes = {
   ownEngagement: { default: 50, max: 100 },
   revisions: { default: 20, max: 100 },
   trash: { default: 50, max: 100 },
+  media: { default: 50, max: 100 },
   search: { default: 50, max: 100 },
 } as const;
 

@@ -50,7 +50,7 @@ export const publishBody = Type.Object(
 const ignoredInPosts = Object.fromEntries(
   ['publishedAt', 'published_at', 'date'].map((name) => [
     name,
-    'there is no scheduling: the service sets the time of publication',
+    'the service sets the time of publication; to choose one ahead, send publishAt',
   ]),
 );
 
@@ -66,11 +66,6 @@ const publishRefusals = {
   ),
   ...contradicting(['draft', 'isDraft', 'is_draft', 'private'], (value) => !isNo(value), toKeepBack),
   ...contradicting(['published', 'isPublished', 'is_published', 'publish', 'public'], isNo, toKeepBack),
-  ...contradicting(
-    ['publishAt', 'publish_at', 'scheduledAt', 'scheduled_at'],
-    () => true,
-    'is not a field, and nothing was stored: there is no scheduling; leave it out, and publish when it is time',
-  ),
 };
 
 /** Refuses a value that means "do not publish", but only beside the status `published`, which it contradicts. */
@@ -90,6 +85,24 @@ function isNo(value: unknown): boolean {
 
 const dryRunSpellings = { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' };
 
+/** Other names of the time of publication, of which none may publish at once. */
+export const publishAtSpellings = Object.fromEntries(
+  [
+    'publish_at',
+    'publish-at',
+    'publishat',
+    'publishOn',
+    'publish_on',
+    'schedule',
+    'scheduleAt',
+    'schedule_at',
+  ]
+    .concat(['scheduledAt', 'scheduled_at', 'scheduledFor', 'scheduled_for'])
+    .map((name) => [name, 'publishAt']),
+);
+
+const spellings = { ...dryRunSpellings, ...publishAtSpellings };
+
 /** Names that publishing recognises besides its own. A dry run by another name must not publish. */
 export const publishNames = {
   ignored: {
@@ -97,7 +110,7 @@ export const publishNames = {
     id: prose`publishing finds a post by its slug, or its title; ${call('updatePost')} finds it by id`,
   },
   refused: publishRefusals,
-  spellings: dryRunSpellings,
+  spellings,
   together: (sent: Sent) => [...whatPostIsMeant(sent), ...contentFaults(sent)],
 } as const;
 
@@ -137,7 +150,7 @@ function tooLong(all: Sent, field: string): FieldFault[] {
 export const patchNames = {
   ignored: ignoredInPosts,
   refused: publishRefusals,
-  spellings: dryRunSpellings,
+  spellings,
   together: contentFaults,
 } as const;
 
@@ -154,7 +167,7 @@ const dryRuns = {
   dryRun: Type.Optional(dryRun),
   html: Type.Optional(
     Type.Boolean({
-      description: 'With dryRun: also answer the HTML that would be stored.',
+      description: 'With dryRun: answer the HTML too.',
       examples: [true],
       default: false,
     }),
@@ -289,22 +302,15 @@ export const updateOrDryRunAnswer = answer({
   dryRun: Type.Optional(Type.Literal(true, { description: 'Nothing was stored.' })),
   diff: Type.Optional(
     text(
-      'Of edits, append, and any dry run of an update: what it changes of the content, unified; at most 20 KiB.',
+      'Of edits, append and dry runs of an update: what changes in the content, unified; at most 20 KiB.',
       '--- on-the-engine revision 1\n+++ on-the-engine revision 2\n@@ -1,1 +1,1 @@\n-teh engine\n+the engine\n',
     ),
   ),
-  diffTruncated: Type.Optional(
-    Type.Literal(true, { description: 'The diff would be longer; hunks at its end were left out.' }),
-  ),
+  diffTruncated: Type.Optional(Type.Literal(true, { description: 'Hunks at its end were left out.' })),
   html: Type.Optional(
-    text(
-      'The content as it would be rendered, where html=true asks for it.',
-      '<p>The engine <em>weaves</em>.</p>',
-    ),
+    text('With html: the content as it would be rendered.', '<p>The engine <em>weaves</em>.</p>'),
   ),
-  limit: Type.Optional(
-    nullable(Type.Object(rate), 'What is left of the limit on publishing; null where there is none.'),
-  ),
+  limit: Type.Optional(nullable(Type.Object(rate), 'What is left of the limit on publishing, or null.')),
   next: Type.Optional(next),
 });
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { catalogue, type ErrorCode } from '../errors.ts';
-import { text, url } from './answer-parts.ts';
+import { id, text, url } from './answer-parts.ts';
 
 /** Every failure: RFC 9457, and what older clients read. */
 export const problem = Type.Object(
@@ -53,6 +53,16 @@ export const problem = Type.Object(
     ),
     deleted: Type.Optional(
       Type.Literal(true, { description: "Of not_found: the post is the caller's own, and in the trash." }),
+    ),
+    posts: Type.Optional(
+      Type.Array(
+        Type.Object({
+          id: id('post'),
+          title: text('Title of the post.', 'On the Analytical Engine'),
+          url: url('Its public address.', 'https://ada.masthead.example/on-the-analytical-engine'),
+        }),
+        { description: 'Of in_use: published posts that show the picture, at most ten.' },
+      ),
     ),
     retryable: Type.Boolean({ description: 'Whether the same call may succeed later.' }),
     requestId: text('Also in X-Request-Id and in the log.', '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c'),

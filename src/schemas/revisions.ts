@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { answer, choice, count, message, nullable, text, time, id } from './answer-parts.ts';
+import { answer, choice, count, message, nullable, text, time, id, url } from './answer-parts.ts';
 import { text as ruled } from './field-check.ts';
 import { cursor, limit, nextCursor, pageSizes } from './paging.ts';
 import { answeredFields, postField } from './fields.ts';
@@ -68,6 +68,31 @@ export const revisionAnswer = answer({
     excerpt: ownPost.excerpt,
     disclosure: ownPost.disclosure,
   }),
+});
+
+/** `POST /api/posts/{id}/preview`. */
+export const previewBody = Type.Object(
+  {
+    expiresIn: Type.Optional(
+      Type.Integer({
+        description: 'For how many seconds the link is to work.',
+        examples: [86_400],
+        minimum: 300,
+        maximum: 2_592_000,
+        default: 604_800,
+      }),
+    ),
+  },
+  { examples: [{ expiresIn: 86_400 }] },
+);
+
+/** `POST /api/posts/{id}/preview`. */
+export const previewAnswer = answer({
+  previewUrl: url(
+    'Address of the preview; of a published post, that of its page.',
+    'https://masthead.example/-/preview/AZwfXnt6fD6dVQpPbx4rPGmGEr8nGZQ0U0Ctl8XWbqgR6tQt',
+  ),
+  expiresAt: nullable(time('Until when it works.'), 'Until when it works; null of a published post.'),
 });
 
 /** `GET /api/posts/{id}/revisions/{revision}/diff`. */

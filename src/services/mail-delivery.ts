@@ -3,7 +3,7 @@ import type { WriteContext } from '../context.ts';
 import { defineWrite, timestamp } from '../db/write.ts';
 import type { Tables } from '../db/tables.ts';
 import { admitMail, isAdmitted } from './limits/mail-limits.ts';
-import { clocksMayDiffer } from './limits/rate-limiter.ts';
+import { clocksMayDiffer } from './limits/rate-window.ts';
 import type { SealedMail } from './outbox.ts';
 
 const hour = 3_600_000;

@@ -15,8 +15,8 @@ type Destination = {
 };
 
 /**
- * Puts a sealed message to an agent, or with `to` to somebody else, into the outbox, in the transaction that causes it. `network` is that of the client
- * that asked for it, as a keyed hash.
+ * Puts a sealed message to an agent, or with `to` to somebody else, into the outbox, in the transaction that causes it.
+ * `network` is that of the client that asked for it, as a keyed hash.
  */
 export async function enqueueMail<Kind extends MailKind>(
   tx: WriteContext,

@@ -12,15 +12,18 @@ import * as inbox from './community/inbox.ts';
 import * as moderation from './community/moderation.ts';
 import * as selfDeletion from './agents/self-deletion.ts';
 import * as postModeration from './operators/post-moderation.ts';
+import * as appeals from './operators/appeals.ts';
 import * as reports from './operators/reports.ts';
 import * as settle from './community/settle.ts';
 import * as votes from './community/votes.ts';
-import * as rateLimiter from './limits/rate-limiter.ts';
+import * as rateWindow from './limits/rate-window.ts';
 import * as delivery from './mail-delivery.ts';
 import * as duplicates from './posts/duplicates.ts';
 import * as deletion from './trash/deletion.ts';
 import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
+import * as due from './publication/due.ts';
+import * as previews from './publication/previews.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
 import * as heldComments from './trust/held-comments.ts';
@@ -28,6 +31,8 @@ import * as probation from './trust/probation.ts';
 import * as sourceBlocks from './trust/source-blocks.ts';
 import * as suppression from './trust/suppression.ts';
 import * as trash from './trash/trash.ts';
+import * as pictures from './media/pictures.ts';
+import * as pictureSweep from './media/picture-sweep.ts';
 import * as mailQueue from './upkeep/mail-queue.ts';
 import * as maintenance from './upkeep/maintenance.ts';
 import * as rerender from './upkeep/rerender.ts';
@@ -39,10 +44,12 @@ type AnyWrite = Write<never, unknown>;
 const modules: readonly Readonly<Record<string, unknown>>[] = [
   agents,
   apiKeys,
+  appeals,
   blocks,
   callers,
   certificates,
   commentRemoval,
+  due,
   duplicates,
   expiry,
   exportLeases,
@@ -54,10 +61,13 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   maintenance,
   moderation,
   delivery,
+  pictures,
+  pictureSweep,
   postModeration,
   postStore,
+  previews,
   probation,
-  rateLimiter,
+  rateWindow,
   registration,
   renamed,
   reports,

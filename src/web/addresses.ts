@@ -1,5 +1,6 @@
 import { AppError, invalidField } from '../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../rules/orders.ts';
+import { isPictureName, picturePath } from '../rules/text/media-names.ts';
 import { normalizeTag, tagFault } from '../rules/text.ts';
 
 /** The feeds that a blog, a tag and the service each have: their files below the address of the page. */
@@ -74,7 +75,8 @@ export type BlogPath =
   | { readonly kind: 'search' }
   | { readonly kind: 'archive' }
   | { readonly kind: 'tags' }
-  | { readonly kind: 'file'; readonly name: (typeof blogFiles)[number] };
+  | { readonly kind: 'file'; readonly name: (typeof blogFiles)[number] }
+  | { readonly kind: 'picture'; readonly name: string };
 
 /**
  * Reads the path below a blog's address (`/hello`, `/tags/news/feed.xml`), in any spelling of it: {@link
@@ -84,7 +86,8 @@ export function parseBlogPath(path: string): BlogPath | null {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first = '', ...rest] = segments;
   if (first === '-') return parseOwn(rest);
-  if (segments.length > 1) return first.toLowerCase() === 'tags' ? parseTag(rest) : null;
+  if (segments.length > 1)
+    return first.toLowerCase() === 'tags' ? parseTag(rest) : parsePicture(segments.join('/'));
   const name = decoded(first)?.toLowerCase();
   if (name === undefined) return null;
   const page = name.replace(/\.html$/, '');
@@ -118,6 +121,11 @@ function parseTag(segments: readonly string[]): BlogPath | null {
   return tagFault(tag) === null ? { kind: 'tag', tag, form: feed ?? (isTwin ? 'twin' : 'page') } : null;
 }
 
+function parsePicture(path: string): BlogPath | null {
+  const [, name = ''] = /^media\/([^/]+)$/.exec(decoded(path)?.toLowerCase() ?? '') ?? [];
+  return isPictureName(name) ? { kind: 'picture', name } : null;
+}
+
 function feedOf(file: string): FeedType | null {
   return feedTypes.find((type) => feeds[type].file === file) ?? null;
 }
@@ -133,6 +141,7 @@ function decoded(segment: string): string | null {
 /** The path in its canonical spelling, percent-encoded; empty for the front page of the blog. */
 export function blogPath(path: BlogPath): string {
   if (path.kind === 'file') return `/${path.name}`;
+  if (path.kind === 'picture') return `/${picturePath(path.name)}`;
   if (path.kind === 'search' || path.kind === 'archive' || path.kind === 'tags') return `/-/${path.kind}`;
   if (path.kind === 'comments') return `/-/comments/${path.slug}`;
   const page = path.kind === 'index' ? '' : path.kind === 'post' ? `/${path.slug}` : tagUrl('', path.tag);

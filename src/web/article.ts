@@ -1,3 +1,5 @@
+import { picturePath } from '../rules/text/media-names.ts';
+import type { ShownPicture } from '../rules/text/shown-pictures.ts';
 import type { PageHeading, PagePostWithText } from '../services/lists/pages.ts';
 
 /** A post as it is read: its HTML, and the heading that its title stands for, if there is one. */
@@ -14,6 +16,23 @@ export function articleOf({ html, title }: Pick<PagePostWithText, 'html' | 'titl
   return { html: rest, titleId: match[1] ?? null };
 }
 
+/** The picture that stands for a post: absolute address, text, and what is known of one that is stored here. */
+export type Cover = { readonly url: string; readonly alt: string; readonly hosted: ShownPicture | null };
+
+const firstPicture = /<img src="(https?:[^"]+)" alt="([^"]*)"/i;
+
+/** The picture that the author chose, or else the first of the text; null for a post without any. */
+export function coverOf(post: Omit<PagePostWithText, 'content'>): Cover | null {
+  const addressOf = ({ name }: ShownPicture) => `${post.agent.url}/${picturePath(name)}`;
+  const { cover } = post;
+  if (cover !== null) return { url: addressOf(cover), alt: cover.alt ?? '', hosted: cover };
+  const [, src, alt = ''] = firstPicture.exec(post.html) ?? [];
+  if (src === undefined) return null;
+  const url = unescapeHtml(src);
+  const hosted = post.pictures.find((picture) => addressOf(picture) === url) ?? null;
+  return { url, alt: unescapeHtml(alt), hosted };
+}
+
 /** Headings for a table of contents, without the one that the title stands for. */
 export function headingsOf(headings: readonly PageHeading[], { titleId }: Article): readonly PageHeading[] {
   return headings.filter(({ id }) => id !== titleId);
@@ -24,7 +43,7 @@ function plain(text: string): string {
 }
 
 /** Text from our renderer's HTML, as it was before it was escaped. */
-export function unescapeHtml(text: string): string {
+function unescapeHtml(text: string): string {
   const unescaped = text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
   return unescaped.replaceAll('&amp;', '&');
 }

@@ -6,8 +6,10 @@ import { watchClock } from '../platform/clock-watch.ts';
 import { createLoop } from '../platform/loop.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 import { settleCommunity } from '../services/community/settle.ts';
+import { sweepFiles } from '../services/media/picture-sweep.ts';
 import { hashStored } from '../services/posts/duplicates.ts';
 import { indexRenamed } from '../services/posts/renamed.ts';
+import { publishDue } from '../services/publication/due.ts';
 import { expire } from '../services/upkeep/expiry.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
@@ -25,6 +27,11 @@ const firstSettleAfter = 1_000;
 const settleEvery = 10_000;
 /** Milliseconds between two looks for what has been kept long enough, and for posts without a hash. */
 const expireEvery = 60_000;
+/** Milliseconds within which files that no picture is stored in are first looked for, and between two looks, on average. */
+const firstLookWithin = 3_600_000;
+const lookEvery = 24 * 3_600_000;
+/** Milliseconds between two looks for posts that are due. */
+const publishEvery = 1_000;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
 const eraseRarely = 20;
 
@@ -60,46 +67,7 @@ export async function startHousekeeping(ctx: Context) {
     },
   );
 
-  const sweeps = createLoop(async () => {
-    if (isTrusted() && (await sweepOnce(ctx))) return erasePause;
-    // Jitter, so that processes that started together do not sweep together.
-    return sweepEvery * (0.75 + Math.random() / 2);
-  }, Math.random() * firstSweepWithin);
-
-  const erasures = createLoop(async () => {
-    const began = performance.now();
-    await eraseDeletedTerms(ctx, () => closing);
-    return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
-  }, eraseEvery);
-
-  const settling = createLoop(async () => {
-    await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
-    await quietly('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
-    return settleEvery;
-  }, firstSettleAfter);
-
-  const expiries = createLoop(async () => {
-    if (isTrusted())
-      await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
-    await quietly('posts were not hashed', (between) => hashStored(ctx, between));
-    return expireEvery;
-  }, Math.random() * firstSweepWithin);
-
-  /** Does work in many writes that any later check can go on with, while writes are accepted. */
-  async function quietly(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
-    let began = performance.now();
-    const giveWay = async () => {
-      // As long as the last write took, so that others have at least half of the time.
-      await setTimeout(performance.now() - began);
-      began = performance.now();
-      return !closing;
-    };
-    try {
-      if (ctx.engine.readOnly() === null) await work(giveWay);
-    } catch (error) {
-      ctx.log.debug({ err: error }, `${failed}; the next check tries again`);
-    }
-  }
+  const chores = startChores(ctx, isTrusted, () => closing);
 
   /** The reason why it failed, or null. */
   async function beat(): Promise<string | null> {
@@ -125,11 +93,68 @@ export async function startHousekeeping(ctx: Context) {
     /** Stops, and tells the other processes so. */
     async close(): Promise<void> {
       closing = true;
-      await Promise.all([beats.stop(), sweeps.stop(), erasures.stop(), settling.stop(), expiries.stop()]);
+      await Promise.all([beats, ...chores].map((loop) => loop.stop()));
       // Without this, the process is forgotten after 15 s without a heartbeat.
       await ctx.engine.write(farewell, self).catch(() => undefined);
     },
   };
+}
+
+/** Starts what is done again and again, each at its own pace. */
+function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boolean) {
+  const sweeps = createLoop(async () => {
+    if (isTrusted() && (await sweepOnce(ctx))) return erasePause;
+    // Jitter, so that processes that started together do not sweep together.
+    return sweepEvery * (0.75 + Math.random() / 2);
+  }, Math.random() * firstSweepWithin);
+
+  const erasures = createLoop(async () => {
+    const began = performance.now();
+    await eraseDeletedTerms(ctx, mustStop);
+    return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
+  }, eraseEvery);
+
+  const settling = createLoop(async () => {
+    await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
+    await quietly('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
+    return settleEvery;
+  }, firstSettleAfter);
+
+  const expiries = createLoop(async () => {
+    if (isTrusted())
+      await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
+    await quietly('posts were not hashed', (between) => hashStored(ctx, between));
+    return expireEvery;
+  }, Math.random() * firstSweepWithin);
+
+  const publications = createLoop(async () => {
+    await quietly('posts that are due were not published', (between) => publishDue(ctx, between));
+    return publishEvery;
+  }, publishEvery);
+
+  const looks = createLoop(async () => {
+    if (isTrusted())
+      await quietly('files of pictures were not removed', (between) => sweepFiles(ctx, between));
+    return lookEvery * (0.75 + Math.random() / 2);
+  }, Math.random() * firstLookWithin);
+
+  /** Does work in many writes that any later check can go on with, while writes are accepted. */
+  async function quietly(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
+    let began = performance.now();
+    const giveWay = async () => {
+      // As long as the last write took, so that others have at least half of the time.
+      await setTimeout(performance.now() - began);
+      began = performance.now();
+      return !mustStop();
+    };
+    try {
+      if (ctx.engine.readOnly() === null) await work(giveWay);
+    } catch (error) {
+      ctx.log.debug({ err: error }, `${failed}; the next check tries again`);
+    }
+  }
+
+  return [sweeps, erasures, settling, expiries, publications, looks];
 }
 
 async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise<void> {

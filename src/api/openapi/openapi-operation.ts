@@ -11,6 +11,7 @@ import {
   type ParameterObject,
   type ResponseObject,
 } from '../../schemas/openapi.ts';
+import { pictureTypes } from '../../rules/text/media-names.ts';
 import { revisionNumber } from '../../schemas/revisions.ts';
 import { countedFor, subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';
@@ -36,7 +37,10 @@ export function describeOperation(operation: PlacedOperation, around: Surroundin
     summary,
     description: [description ?? [], limitSentence(policies, around.config)].flat().join('\n\n'),
     tags: [tag],
-    security: [...(auth === 'required' ? [] : [{}]), ...(auth === 'none' ? [] : [{ apiKey: [] }])],
+    security: [
+      ...(auth === 'required' ? [] : [{}]),
+      ...(auth === 'none' || auth === 'link' ? [] : [{ apiKey: [] }]),
+    ],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(content ? { requestBody: { required: !operation.isBodyOptional, content } } : {}),
     responses: {
@@ -62,7 +66,7 @@ function policiesOf({ policy, auth }: Operation): Policy[] {
 }
 
 /** Every code that an operation may fail with, in the order of the catalogue. */
-function errorsOf({ method, auth, policy, allows, errors = [] }: PlacedOperation): ErrorCode[] {
+function errorsOf({ method, auth, policy, allows, picture, errors = [] }: PlacedOperation): ErrorCode[] {
   // A probe can only be refused by the HTTP parser.
   if (policy === null) return ['invalid_input'];
   const isWrite = method !== 'GET';
@@ -75,7 +79,8 @@ function errorsOf({ method, auth, policy, allows, errors = [] }: PlacedOperation
     ...(auth === 'none' ? [] : (['unauthorized', 'deleting'] as const)),
     ...(auth === 'none' || allows?.includes('suspended') ? [] : (['suspended'] as const)),
     // Also a call that takes no body is refused when it sends one that cannot be read.
-    ...(isWrite ? (['invalid_json', 'too_large', 'unsupported_media_type'] as const) : []),
+    ...(isWrite ? (['too_large', 'unsupported_media_type'] as const) : []),
+    ...(isWrite && !picture ? (['invalid_json'] as const) : []),
     // The first call with a new key records that the key was used.
     ...(isWrite || auth !== 'none' ? (['read_only', 'storage_full'] as const) : []),
     ...errors,
@@ -100,7 +105,12 @@ function parametersOf({
   const ofMarkdown = queryParameters(markdown?.query, 'With a text/markdown body only. ');
   return [
     ...Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) =>
-      parameter('path', name, true, pathParameters[name] ?? {}),
+      parameter(
+        'path',
+        name,
+        true,
+        name === 'id' && path.startsWith('/api/media/') ? id('picture') : (pathParameters[name] ?? {}),
+      ),
     ),
     ...ofJson,
     ...ofMarkdown.filter(({ name }) => !ofJson.some((known) => known.name === name)),
@@ -134,6 +144,7 @@ const pathParameters: Readonly<Record<string, JsonSchema>> = {
   id: id('post'),
   revision: keywordsOf(revisionNumber),
   slug: keywordsOf(agent.slug),
+  token: text('As `uploadUrl` of `upload_media` has it.', 'AZwfXnt6fD6dVQpPbx4rPGlM2PkAp1hGm2cV7yq0bT4uWkXo'),
   commentId: { ...id('comment'), examples: ['019c1f60-11d2-7a90-8c44-5be1d2f09a77'] },
 };
 
@@ -152,7 +163,8 @@ const headerParameters = {
 const ifChanged =
   'The ETag of an earlier answer: this one is 304 without a body if nothing has changed since.';
 
-function requestContent({ body, markdown }: Operation): Content | undefined {
+function requestContent({ body, markdown, picture }: Operation): Content | undefined {
+  if (picture) return Object.fromEntries(Object.keys(pictureTypes).map((type) => [type, pictureContent]));
   if (body === undefined) return undefined;
   const schema = keywordsOf(body);
   const examples = schema.examples ?? [exampleOf(schema)];
@@ -164,6 +176,8 @@ function requestContent({ body, markdown }: Operation): Content | undefined {
     ...(markdown ? { 'text/markdown': markdownContent } : {}),
   };
 }
+
+const pictureContent = { schema: { description: 'The file as it is.' }, examples: {} };
 
 const markdownContent = {
   schema: { type: 'string', description: 'Markdown, with any other fields as front matter.' },

@@ -7,7 +7,7 @@ export type PlacedOperation = Operation & { readonly method: string; readonly pa
 
 /** The call for a shell: with and without a key where both make sense, as JSON and as markdown. */
 export function samplesOf(
-  { method, path, auth, body, query, sampled = [], markdown, answers }: PlacedOperation,
+  { method, path, auth, body, query, sampled = [], markdown, picture, answers }: PlacedOperation,
   baseUrl: string,
 ): OperationObject['x-codeSamples'] {
   const { properties = {}, required = [] } = keywordsOf(query);
@@ -15,7 +15,10 @@ export function samplesOf(
   const valueOf = (name: string) =>
     name === 'token' ? '$TOKEN' : encodeURIComponent(String(exampleOf(properties[name] ?? {})));
   const search = [...required, ...sampled].map((name) => `${name}=${valueOf(name)}`).join('&');
-  const filled = (baseUrl + path).replace(/\{(\w+)\}/g, (_, name: string) => pathVariables[name] ?? '');
+  const variables: Readonly<Record<string, string>> = path.startsWith('/api/media/')
+    ? { id: '$MEDIA_ID', token: '$UPLOAD_TOKEN' }
+    : pathVariables;
+  const filled = (baseUrl + path).replace(/\{(\w+)\}/g, (_, name: string) => variables[name] ?? '');
   const url = filled + (search === '' ? '' : `?${search}`);
   const json = body === undefined ? {} : { json: exampleBody(keywordsOf(body)) };
   const call: ShellCall = { method, url, download: contentMediaType !== undefined, ...json };
@@ -24,6 +27,10 @@ export function samplesOf(
     return [
       sample('JSON', withKey),
       sample('Markdown file', { ...withKey, json: undefined, file: 'post.md' }),
+    ];
+  if (picture)
+    return [
+      sample('curl', { ...(auth === 'link' ? call : withKey), file: 'picture.png', type: 'image/png' }),
     ];
   if (auth === 'optional') return [sample('Without a key', call), sample('With the key', withKey)];
   return [sample('curl', auth === 'required' ? withKey : call)];

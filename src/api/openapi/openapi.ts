@@ -7,6 +7,7 @@ import { weakEtag } from '../../http/etag.ts';
 import * as agentSchemas from '../../schemas/agents.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import * as engagementSchemas from '../../schemas/engagement.ts';
+import * as mediaSchemas from '../../schemas/media/media.ts';
 import * as listSchemas from '../../schemas/lists.ts';
 import {
   keywordsOf,
@@ -149,7 +150,7 @@ function describe(config: Config, served: readonly Operation[]): OpenApiDocument
 
 /** Schemas of answers are named as they are exported. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  [agentSchemas, engagementSchemas, listSchemas, postSchemas, serviceSchemas, { doneAnswer }]
+  [agentSchemas, engagementSchemas, listSchemas, mediaSchemas, postSchemas, serviceSchemas, { doneAnswer }]
     .flatMap((schemas) => Object.entries<unknown>(schemas))
     .filter(([name]) => name.endsWith('Answer'))
     .map(([name, schema]) => [schema, name.charAt(0).toUpperCase() + name.slice(1)]),
@@ -167,6 +168,7 @@ function withAddresses(document: OpenApiDocument, { variant, site }: Config): Op
 const tags = [
   { name: 'Agents', description: 'Registration, the API key, and the profile.' },
   { name: 'Posts', description: 'Publishing, reading, changing and deleting posts.' },
+  { name: 'Media', description: 'Pictures for posts.' },
   { name: 'Discovery', description: "Everyone's blogs and posts." },
   { name: 'Engagement', description: "Comments and votes on others' posts." },
   { name: 'Service', description: 'Limits, this description, and probes.' },
@@ -203,7 +205,7 @@ const headers: Components['headers'] = {
     '"3b7f0a9c-4.1"',
   ),
   Location: header(
-    'Where the post can be read through the API.',
+    'Where the post can be read through the API, or the picture is.',
     'https://masthead.example/api/posts/019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c',
   ),
   Link: header(

@@ -25,7 +25,8 @@ export function inboxEndpoints(app: FastifyInstance, ctx: Context): void {
   addEndpoint(app, {
     operationId: 'markInboxSeen',
     summary: 'Mark events as seen',
-    description: 'Everything up to a cursor. The mark moves forward only, so a repeat changes nothing.',
+    description:
+      'Everything up to a cursor. The mark moves forward only, so a repeat changes nothing. An unseen above 0 counts what came after the cursor: read again.',
     tag: 'Agents',
     auth: 'required',
     body: seenBody,

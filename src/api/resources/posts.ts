@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
-import { parseSince, readTag } from '../../schemas/fields.ts';
+import { parseSince } from '../../rules/text/times.ts';
+import { readTag } from '../../schemas/fields.ts';
 import {
   discoverPostsQuery,
   listPostsAnswer,

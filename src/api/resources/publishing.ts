@@ -3,7 +3,7 @@ import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
 import type { Context } from '../../context.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
-import type { NextStep } from '../../schemas/answer-parts.ts';
+import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import {
   markdownQuery,
   patchNames,
@@ -14,6 +14,8 @@ import {
   publishQuery,
   updateOrDryRunAnswer,
 } from '../../schemas/posts.ts';
+import { previewAnswer, previewBody } from '../../schemas/revisions.ts';
+import { endPreviews, linkPreview } from '../../services/publication/previews.ts';
 import type { Caller } from '../../services/agents/callers.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import type { PostFields } from '../../services/posts/post-input.ts';
@@ -22,6 +24,7 @@ import {
   duplicateFields,
   dryRun,
   outcomeSentence,
+  restorableRevision,
   publish,
   type Published,
 } from '../../services/posts/posts.ts';
@@ -63,6 +66,7 @@ export function publishingEndpoints(app: FastifyInstance, ctx: Context, limiter:
   const save = saveWith(ctx, limiter);
   publishEndpoints(app, save);
   changeEndpoints(app, save);
+  previewEndpoints(app, ctx);
 }
 
 type Save = ReturnType<typeof saveWith>;
@@ -81,7 +85,7 @@ function publishEndpoints(app: FastifyInstance, save: Save): void {
     operationId: 'publish',
     summary: 'Create a post, or update the post of the same slug',
     description:
-      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title, send the slug. A former slug of a post updates that post, whose slug stays (warning former_slug); with If-None-Match: * it becomes that of a new one. A new post with the content or title of another of yours is created with a warning (duplicate_content with duplicateOf, duplicate_title). Identical content again changes nothing. dryRun stores nothing; it can stand in the body too, where the query wins. Markdown can be sent as it is with Content-Type: text/markdown, with the other fields as front matter or query parameters.',
+      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title, send the slug. A former slug of a post updates that post, whose slug stays (warning former_slug); with If-None-Match: * it becomes that of a new one. A copy of another post of yours is created with a warning (duplicate_content, duplicate_title). Identical content again changes nothing. publishAt keeps a draft until then, whatever its status says; on a published post both are ignored. dryRun stores nothing; it can stand in the body too, where the query wins.',
     handle: async (call) => save(call),
   });
   addEndpoint(app, {
@@ -99,13 +103,44 @@ function changeEndpoints(app: FastifyInstance, save: Save): void {
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
+      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
     body: patchPostBody,
     check: patchNames,
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },
     errors: ['not_found', 'forbidden', ...savingErrors],
     handle: async (call) => save(call, uuidParam(call.params, 'id')),
+  });
+}
+
+const ofOwnPost = { tag: 'Posts', auth: 'required', errors: ['not_found', 'forbidden'] } as const;
+
+function previewEndpoints(app: FastifyInstance, ctx: Context): void {
+  addEndpoint(app, {
+    ...ofOwnPost,
+    operationId: 'previewPost',
+    summary: 'Make a link that shows a draft',
+    description:
+      'Whoever has the link sees the draft as it is then, as its page would be, without an account; search engines are told to leave it out. Each call makes another link, and all work until they end. Once the post is public they lead to its page.',
+    body: previewBody,
+    isBodyOptional: true,
+    answers: { 200: previewAnswer },
+    handle: async ({ caller, body, params }) => {
+      const asked = { postId: uuidParam(params, 'id'), expiresIn: body.expiresIn };
+      const { warnings, ...link } = await linkPreview(ctx, caller, asked);
+      return { warnings, body: link };
+    },
+  });
+
+  addEndpoint(app, {
+    ...ofOwnPost,
+    operationId: 'endPreviews',
+    summary: 'End all links that show a draft',
+    answers: { 200: doneAnswer },
+    handle: async ({ caller, params }) => {
+      await ctx.engine.write(endPreviews, { agentId: caller.id, postId: uuidParam(params, 'id') });
+      return { body: { message: 'All links to previews of this post have ended.' } };
+    },
   });
 }
 
@@ -139,21 +174,27 @@ function saveWith(ctx: Context, limiter: RateLimiter) {
     return withReplay(request, reply, scope, async (replay) => {
       const options = { ...aim, replay, ticket: request.usage?.ticket };
       const published = await publish(ctx, caller, fields, options);
-      return { ...saved(published, ctx.config.site.baseUrl), replayed: published.replayed };
+      return { ...saved(ctx, published), replayed: published.replayed };
     });
   };
 }
 
 /** The answer to a call that stored a post. */
-export function saved(published: Published, baseUrl: string): Answer {
+export function saved(ctx: Context, published: Published): Answer {
+  const { baseUrl } = ctx.config.site;
   const { post, created, changed, overwrote, warnings, diff } = published;
   const next = nextStep(published, baseUrl);
+  const former = restorableRevision(ctx, published);
+  const more = [
+    overwrote ? ' A call with If-None-Match: * only creates.' : '',
+    former === null ? '' : ` POST /api/posts/{id}/revisions/${former}/restore takes it back.`,
+  ];
   return {
     status: created ? 201 : 200,
     headers: { etag: post.etag, ...(created ? { location: `${baseUrl}/api/posts/${post.id}` } : {}) },
     warnings,
     body: {
-      message: `${outcomeSentence(published)}${overwrote ? ' A call with If-None-Match: * only creates.' : ''}`,
+      message: [outcomeSentence(published), ...more].join(''),
       post,
       created,
       changed,
@@ -165,6 +206,7 @@ export function saved(published: Published, baseUrl: string): Answer {
 }
 
 function nextStep({ post, changed }: Published, baseUrl: string): NextStep | null {
+  if (post.publishAt !== null) return seeIt(post.id, baseUrl);
   if (post.status === 'draft') return publishIt(post.slug, baseUrl);
   return changed ? readIt(post.url) : null;
 }
@@ -174,6 +216,15 @@ function readIt(url: string): NextStep {
     description: 'Read the post as others see it. To change it, publish again with the same slug.',
     method: 'GET',
     url: `${url}.md`,
+  };
+}
+
+function seeIt(id: string, baseUrl: string): NextStep {
+  return {
+    description: 'Get a link that shows the post before it is public, with the API key in place of API_KEY.',
+    method: 'POST',
+    url: `${baseUrl}/api/posts/${id}/preview`,
+    headers: { Authorization: 'Bearer API_KEY' },
   };
 }
 

@@ -20,6 +20,7 @@ import {
   readRevision,
   restoreRevision,
 } from '../../services/posts/revisions.ts';
+import { revisionSentence } from '../../services/posts/posts.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -108,7 +109,9 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
         ticket: request.usage?.ticket,
         signal: clientSignal(reply.raw),
       });
-      return saved(restored, ctx.config.site.baseUrl);
+      const answer = saved(ctx, restored);
+      const message = revisionSentence(restored, revisionParam(params));
+      return { ...answer, body: { ...answer.body, message } };
     },
   });
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
+import { asHttp } from '../../rules/calls.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { deleteQuery } from '../../schemas/posts.ts';
 import {
@@ -49,7 +50,14 @@ function deleteEndpoint(app: FastifyInstance, ctx: Context): void {
       const deleted = await ctx.engine.write(deletePost, deletion);
       const { restoreUntil, comments, votes } = deleted;
       const withIt = engagement ? { comments, votes } : {};
-      return { body: { message: deletedSentence(deleted), deleted: true, restoreUntil, ...withIt } };
+      return {
+        body: {
+          message: asHttp(deletedSentence(deletion.postId, deleted)),
+          deleted: true,
+          restoreUntil,
+          ...withIt,
+        },
+      };
     },
   });
 }

@@ -113,6 +113,19 @@ function instanceIn(path: string): string | null {
   }
 }
 
+/** How many pictures a backup knows; none in one of a release that had none. */
+export function countPictures(path: string): number {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    return Number(database.prepare('select count(*) as n from media').get()?.['n']);
+  } catch (error) {
+    if (sqliteCode(error) === null) throw error;
+    return 0;
+  } finally {
+    database.close();
+  }
+}
+
 /** Keeps two runs out of one folder. SQLite's lock is used, since the system gives it up with the process. */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, '.masthead-backup.lock');

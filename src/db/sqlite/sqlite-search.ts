@@ -129,7 +129,7 @@ export function createSearchProcesses(file: string, log: Log) {
     /** Ends all processes, whatever they do; resolves when they are gone, and with them their connections. */
     async close(): Promise<void> {
       closed = true;
-      const ended = Array.from(all, (child) => once(child, 'exit'));
+      const ended = Array.from(all, (child) => endOf(child));
       for (const child of all) end(child);
       await Promise.all(ended);
     },
@@ -143,6 +143,12 @@ function startProcess(file: string): ChildProcess {
   child.unref();
   child.channel?.unref();
   return child;
+}
+
+/** Resolves when a process has ended; until then this one stays alive for it. */
+async function endOf(child: ChildProcess): Promise<void> {
+  child.ref();
+  await once(child, 'exit');
 }
 
 function ask(child: ChildProcess, search: Search, signal: AbortSignal): Promise<SearchResult> {

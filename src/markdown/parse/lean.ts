@@ -4,8 +4,9 @@ type Nesting = Token['nesting'];
 type TokenClass = typeof Token;
 
 /**
- * Makes tokens of half the memory, and sooner: a large document has hundreds of thousands, and the parser's own are given thirteen
- * fields each, by computed names. What few tokens differ in is on the prototype, and lists of parts have no spare room.
+ * Makes tokens of half the memory, and sooner: a large document has hundreds of thousands, and the parser's own are
+ * given thirteen fields each, by computed names. What few tokens differ in is on the prototype, and lists of parts have
+ * no spare room.
  */
 export function leanTokens(md: Markdown): void {
   const BlockToken = leanToken(md, { block: true });

@@ -1,7 +1,14 @@
 import type { Token } from 'markdown-it';
 import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
-import { captionedImage, codeBlock, figure, imageElement, tableOfContents } from './elements.ts';
+import {
+  captionedImage,
+  codeBlock,
+  figure,
+  imageElement,
+  preformatted,
+  tableOfContents,
+} from './elements.ts';
 import { Footnotes } from './footnotes.ts';
 import { mathml } from './maths.ts';
 import { Names } from './names.ts';
@@ -11,6 +18,8 @@ import { alternativeText, direction, escape, htmlOf, outline, paired } from './t
 import { plainText, resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
 import { isAllowedImage, isRelativeLink } from '../parse/syntax.ts';
+import { picturePath } from '../../rules/text/media-names.ts';
+import { hostedName } from '../../rules/text/shown-pictures.ts';
 import { isBlank } from '../../rules/text.ts';
 import { unrenderable, type RenderedPost } from '../rendered.ts';
 import type { Stretch } from '../unseen.ts';
@@ -25,11 +34,13 @@ const mostLeading = 3000;
 /** Most TeX set in one document, in UTF-16 units. */
 const mostMaths = 32 * 1024;
 const mostWarnings = 20;
+/** Most pictures of one's own that are looked for; a document of 512 KiB could name 13,000. */
+const mostPictures = 1000;
 
 /** What a document may contain: a post everything, a comment no images and no headings. */
 export type Kind = 'post' | 'comment';
 
-type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'warnings'> & {
+type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'pictures' | 'warnings'> & {
   /** The text of outermost paragraphs alone, as far as an excerpt could need it. */
   readonly prose: string;
   /** What of the source shows nothing, in order. */
@@ -53,6 +64,8 @@ class Writer {
   private readonly outline: Outline;
   private readonly footnotes: Footnotes;
   private readonly headings: Heading[] = [];
+  /** Whether each is described wherever it is shown, by name. */
+  private readonly pictures = new Map<string, boolean>();
   /** By their text, since one mistake is often repeated. */
   private readonly warnings = new Map<string, WarningCode>();
   private html = '';
@@ -84,7 +97,8 @@ class Writer {
     this.names.shorten();
     const unseen = this.seen.stretches();
     const { html, headings } = this;
-    return { html, text: this.text.trim(), prose: this.leading, headings, warnings, unseen };
+    const pictures = Array.from(this.pictures, ([name, hasAlt]) => ({ name, hasAlt }));
+    return { html, text: this.text.trim(), prose: this.leading, headings, pictures, warnings, unseen };
   }
 
   private blocks(from: number, to: number): void {
@@ -197,9 +211,7 @@ class Writer {
   private formulaBlock(tex: string): string {
     const html = this.formula(tex.trim(), true);
     this.text += '\n';
-    return html.startsWith('<math')
-      ? `<div class="formula">${html}</div>\n`
-      : `<pre tabindex="0">${html}</pre>\n`;
+    return html.startsWith('<math') ? `<div class="formula">${html}</div>\n` : preformatted(html, tex);
   }
 
   /** A paragraph of one image with a title, as a figure. */
@@ -293,21 +305,29 @@ class Writer {
     const src = String(token.attrGet('src') ?? '');
     const alt = alternativeText(token);
     if (!this.isShown(token)) {
-      const why = this.kind === 'comment' ? 'comments have no images' : 'an image needs an https address';
+      const why =
+        this.kind === 'comment'
+          ? 'comments have no images'
+          : 'an image needs an https address, or is uploaded and shown as media/{name}';
       this.warn('refused_link', `the image '${shorten(src)}' is shown as a link: ${why}`);
       return this.imageAddress(src, isBlank(alt) ? '' : alt, token);
     }
-    if (alt.trim() === '')
+    const name = hostedName(src);
+    if (name !== null) {
+      if (this.pictures.has(name) || this.pictures.size < mostPictures)
+        this.pictures.set(name, (this.pictures.get(name) ?? true) && !isBlank(alt));
+    } else if (alt.trim() === '')
       this.warn(
         'missing_alt',
         `the image '${shorten(src)}' has no alternative text; write ![what it shows](…)`,
       );
     this.text += alt;
-    return imageElement(token, src, alt);
+    return imageElement(token, name === null ? src : picturePath(name), alt);
   }
 
   private isShown(image: Token): boolean {
-    return this.kind === 'post' && isAllowedImage(String(image.attrGet('src') ?? ''));
+    const src = String(image.attrGet('src') ?? '');
+    return this.kind === 'post' && (hostedName(src) !== null || isAllowedImage(src));
   }
 
   /** An image that is not shown, as a link; within a link, where there can be none, as text. */

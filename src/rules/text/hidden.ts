@@ -150,6 +150,15 @@ function joins(character: string, before: string, after: string): boolean {
   return character === '\u200D' && followsEmoji && /\p{Extended_Pictographic}/u.test(after);
 }
 
+/** What begins a run of invisible characters at this place of a text and is part of the character before it: no more than two. */
+export function shapingPart(text: string, run: string, at: number): string {
+  const before = characterBefore(text, at);
+  const selector = run.startsWith('\uFE0F') && hasVariant(before, '\uFE0F') ? '\uFE0F' : '';
+  const [joiner = ''] = run.slice(selector.length);
+  const isLast = selector.length + joiner.length === run.length;
+  return isLast && joins(joiner, before, characterAt(text, at + run.length)) ? selector + joiner : selector;
+}
+
 function characterAt(text: string, at: number): string {
   return (text.codePointAt(at) ?? 0) > 0xffff ? text.slice(at, at + 2) : text.charAt(at);
 }

@@ -2,8 +2,8 @@ import { blocksAddress, addressRangeFault } from '../client-address.ts';
 import { domainOf, parseEmail } from '../email.ts';
 import { nameKey } from '../text.ts';
 
-/** What an operator can block: of registrations the first three, of texts the others. */
-export const blockKinds = ['email', 'email-domain', 'address', 'phrase', 'link-host'] as const;
+/** What an operator can block: of registrations the first three, of texts the next two, and pictures. */
+export const blockKinds = ['email', 'email-domain', 'address', 'phrase', 'link-host', 'media'] as const;
 export type BlockKind = (typeof blockKinds)[number];
 
 export type SourceBlock = { readonly kind: BlockKind; readonly value: string };
@@ -24,6 +24,12 @@ export function parseBlock(
   if (kind === 'address') {
     const fault = addressRangeFault(text);
     return fault === null ? { value: text.toLowerCase() } : { fault };
+  }
+  if (kind === 'media') {
+    const value = text.toLowerCase();
+    return /^[0-9a-f]{64}$/.test(value)
+      ? { value }
+      : { fault: 'is not a SHA-256 of 64 hex digits, as sha256sum prints it for the file of the picture' };
   }
   if (kind === 'phrase') {
     const value = folded(text).trim();

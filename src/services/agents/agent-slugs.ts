@@ -4,7 +4,7 @@ import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import { agentSlugFromName, isReservedAgentSlug, mendSlug, nthSlug, suffixedSlug } from '../../rules/slug.ts';
-import { clocksMayDiffer } from '../limits/rate-limiter.ts';
+import { clocksMayDiffer } from '../limits/rate-window.ts';
 
 /** How long an unverified registration holds its slug, ms. */
 const slugHeldFor = 3_600_000;

@@ -7,6 +7,7 @@ import type { UpdateMeBody } from '../../schemas/agents.ts';
 import { checkPreconditions, noPreconditions, type Preconditions } from '../preconditions.ts';
 import { findAgent, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
+import { avatarAddress, storedAvatar } from '../media/avatars.ts';
 import { noteRenamed } from '../posts/renamed.ts';
 
 /** The agent's profile. Throws not_found when it was deleted meanwhile. */
@@ -34,18 +35,27 @@ function profileOf(ctx: ReadContext, agent: AgentRow) {
     slug,
     email: agent.email,
     bio: agent.bio,
-    avatarUrl: agent.avatar_url,
+    avatarUrl: avatarAddress(ctx, slug, agent.avatar_url),
     blogUrl: ctx.config.variant.blogUrl(ctx.config.site, slug),
     createdAt: agent.created_at,
     postCount: agent.published_count,
     ...(agent.erase_at === null ? {} : { erasedAt: agent.erase_at }),
     ...(agent.suspended_at === null || agent.erase_at !== null
       ? {}
-      : { suspended: { reason: agent.suspended_reason, since: agent.suspended_at } }),
+      : {
+          suspended: {
+            reason: agent.suspended_reason,
+            since: agent.suspended_at,
+            until: agent.suspended_until,
+          },
+        }),
   };
 }
 
-/** Changes what is given of the profile; absent fields stay. Throws not_found, leaked_key, precondition_failed. */
+/**
+ * Changes what is given of the profile; absent fields stay. Throws not_found, invalid_input, leaked_key,
+ * precondition_failed.
+ */
 export async function updateProfile(
   ctx: Context,
   agentId: string,
@@ -67,7 +77,10 @@ export const updateAgent = defineWrite(
     const next = {
       name: change.name ?? before.name,
       bio: change.bio === undefined ? before.bio : change.bio || null,
-      avatar_url: change.avatarUrl === undefined ? before.avatar_url : change.avatarUrl,
+      avatar_url:
+        change.avatarUrl === undefined
+          ? before.avatar_url
+          : change.avatarUrl && (await storedAvatar(tx, before, change.avatarUrl)),
     };
     if (next.name === before.name && next.bio === before.bio && next.avatar_url === before.avatar_url) {
       await tx.confirmDurable();

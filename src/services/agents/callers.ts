@@ -1,6 +1,6 @@
 import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
-import type { AgentRow } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose, type Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
@@ -13,6 +13,8 @@ type Suspension = {
   readonly reason: string | null;
   readonly eraseAt: string | null;
   readonly contact: string | null;
+  /** When it ends by itself; null: the operator has to end it. */
+  readonly until: string | null;
 };
 
 /** The agent that a key belongs to. */
@@ -35,18 +37,27 @@ const mostRemembered = 10_000;
 export function createKeyCheck<Read>(
   ctx: Context,
   alongside: (policy: string, agentId: string) => Promise<Read>,
+  endSuspension: (agentId: string) => Promise<unknown>,
 ) {
   const cache = new Map<string, Caller>();
   const agents = new Map<string, string>();
   const holderOf = prepared((db, { hash }: { hash: string }) =>
     db
       .selectFrom('agents')
-      .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'erase_at', 'key_used_at'])
+      .select(['id', 'slug', 'suspended_at', 'suspended_reason', 'suspended_until'])
+      .select(['erase_at', 'key_used_at'])
       .select(ctx.engine.rowVersion.as('version'))
       .where('key_hash', '=', hash)
       .compile(),
   );
   let cachedAt = -1;
+
+  /** Where nothing can be written, it goes on. */
+  async function end(agentId: string): Promise<void> {
+    await endSuspension(agentId).catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error;
+    });
+  }
 
   /** The agent with this key, or null. The first call with a new key ends the repeatability of its token. */
   return async function findCaller(
@@ -61,12 +72,15 @@ export function createKeyCheck<Read>(
       cachedAt = version;
     }
     const known = cache.get(hash);
-    if (known) return { caller: known, read: null };
+    if (known && !isOver(ctx, known.suspended)) return { caller: known, read: null };
     const guess = policy === null ? undefined : agents.get(hash);
-    const [[row], read] = await Promise.all([
+    const [[found], read] = await Promise.all([
       holderOf(ctx.db, { hash }),
       policy === null || guess === undefined ? null : alongside(policy, guess),
     ]);
+    const hasEnded = found && found.suspended_at !== null && isOver(ctx, suspensionOf(ctx, found));
+    if (hasEnded) await end(found.id);
+    const [row] = hasEnded ? await holderOf(ctx.db, { hash }) : [found];
     if (!row) return null;
     if (agents.size > mostRemembered) agents.clear();
     agents.set(hash, row.id);
@@ -130,9 +144,19 @@ function allowed(ctx: ReadContext, agent: AgentRow | undefined): AgentRow {
 /** Why an agent, which is hidden, is, and whom it can write to about it. */
 export function suspensionOf(
   { config }: ReadContext,
-  row: Pick<AgentRow, 'suspended_reason' | 'erase_at'>,
+  row: Pick<AgentRow, 'suspended_reason' | 'suspended_until' | 'erase_at'>,
 ): Suspension {
-  return { reason: row.suspended_reason, eraseAt: row.erase_at, contact: config.contact.email };
+  return {
+    reason: row.suspended_reason,
+    eraseAt: row.erase_at,
+    contact: config.contact.email,
+    until: row.suspended_until,
+  };
+}
+
+/** Whether a suspension has come to its end. Housekeeping ends it too, but not at once. */
+export function isOver(ctx: ReadContext, suspension: Suspension | null): boolean {
+  return suspension?.until != null && suspension.eraseAt === null && suspension.until <= timestamp(ctx.now());
 }
 
 /** Whether an agent deletes itself or is suspended. */
@@ -141,16 +165,21 @@ export function hiddenBy({ eraseAt }: Suspension): Hidden {
 }
 
 /** The answer to the key of a suspended agent, or of one that deletes itself. */
-export function suspended({ reason, eraseAt, contact }: Suspension): AppError {
+export function suspended({ reason, eraseAt, contact, until }: Suspension): AppError {
   if (eraseAt !== null)
     return new AppError(
       'deleting',
       `This agent is being deleted: it is hidden, and on ${eraseAt} everything is erased.`,
     );
   const whom = contact === null ? 'ask the operator of this service' : `write to the operator, ${contact}`;
-  return new AppError('suspended', `The operator has suspended this agent${reason ? `: ${reason}` : ''}.`, {
-    hint: prose`To have it restored, ${whom}. ${call('me')}, ${call('exportMe')} and ${call('deleteMe')} still work.`,
-  });
+  const untilWhen = until === null ? '' : ` until ${until}`;
+  return new AppError(
+    'suspended',
+    `The operator has suspended this agent${untilWhen}${reason ? `: ${reason}` : ''}.`,
+    {
+      hint: prose`To appeal, ${call('appeal', { body: '{"text": "…"}' })}, or ${whom}. ${call('me')}, ${call('exportMe')} and ${call('deleteMe')} still work.`,
+    },
+  );
 }
 
 /** The answer to a missing key, or with `error` (RFC 6750) to one that was sent and does not work. */
@@ -224,9 +253,17 @@ export function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1)
 /** Rows that a total is split over, so that concurrent writers do not wait for one another. */
 const shards = 16;
 
-/** Adds to a stored total, in the transaction of what is counted: see {@link WriteContext.addToTotal}. */
-export function addToTotal(tx: WriteContext, name: 'posts' | 'blogs', agentId: string, amount: number): void {
+/**
+ * Adds to a stored total, in the transaction of what is counted: see {@link WriteContext.addToTotal}. `of` is an agent's id
+ * or a file's hash.
+ */
+export function addToTotal(
+  tx: WriteContext,
+  name: Tables['counters']['name'],
+  of: string,
+  amount: number,
+): void {
   if (amount === 0) return;
-  const shard = parseInt(agentId.slice(-1), 16) % shards;
+  const shard = parseInt(of.slice(-1), 16) % shards;
   tx.addToTotal({ name, shard, value: amount });
 }

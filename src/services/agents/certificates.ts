@@ -3,7 +3,7 @@ import { publicly, type Context } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { createHostTable } from '../../rules/hosts.ts';
 import { isReservedAgentSlug } from '../../rules/slug.ts';
-import { clocksMayDiffer } from '../limits/rate-limiter.ts';
+import { clocksMayDiffer } from '../limits/rate-window.ts';
 
 /** Blogs that may get their first certificate in an hour: authorities limit what one domain is given. */
 const newInAnHour = 5;

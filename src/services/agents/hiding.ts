@@ -11,7 +11,7 @@ import { addBlogToTotals } from './callers.ts';
 /** The state of an agent that is not deleting itself. */
 export const notDeleting = { erase_at: null, undo_hash: null } as const;
 
-type Hidden = Pick<AgentRow, 'suspended_reason' | 'erase_at' | 'undo_hash'> & {
+type Hidden = Pick<AgentRow, 'suspended_reason' | 'suspended_until' | 'erase_at' | 'undo_hash'> & {
   readonly suspended_at: string;
 };
 
@@ -34,7 +34,13 @@ export async function hideAgent(tx: WriteContext, agent: AgentRow, as: Hidden): 
 export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
   await tx.db
     .updateTable('agents')
-    .set({ suspended_at: null, suspended_reason: null, ...notDeleting, listed_at: agent.verified_at })
+    .set({
+      suspended_at: null,
+      suspended_reason: null,
+      suspended_until: null,
+      ...notDeleting,
+      listed_at: agent.verified_at,
+    })
     .where('id', '=', agent.id)
     .execute();
   await tx.db

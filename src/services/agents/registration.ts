@@ -12,6 +12,7 @@ import type { RegisterBody } from '../../schemas/agents.ts';
 import { noteAction, type Acting } from '../community/audit.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
+import { storedAvatar } from '../media/avatars.ts';
 import { enqueueMail, forgetMailOf } from '../outbox.ts';
 import { isAddressBlocked, isClientBlocked } from '../trust/source-blocks.ts';
 import { claimDerivedSlug, claimGivenSlug } from './agent-slugs.ts';
@@ -203,7 +204,7 @@ async function storeRegistration(
     name,
     slug,
     bio: input.bio || null,
-    avatar_url: input.avatarUrl ?? null,
+    avatar_url: input.avatarUrl === undefined ? null : await storedAvatar(tx, null, input.avatarUrl),
     email: email.address,
     registered_from: input.origin?.address ?? null,
   };

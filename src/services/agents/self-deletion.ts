@@ -9,6 +9,7 @@ import { removeCommentsOf } from '../community/comment-removal.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
+import { orphanPicturesOf } from '../media/pictures.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { addBlogToTotals, blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, unhideAgent } from './hiding.ts';
@@ -44,6 +45,7 @@ export const deleteAgent = defineWrite(
     await hideAgent(tx, agent, {
       suspended_at: timestamp(tx.now()),
       suspended_reason: null,
+      suspended_until: null,
       erase_at: erasedAt,
       undo_hash: sha256(token),
     });
@@ -121,6 +123,7 @@ export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<voi
   if (agent.listed_at) addBlogToTotals(tx, agent, -1);
   await giveBackComments(tx, { ownerId: agentId });
   await forgetReporter(tx, agentId);
+  await orphanPicturesOf(tx, agentId);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   // A message that is being sent at this moment still arrives.
   await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();

@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import { messages, type MailKind } from '../../mail/messages.ts';
 import { mailboxKeyOf } from '../../rules/email.ts';
 import { keyedHash } from '../../rules/secrets.ts';
-import { clocksMayDiffer } from './rate-limiter.ts';
+import { clocksMayDiffer } from './rate-window.ts';
 
 /** Messages to one mailbox that anybody can cause. */
 const mostPerHour = 5;

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
 import { isPlain, oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
+import { avatarAddress } from '../media/avatars.ts';
 import { pageAuthor } from './pages.ts';
 import { filtered, inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
 
@@ -120,7 +121,13 @@ async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized,
       'comments.held_at',
       'comments.agent_id',
     ])
-    .select(['agents.suspended_at', ...authorColumns, 'comments.parent_id', threadOf.as('thread')])
+    .select([
+      'agents.suspended_at',
+      'agents.avatar_url',
+      ...authorColumns,
+      'comments.parent_id',
+      threadOf.as('thread'),
+    ])
     .select([
       'answered.id as answered_id',
       'answered.name as answered_name',
@@ -141,7 +148,12 @@ async function commentsWithText(ctx: ReadContext, comments: readonly Pick<Sized,
       createdAt: row.created_at,
       editedAt: isBlank ? null : row.edited_at,
       /** Null where the comment is blank. */
-      author: isBlank ? null : pageAuthor(ctx, { ...row, agent_id, author_name }),
+      author: isBlank
+        ? null
+        : {
+            ...pageAuthor(ctx, { ...row, agent_id, author_name }),
+            avatarUrl: avatarAddress(ctx, row.author_slug ?? '', row.avatar_url),
+          },
       /** The comment that it answers; who wrote that is null where it is blank. */
       answers:
         row.parent_id === null

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { ReadContext } from '../../context.ts';
-import type { AgentRow } from '../../db/tables.ts';
+import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
@@ -18,6 +18,7 @@ import {
 } from './paging.ts';
 import { authorColumns, briefPost, listColumns, listedPost, myPost, ownPost } from '../posts/post-views.ts';
 import type { AuthorColumns, ListedPost, ListRow, OwnPost } from '../posts/post-views.ts';
+import { avatarAddress } from '../media/avatars.ts';
 import { postsHeld } from '../limits/quota.ts';
 import { keptPosts } from '../posts/find-post.ts';
 import { moderationColumns } from '../posts/moderation-state.ts';
@@ -253,7 +254,7 @@ export function blogView(ctx: ReadContext, row: BlogRow) {
     name: row.name,
     slug,
     bio: row.bio,
-    avatarUrl: row.avatar_url,
+    avatarUrl: avatarAddress(ctx, slug, row.avatar_url),
     url: ctx.config.variant.blogUrl(ctx.config.site, slug),
     postCount: row.published_count,
     createdAt: row.created_at,
@@ -271,8 +272,8 @@ async function listedAgent(ctx: ReadContext, slug: string): Promise<AgentRow> {
   return agent;
 }
 
-/** How many posts or blogs are in public lists. */
-export async function readTotal(ctx: ReadContext, name: 'posts' | 'blogs'): Promise<number> {
+/** How many posts or blogs are in public lists, or how many files of pictures are stored, and of what size. */
+export async function readTotal(ctx: ReadContext, name: Tables['counters']['name']): Promise<number> {
   const rows = await ctx.db.selectFrom('counters').select('value').where('name', '=', name).execute();
   return rows.reduce((total, row) => total + row.value, 0);
 }

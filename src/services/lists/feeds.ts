@@ -6,6 +6,7 @@ import { readFact } from '../upkeep/facts.ts';
 import { blogColumns, blogView, listedPosts, newestFirst } from './discovery.ts';
 import { cursorOf, inBatches, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 import { listOf, pagePost, postsOfBlog, type PagePost, type PagePostWithText } from './pages.ts';
+import { withPictures } from '../media/post-pictures.ts';
 import { keptPosts } from '../posts/find-post.ts';
 
 /** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
@@ -53,18 +54,24 @@ async function fitting({ db }: ReadContext, posts: readonly PagePost[]): Promise
   return posts.filter((post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0);
 }
 
-async function withTexts({ db }: ReadContext, posts: readonly PagePost[]): Promise<PagePostWithText[]> {
+async function withTexts(ctx: ReadContext, posts: readonly PagePost[]): Promise<PagePostWithText[]> {
   if (posts.length === 0) return [];
-  const bodies = await db
+  const bodies = await ctx.db
     .selectFrom('post_bodies')
     .innerJoin('posts', 'posts.id', 'post_bodies.post_id')
     .select(['post_id', 'content', 'unseen', 'renderer_version', 'html'])
     .where('post_id', 'in', ids(posts))
     .execute();
-  const bodyOf = new Map(bodies.map((body) => [body.post_id, { content: forOthers(body), html: body.html }]));
-  return posts.flatMap((post) => {
+  const bodyOf = new Map(bodies.map((body) => [body.post_id, body]));
+  const whole = posts.flatMap((post) => {
     const body = bodyOf.get(post.id);
-    return body ? { ...post, ...body } : [];
+    return body ? { ...post, agentId: post.agent.id, agentSlug: post.agent.slug, ...body } : [];
+  });
+  const shown = await withPictures(ctx, whole);
+  return posts.flatMap((post) => {
+    const at = whole.findIndex(({ id }) => id === post.id);
+    const [body, pictured] = [whole[at], shown[at]];
+    return body && pictured ? { ...post, content: forOthers(body), ...pictured } : [];
   });
 }
 

@@ -5,10 +5,12 @@ import type { Tables } from '../../db/tables.ts';
 import { prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
+import type { ShownPicture } from '../../rules/text/shown-pictures.ts';
 import { postUrl } from '../../variant.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';
 import { author } from '../posts/post-views.ts';
+import { pictured } from '../media/post-pictures.ts';
 import { blogView, listedPosts, newestFirst, type Blog, type ListedRow } from './discovery.ts';
 import { filtered, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
 import { keptPosts } from '../posts/find-post.ts';
@@ -21,7 +23,14 @@ export type PagePost = Readonly<ReturnType<typeof pagePost>>;
 export type PageAuthor = PagePost['agent'];
 
 /** The same post with its text, as markdown without what readers do not see and as our renderer's HTML. */
-export type PagePostWithText = PagePost & { readonly content: string; readonly html: string };
+export type PagePostWithText = PagePost & {
+  readonly content: string;
+  readonly html: string;
+  /** Pictures of the author's own in it, in the order of their first use. */
+  readonly pictures: readonly ShownPicture[];
+  /** The picture that the author chose for the post; null where none was, or it is gone. */
+  readonly cover: ShownPicture | null;
+};
 
 /** A blog, and whether search engines are to have it: not while it is on probation. */
 export type BlogAtAddress = Blog & { readonly indexed: boolean };
@@ -108,7 +117,14 @@ export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
   const [row] = await postWithText(ctx.db, { agentId, slug });
   if (row) {
-    const post = { ...pagePost(ctx, row), content: forOthers(row), html: row.html };
+    const page = pagePost(ctx, row);
+    const shown = await pictured(ctx, {
+      agentId,
+      agentSlug: page.agent.slug,
+      html: row.html,
+      image: page.image,
+    });
+    const post = { ...page, content: forOthers(row), ...shown };
     return { post, headings: JSON.parse(row.headings) as PageHeading[] };
   }
   const former = await ctx.db
@@ -208,6 +224,12 @@ const newestTagged = prepared((db, { agentId, tag }: { agentId: string; tag: str
     .limit(relatedShown + 3)
     .compile(),
 );
+
+/** A draft as the page of a public post would show it. */
+export function pageDraft(ctx: ReadContext, row: ListedRow) {
+  // In place of the time that it does not have yet.
+  return pagePost(ctx, { ...row, published_at: row.updated_at });
+}
 
 /** A public post as pages show it. */
 export function pagePost(ctx: ReadContext, row: ListedRow) {

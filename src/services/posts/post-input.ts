@@ -1,9 +1,14 @@
 import type { Context } from '../../context.ts';
+import { picturePath } from '../../rules/text/media-names.ts';
+import { hostedName } from '../../rules/text/shown-pictures.ts';
+import { pictureWarnings } from '../media/post-pictures.ts';
 import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
 import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
+import { timestamp } from '../../db/write.ts';
+import { parseMoment } from '../../rules/text/times.ts';
 import { canonicalLanguage } from '../../rules/text/language-tags.ts';
 import { looksMangled, normalizeTag } from '../../rules/text.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
@@ -48,6 +53,20 @@ export async function preparePost(
   ctx: Context,
   agentId: string,
   fields: PostFields,
+  preparing: Preparing,
+): Promise<Prepared> {
+  const name = typeof fields.image === 'string' ? hostedName(fields.image) : null;
+  if (name === null) return prepareFields(ctx, agentId, fields, preparing);
+  const named = { ...fields, image: picturePath(name) };
+  const prepared = await prepareFields(ctx, agentId, named, preparing);
+  const warnings = await pictureWarnings(ctx, agentId, [{ name, hasAlt: true }]);
+  return { ...prepared, warnings: [...prepared.warnings, ...warnings] };
+}
+
+async function prepareFields(
+  ctx: Context,
+  agentId: string,
+  fields: PostFields,
   { signal, ...aim }: Preparing,
 ): Promise<Prepared> {
   const change = changeOf(fields);
@@ -57,7 +76,12 @@ export async function preparePost(
   await refuseLeakedKeys(ctx, { ...texts, ...shown });
   const tags = texts.tags && [...new Set(texts.tags.map(normalizeTag))];
   const lang = typeof texts.lang === 'string' ? canonicalLanguage(texts.lang) : texts.lang;
-  const cleaned = { ...texts, ...(tags ? { tags } : {}), ...(lang === undefined ? {} : { lang }) };
+  const cleaned = {
+    ...texts,
+    ...(tags ? { tags } : {}),
+    ...(lang === undefined ? {} : { lang }),
+    ...(texts.publishAt === undefined ? {} : { publishAt: storedMoment(texts.publishAt) }),
+  };
   if (change !== null) {
     const target = { agentId, postId: aim.postId, sent: texts };
     const added = [...(edits ?? []).map((edit) => edit.new), append ?? ''];
@@ -66,13 +90,19 @@ export async function preparePost(
     if (edited === null)
       return { sent: { ...cleaned, content: null, rendered: null }, base, diff: noDiff, warnings };
     const { diff, ...result } = edited;
-    return { ...(await accepted(ctx, cleaned, result)), base, diff };
+    return { ...(await accepted(ctx, agentId, cleaned, result)), base, diff };
   }
   if (sentMarkdown === undefined)
     return { sent: { ...cleaned, content: null, rendered: null }, base: null, diff: null, warnings: [] };
   const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
   const result = await refusingKeys(ctx, [sentMarkdown], rendering);
-  return { ...(await accepted(ctx, cleaned, result)), base: null, diff: null };
+  return { ...(await accepted(ctx, agentId, cleaned, result)), base: null, diff: null };
+}
+
+/** A time as it is stored; an empty one is none. */
+function storedMoment(sent: string | null): string | null {
+  const at = parseMoment(sent ?? '');
+  return at === null ? null : timestamp(at);
 }
 
 const noDiff: TextDiff = { diff: '', truncated: false, added: 0, removed: 0 };
@@ -88,6 +118,7 @@ async function refusingKeys<T>(ctx: Context, texts: readonly string[], rendering
 /** A rendered post that may be stored. Throws leaked_key, invalid_input where it shows nothing. */
 async function accepted(
   ctx: Context,
+  agentId: string,
   fields: Omit<PostFields, 'content'>,
   result: RenderedPost,
 ): Promise<Pick<Prepared, 'sent' | 'warnings'>> {
@@ -104,6 +135,7 @@ async function accepted(
         `'content' begins with front matter (${stray.names.join(', ')}), which readers are shown as text; send these as fields, or the whole document as text/markdown`,
       ),
     );
+  warnings.push(...(await pictureWarnings(ctx, agentId, rendered.pictures)));
   if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
     warnings.push(
       warning(

@@ -18,6 +18,7 @@ import type { Base } from './post-edits.ts';
 import { moderationTag, notModerated, type Moderated } from './moderation-state.ts';
 import { causeOf } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
+import { schedule } from '../publication/schedule.ts';
 import { createsOnly, findExisting, type Former, type Target } from './post-target.ts';
 
 export type SaveInput = {
@@ -46,6 +47,8 @@ export type Plan = {
   readonly ended: readonly string[];
   /** Other posts like the one that is created. */
   readonly duplicates: Duplicates;
+  /** Whether a time of publication was sent for a post that is published already. */
+  readonly isLate: boolean;
   /** Id of the source block for which the post is held back. */
   readonly heldFor: string | null;
 };
@@ -60,12 +63,13 @@ export async function planPost(
   input: SaveInput,
 ): Promise<{ agent: AgentRow; plan: Plan }> {
   const finding = findExisting(ctx, { ...input, createsOnly: createsOnly(input.preconditions) });
-  const [agent, target, duplicates, heldFor] = await Promise.all([
+  const [agent, target, duplicates, heldAsSent] = await Promise.all([
     caller,
     finding,
     duplicatesOf(ctx, input),
     holdFor(ctx, writtenIn(input.sent)),
   ]);
+  const heldFor = heldAsSent ?? (await holdForStored(ctx, target.post, input.sent));
   // The text that the operator has hidden is not published again beside it.
   const isHidden = target.post === null && duplicates.hidden !== null;
   const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
@@ -80,15 +84,31 @@ function writtenIn({ content, rendered, ...fields }: PostInput): Written {
   return { texts: [...texts, content ?? '', rendered?.text ?? ''], html: rendered?.html ?? '' };
 }
 
+/** The same for the stored text of a draft that is published as it is: the source may have been blocked meanwhile. */
+async function holdForStored(
+  ctx: ReadContext,
+  post: PostRow | null,
+  { content, status }: PostInput,
+): Promise<string | null> {
+  if (post?.status !== 'draft' || status !== 'published' || content !== null) return null;
+  const { title, slug, excerpt, tags } = post;
+  const [stored, text, html] = await Promise.all(
+    (['content', 'text', 'html'] as const).map(async (column) => storedText(ctx, post.id, column)),
+  );
+  return holdFor(ctx, { texts: [title, slug, excerpt, tags, stored ?? '', text ?? ''], html: html ?? '' });
+}
+
 async function planFor(
   ctx: ReadContext,
   agent: AgentRow,
   { post: existing, slug, derivedFrom, former, foundBy }: Target,
-  { sent, preconditions, restores, base = null, isHeld }: SaveInput & { readonly isHeld: boolean },
+  input: SaveInput & { readonly isHeld: boolean },
 ): Promise<Omit<Plan, 'duplicates' | 'heldFor'>> {
+  const { preconditions, restores, base = null, isHeld } = input;
   if (base && (existing?.id !== base.postId || existing.revision !== base.revision)) throw stale();
   checkPreconditions(preconditions, existing && etag(existing, agent), noPostHint);
-  if (!existing) requireForCreation(sent, slug);
+  if (!existing) requireForCreation(input.sent, slug);
+  const { sent, isLate } = schedule(ctx, existing, input.sent);
   const now = timestamp(ctx.now());
   const stored = existing ?? newPost(ctx, agent.id, now);
   const next: PostRow = {
@@ -109,7 +129,7 @@ async function planFor(
   const ended = await endedSlugs(ctx, existing, { left: sent.formerSlugs, next: slug });
   const isSame = (post: PostRow) => authored.every((column) => post[column] === next[column]);
   if (existing && !contentChanged && ended.length === 0 && isSame(existing))
-    return { existing, next: existing, changed: false, contentChanged, former: null, foundBy, ended };
+    return { existing, next: existing, changed: false, contentChanged, former: null, foundBy, ended, isLate };
   checkPostQuota(ctx, agent, existing, next);
   return {
     existing,
@@ -126,6 +146,7 @@ async function planFor(
     former,
     foundBy,
     ended,
+    isLate,
   };
 }
 
@@ -160,6 +181,7 @@ function newPost(ctx: ReadContext, agentId: string, now: string) {
     edit_hash: null,
     content_hash: null,
     title_hash: null,
+    preview_epoch: 0,
     ...notModerated,
     created_at: now,
     updated_at: now,

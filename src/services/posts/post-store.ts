@@ -5,19 +5,22 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { storedStretches } from '../../markdown/unseen.ts';
 import { addToTotal, agentLock, blogChanged, lockCaller } from '../agents/callers.ts';
-import { bySystem, noteAction } from '../community/audit.ts';
+import { bySourceBlock, bySystem, noteAction } from '../community/audit.ts';
+import { notifyAgent } from '../community/notices.ts';
 import { noteLinks } from '../community/inbox-events.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { ticketLock } from '../limits/rate-limiter.ts';
+import { ticketLock } from '../limits/rate-window.ts';
 import { storedText } from './find-post.ts';
 import { moveAddress } from './former-slugs.ts';
 import { fitRevisions, keepRevision } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
 import { summary, taggedPost, type SummaryRow, type TaggedPost } from './post-views.ts';
+import { linkPictures } from '../media/post-pictures.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { Warning } from '../../rules/warnings.ts';
+import { hostedName, namesShown } from '../../rules/text/shown-pictures.ts';
 import { searchEntry } from '../../rules/search/search-terms.ts';
 
 /** A post as a call left it. */
@@ -39,6 +42,8 @@ export type Saved = {
   /** Another post of the agent with the content of the one that was created, and one with its title. */
   readonly duplicateOf: DuplicateOf | null;
   readonly sameTitle: DuplicateOf | null;
+  /** Whether a time of publication was ignored, since the post is published already. */
+  readonly isLate: boolean;
 };
 
 /** A post that another is a duplicate of. */
@@ -76,29 +81,58 @@ export const recallSaved = defineWrite(
     ((await recall(tx, replay))?.result ?? null) as (Saved & Noted) | null,
 );
 
-async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
+/** The body of {@link savePost}, for writes that decide under the lock of the agent what to store. */
+export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
   const { agent, plan } = await planPost(tx, lockCaller(tx, input.agentId), input);
-  if (!plan.changed) await tx.confirmDurable();
+  if (!plan.changed) await relinkPictures(tx, plan, input.sent);
   else {
     const { existing, next } = plan;
     const kept = keepRevision(tx, plan);
     await store(tx, plan, input.sent);
+    await linkPicturesOf(tx, plan, input.sent);
     await storeTags(tx, plan);
     await index(tx, agent, plan, input.sent);
     await count(tx, agent, existing, next, kept);
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
-    if (next.moderation === 'held' && existing?.moderation !== 'held') await noteHold(tx, plan);
+    if (next.moderation === 'held' && existing?.moderation !== 'held') await noteHold(tx, agent, plan);
     tx.changed(`post:${next.id}`);
   }
   return saved(tx, agent, plan, input);
 }
 
+/** A post that shows a picture which was uploaded after it is shown again, though nothing of it has changed. */
+async function relinkPictures(tx: WriteContext, plan: Plan, sent: PostInput): Promise<void> {
+  if (!(await linkPicturesOf(tx, plan, sent))) return tx.confirmDurable();
+  tx.changed(`post:${plan.next.id}`);
+  if (plan.next.listed_at) blogChanged(tx, plan.next.agent_id);
+}
+
+async function linkPicturesOf(
+  tx: WriteContext,
+  { existing, next, contentChanged }: Plan,
+  { rendered }: PostInput,
+): Promise<boolean> {
+  const imageChanged = (existing?.image ?? null) !== next.image;
+  if (!rendered && !imageChanged) return false;
+  const names = rendered
+    ? rendered.pictures.map(({ name }) => name)
+    : namesShown(await storedText(tx, next.id, 'html'));
+  const image = next.image === null ? [] : [hostedName(next.image) ?? ''];
+  const replaces = existing !== null && (contentChanged || imageChanged);
+  return linkPictures(tx, next, [...names, ...image], { replaces });
+}
+
 /** Notes that a source block holds a post back, which may have been public. */
-async function noteHold(tx: WriteContext, { existing, next, heldFor }: Plan): Promise<void> {
+async function noteHold(tx: WriteContext, agent: AgentRow, { existing, next, heldFor }: Plan): Promise<void> {
   const before = { state: null, reason: null, block: heldFor };
-  await noteAction(tx, bySystem, 'hold', { kind: 'post', id: next.id }, before);
+  const by =
+    heldFor === null
+      ? { ...bySystem, reason: 'It is the text of a post that the operator has hidden.' }
+      : bySourceBlock;
+  const noted = await noteAction(tx, by, 'hold', { kind: 'post', id: next.id }, before);
+  await notifyAgent(tx, by, agent, noted, { postId: next.id });
   if (existing?.listed_at) tx.changed('removed');
 }
 
@@ -116,7 +150,7 @@ export async function noteLinksOf(
 export function saved(
   ctx: ReadContext,
   agent: AgentRow,
-  { existing, next, changed, contentChanged, former, foundBy, duplicates }: Plan,
+  { existing, next, changed, contentChanged, former, foundBy, duplicates, isLate }: Plan,
   { postId, preconditions, base }: Pick<SaveInput, 'postId' | 'preconditions' | 'base'>,
 ): Saved {
   const isNamed = postId !== null || preconditions.ifMatch !== null || Boolean(base);
@@ -131,6 +165,7 @@ export function saved(
     movedFrom: existing && existing.slug !== next.slug ? existing.slug : null,
     duplicateOf: duplicates.content && named(ctx, agent, duplicates.content),
     sameTitle: duplicates.title && named(ctx, agent, duplicates.title),
+    isLate,
   };
 }
 

@@ -86,8 +86,8 @@ export function myPost(ctx: ReadContext, agent: Pick<AgentRow, 'slug' | 'revisio
 
 /** What names a post, and tells whether it changed. */
 export function briefPost(...of: Parameters<typeof taggedPost>) {
-  const { id, title, slug, status, url, publishedAt, updatedAt, etag: tag } = taggedPost(...of);
-  return { id, title, slug, status, url, publishedAt, updatedAt, etag: tag };
+  const { id, title, slug, status, url, publishAt, publishedAt, updatedAt, etag: tag } = taggedPost(...of);
+  return { id, title, slug, status, url, publishAt, publishedAt, updatedAt, etag: tag };
 }
 
 export function listedPost(ctx: ReadContext, row: ListRow & AuthorColumns) {

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts';
+import type { AgentRow } from '../../db/tables.ts';
 import type { Ticket } from '../../db/write.ts';
 import { asciiForm } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
@@ -6,7 +7,7 @@ import { scriptOf } from '../../rules/text/scripts.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
 import type { Replayable } from '../limits/idempotency.ts';
-import { readWindow, rateStatus } from '../limits/rate-limiter.ts';
+import { readWindow, rateStatus } from '../limits/rate-window.ts';
 import { storedText } from './find-post.ts';
 import { noPreconditions, type Preconditions } from '../preconditions.ts';
 import { inTurn, untilFresh } from './post-edits.ts';
@@ -18,6 +19,7 @@ import {
   type PostInput,
   type Prepared,
 } from './post-input.ts';
+import { pictured } from '../media/post-pictures.ts';
 import { etag, planPost, revisionName, type Plan } from './post-plan.ts';
 import { findExisting } from './post-target.ts';
 import { recallSaved, savePost, saved, type Noted, type Saved } from './post-store.ts';
@@ -126,14 +128,21 @@ export async function dryRun(
     changed,
     ...duplicateFields(outcome),
     ...diffFields(prepared.diff ?? (await contentDiff(ctx, plan, sent, signal))),
-    ...(html
-      ? {
-          html: sent.rendered?.html ?? (plan.existing ? await storedText(ctx, plan.existing.id, 'html') : ''),
-        }
-      : {}),
+    ...(html ? { html: await shownHtml(ctx, agent, plan, sent) } : {}),
     limit: await publishingLeft(ctx, caller),
   };
-  return { warnings: [...prepared.warnings, ...addressWarnings(outcome, fields)], body };
+  return { warnings: [...prepared.warnings, ...addressWarnings(outcome, fields, true)], body };
+}
+
+/** The HTML that readers of a planned post would be sent. */
+async function shownHtml(
+  ctx: Context,
+  { id, slug }: Pick<AgentRow, 'id' | 'slug'>,
+  { existing }: Plan,
+  { rendered }: PostInput,
+): Promise<string> {
+  const html = rendered?.html ?? (existing ? await storedText(ctx, existing.id, 'html') : '');
+  return (await pictured(ctx, { agentId: id, agentSlug: slug ?? '', html, image: null })).html;
 }
 
 /** What a plan changes of the content of a post; null where it creates one. */
@@ -156,8 +165,8 @@ export function diffFields(diff: Pick<TextDiff, 'diff' | 'truncated'> | null) {
 }
 
 /** What an author may not have meant about which post this is, and its address. */
-function addressWarnings(done: Saved, { slug, title, content }: PostFields): Warning[] {
-  const { post, created, tookOver, foundBy, duplicateOf, sameTitle } = done;
+function addressWarnings(done: Saved, { slug, title, content }: PostFields, isDry = false): Warning[] {
+  const { post, created, tookOver, foundBy, duplicateOf, sameTitle, isLate } = done;
   const warnings: Warning[] = [];
   // A title without a letter that could stand in an address makes one that nobody can read.
   if (created && slug === undefined && title !== undefined && !/[a-z0-9]/.test(asciiForm(title)))
@@ -191,15 +200,25 @@ function addressWarnings(done: Saved, { slug, title, content }: PostFields): War
       ),
     );
   if (post.moderation?.action === 'held') warnings.push(warning('held', heldBack));
+  if (isLate)
+    warnings.push(
+      warning(
+        'already_published',
+        `'${post.slug}' is published already, so publishAt and status were ignored; to withdraw the post, send the status 'draft' without publishAt`,
+      ),
+    );
   if (duplicateOf !== null)
-    warnings.push(warning('duplicate_content', `the content is that of your ${instead(duplicateOf)}`));
+    warnings.push(warning('duplicate_content', `the content is that of your ${instead(duplicateOf, isDry)}`));
   if (sameTitle !== null)
-    warnings.push(warning('duplicate_title', `the title is that of your ${instead(sameTitle)}`));
+    warnings.push(warning('duplicate_title', `the title is that of your ${instead(sameTitle, isDry)}`));
   return warnings;
 }
 
-function instead({ slug, status, url }: NonNullable<Saved['duplicateOf']>): string {
-  return `${status === 'draft' ? 'draft' : 'post'} '${slug}' (${url}); if this was to change it, delete the new one and send the slug '${slug}'`;
+function instead({ slug, status, url }: NonNullable<Saved['duplicateOf']>, isDry: boolean): string {
+  const what = `${status === 'draft' ? 'draft' : 'post'} '${slug}' (${url})`;
+  return isDry
+    ? `${what}; to change that one instead of creating another, send the slug '${slug}'`
+    : `${what}; if this was to change it, delete the new one and send the slug '${slug}'`;
 }
 
 /** A duplicate as answers name it. */
@@ -207,7 +226,7 @@ export function duplicateFields({ duplicateOf }: Pick<Saved, 'duplicateOf'>) {
   return duplicateOf ? { duplicateOf } : {};
 }
 
-/** What is left of the limit on publishing; null where there is none. */
+/** What is left of the limit on publishing, or null. */
 async function publishingLeft(ctx: Context, { id }: Caller) {
   const limit = ctx.config.limits.publish;
   if (limit === 0) return null;
@@ -223,6 +242,17 @@ export function outcomeSentence(done: Saved): string {
   return `${whatHappened(done)} ${redirects}Your file should now carry slug: ${post.slug}.${keptBack(post)}`;
 }
 
+/** What restoring a revision did, as a sentence. */
+export function revisionSentence(done: Published, revision: number): string {
+  return `${done.changed ? `Restored revision ${revision}. ` : ''}${outcomeSentence(done)}`;
+}
+
+/** The revision that takes edits back, as their diff names it; null where there were none, or no former texts are kept. */
+export function restorableRevision({ config }: Context, { changed, diff }: Published): number | null {
+  const [, before] = /^--- \S+ revision (\d+)/.exec(diff?.diff ?? '') ?? [];
+  return changed && before !== undefined && config.revisionDays > 0 ? Number(before) : null;
+}
+
 /** What else keeps a post from the public. */
 function keptBack({ moderation }: Saved['post']): string {
   if (!moderation) return '';
@@ -233,7 +263,8 @@ const heldBack = 'It is held back: nobody else sees it until the operator has lo
 
 function whatHappened({ post, created, changed, was, overwrote }: Saved): string {
   const isPublic = post.status === 'published';
-  const where = isPublic ? `the post at ${post.url}` : `the draft '${post.slug}'`;
+  const draft = `the draft '${post.slug}'${post.publishAt === null ? '' : `, which becomes public at ${post.publishAt}`}`;
+  const where = isPublic ? `the post at ${post.url}` : draft;
   if (created) return `Created ${where}.`;
   if (!changed) return `Nothing to change in ${where}.`;
   if (overwrote && isPublic)
@@ -241,5 +272,5 @@ function whatHappened({ post, created, changed, was, overwrote }: Saved): string
   if (was === post.status) return `Updated ${where}.`;
   return isPublic
     ? `Published ${where}.`
-    : `Withdrawn: '${post.slug}' is a draft again, and no longer public at ${post.url}.`;
+    : `Withdrawn: '${post.slug}' is a draft again, and no longer public at ${post.url}${post.publishAt === null ? '' : ` until ${post.publishAt}`}.`;
 }

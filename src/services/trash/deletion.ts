@@ -1,3 +1,4 @@
+import { call, prose, type Prose } from '../../rules/calls.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
@@ -56,13 +57,13 @@ export const deletePost = defineWrite(
 );
 
 /** What a deletion did, as a sentence. */
-export function deletedSentence({ title, restoreUntil, isReported }: Deleted): string {
+export function deletedSentence(postId: string, { title, restoreUntil, isReported }: Deleted): Prose {
   const copy = isReported
     ? ' It was reported to the operator, who has a copy until that is decided, at most 30 days.'
     : '';
   return restoreUntil === null
     ? `Deleted '${title}' for good.${copy}`
-    : `Deleted '${title}'. It is in the trash, and can be restored until ${restoreUntil}.`;
+    : prose`Deleted '${title}'. It is in the trash, and can be restored until ${restoreUntil}: ${call('restorePost', { id: postId })}.`;
 }
 
 /** What {@link deletePost} would delete. Deletes nothing; throws the same. */
@@ -89,6 +90,7 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
   const trashed = {
     status: 'trashed',
     trashed_at: timestamp(tx.now()),
+    publishAt: null,
     trashed_status: post.status,
     trashed_slug: post.slug,
     trashed_former: JSON.stringify(await formerAddresses(tx, post.id)),

@@ -131,7 +131,14 @@ function asBefore({ trashed_slug, trashed_status, ...post }: TrashedRow): PostRo
   return { ...post, slug, status: trashed_status ?? 'draft', ...notTrashed };
 }
 
-const notTrashed = { trashed_at: null, trashed_slug: null, trashed_status: null, trashed_former: null };
+const notTrashed = {
+  trashed_at: null,
+  trashed_slug: null,
+  trashed_status: null,
+  trashed_former: null,
+  // A release before this one does not take it off.
+  publishAt: null,
+};
 
 /** Throws slug_taken where another post has the slug by now, or redirects from it. */
 async function requireFreeSlug(tx: WriteContext, agentId: string, slug: string): Promise<void> {

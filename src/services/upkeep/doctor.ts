@@ -5,6 +5,8 @@ import type { ReadContext } from '../../context.ts';
 import { variants } from '../../variant.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
+import { duePosts } from '../publication/due.ts';
+import { examinePictures } from './picture-files.ts';
 import { ofRecipient } from '../mail-delivery.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
@@ -22,6 +24,8 @@ const minute = 60_000;
 const mailMayWait = 15 * minute;
 /** Tolerated lead of stored times over the clock, ms: clocks of other machines differ a little. */
 const clocksMayDiffer = minute;
+/** Age at which a post that is due is reported, ms. */
+const scheduleMayWait = minute;
 /** Age at which an erasure that is due is reported, ms: after a jump of the clock none is done for an hour. */
 const erasureMayWait = 120 * minute;
 
@@ -34,8 +38,11 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineInboxes(ctx),
     await examineHashes(ctx),
     await examineErasures(ctx),
+    await examineSchedule(ctx),
     await examineVariant(ctx),
     await examineReports(ctx),
+    await examineAppeals(ctx),
+    await examinePictures(ctx),
   ];
 }
 
@@ -67,6 +74,15 @@ async function examineReports(ctx: ReadContext): Promise<Finding> {
   return { what: 'reports', state: 'look', detail };
 }
 
+/** Appeals that nobody has decided. */
+async function examineAppeals(ctx: ReadContext): Promise<Finding> {
+  const open = ctx.db.selectFrom('appeals').where('state', '=', 'open');
+  const oldest = await open.select('sent_at').orderBy('sent_at').limit(1).executeTakeFirst();
+  if (!oldest) return { what: 'appeals', state: 'ok', detail: 'none is open' };
+  const detail = `${await countRows(open)} are open, the oldest since ${oldest.sent_at ?? ''}: masthead admin appeals`;
+  return { what: 'appeals', state: 'look', detail };
+}
+
 /** What was deleted long enough ago to be erased, and is still there. */
 async function examineErasures(ctx: ReadContext): Promise<Finding> {
   const since = ctx.now() - erasureMayWait;
@@ -82,6 +98,19 @@ async function examineErasures(ctx: ReadContext): Promise<Finding> {
   return { what: 'erasures', state: 'look', detail, mend };
 }
 
+/** Posts whose time came, and that are still drafts. */
+async function examineSchedule(ctx: ReadContext): Promise<Finding> {
+  const what = 'schedule';
+  const late = await countRows(duePosts(ctx, timestamp(ctx.now() - scheduleMayWait)));
+  if (late === 0) return { what, state: 'ok', detail: 'no post is overdue' };
+  const advice = ctx.config.readOnly
+    ? 'nothing is published while READ_ONLY is on'
+    : 'a running service publishes them within seconds; if one runs, see its log';
+  const detail = `${late} posts should have been published over a minute ago: ${advice}`;
+  const mend = ctx.config.readOnly ? 'READ_ONLY=off' : 'systemctl start masthead';
+  return { what, state: 'look', detail, mend };
+}
+
 /** What only the other variant makes: it is there after a move, or where VARIANT was left out. */
 async function examineVariant({ db, config }: ReadContext): Promise<Finding> {
   const what = 'variant';
@@ -89,7 +118,7 @@ async function examineVariant({ db, config }: ReadContext): Promise<Finding> {
   const agents = db.selectFrom('agents');
   const [comments, avatars] = await Promise.all([
     variant.engagement ? 0 : countRows(db.selectFrom('comments')),
-    variant.acceptsAvatarUrl ? 0 : countRows(agents.where('avatar_url', 'is not', null)),
+    variant.acceptsAvatarUrl ? 0 : countRows(agents.where('avatar_url', 'not like', 'media/%')),
   ]);
   // After a move the former hosts are named, so that their links go on.
   if (comments + avatars === 0 || alsoHosts.length > 0)
@@ -167,6 +196,9 @@ const rowsAtOnce = { agents: 100, posts: 10_000 };
 /** The totals of the site, each with the table whose listed rows it counts. */
 const totals = { posts: 'posts', blogs: 'agents' };
 
+/** The totals of the files of pictures, each with what it adds up. */
+const pictureTotals = { pictures: '1', picture_bytes: 'bytes' };
+
 /** Conditions that hold for the wrong rows of a table. */
 const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBuilder<boolean> }>> = {
   'posts of an agent': {
@@ -229,6 +261,12 @@ export async function findWrongCounts(ctx: ReadContext): Promise<WrongCount[]> {
       where (select coalesce(sum(value), 0) from counters where name = ${sql.lit(name)})
         <> (select count(*) from ${sql.table(table)} where listed_at is not null)`.execute(ctx.db);
     if (rows.length > 0) found.push({ what: `public ${name}`, rows: 1, example: 'all' });
+  }
+  for (const [name, amount] of Object.entries(pictureTotals)) {
+    const { rows } = await sql`select 1
+      where (select coalesce(sum(value), 0) from counters where name = ${sql.lit(name)})
+        <> (select coalesce(sum(${sql.raw(amount)}), 0) from media_blobs)`.execute(ctx.db);
+    if (rows.length > 0) found.push({ what: 'files of pictures', rows: 1, example: name });
   }
   for (const [what, question] of Object.entries(questions)) {
     const ids = await wrongRows(ctx, question);

@@ -1,9 +1,12 @@
 import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
+import { endSuspensions } from '../community/moderation.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
 import { endProbations } from '../trust/probation.ts';
+import { removeOrphaned } from '../media/picture-sweep.ts';
+import { expireAppeals } from '../operators/appeals.ts';
 import { expireReports } from '../operators/reports.ts';
 import { purgeTrash } from '../trash/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
@@ -21,12 +24,14 @@ const eventsKeptFor = 90 * 24 * 3_600_000;
 const agentsAtOnce = 100;
 
 /**
- * Ends probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
+ * Ends suspensions and probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
  * it, and any of them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
  */
 export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+  await endSuspensions(ctx, between);
   await endProbations(ctx, between);
-  for (const write of [ageOutRevisions, expireEvents, expireActions, expireReports])
+  const writes = [ageOutRevisions, expireEvents, expireActions, expireReports, expireAppeals, removeOrphaned];
+  for (const write of writes)
     for (let more = true; more;) {
       more = await ctx.engine.write(write, null);
       if (!(await between())) return;

@@ -3,7 +3,7 @@ import { defineWrite } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { rateHeaders } from '../limits/rate-headers.ts';
-import { clocksMayDiffer } from '../limits/rate-limiter.ts';
+import { clocksMayDiffer } from '../limits/rate-window.ts';
 
 /** Exports of one agent within a {@link day}. */
 const mostExports = 10;

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
+import { createPictureStore } from '../../media/picture-store.ts';
 import { programVersion } from '../../platform/version.ts';
+import { picturePath } from '../../rules/text/media-names.ts';
 import { parseTags, postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { listBlocks } from '../community/blocks.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
+import { pictureView, type PictureRow } from '../media/pictures.ts';
 import { oldestKept } from '../posts/post-history.ts';
 import { formerRevisions } from '../posts/revisions.ts';
 import { summary } from '../posts/post-views.ts';
@@ -21,7 +24,7 @@ const summariesAtOnce = 500;
 
 /**
  * Everything that belongs to an agent, as files: its profile, its posts (drafts too) and what they
- * were before, in a form that can be published again, and its comments, votes and blocks. Rows are read as the files are consumed. Throws not_found.
+ * were before, in a form that can be published again, and its comments, votes, blocks and pictures. Rows are read as the files are consumed. Throws not_found.
  */
 export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGenerator<TarEntry> {
   const agent = await profile(ctx, agentId);
@@ -39,6 +42,7 @@ export async function* exportAgent(ctx: ReadContext, agentId: string): AsyncGene
   for await (const [name, rows] of numbered('comments', comments(ctx, agentId))) yield jsonFile(name, rows);
   for await (const [name, rows] of numbered('votes', votes(ctx, agentId))) yield jsonFile(name, rows);
   yield jsonFile('blocks.json', await listBlocks(ctx, agentId));
+  yield* pictureFiles(ctx, { id: agentId, slug: agent.slug });
 }
 
 /**
@@ -62,6 +66,7 @@ export async function exportVersion(ctx: ReadContext, agentId: string): Promise<
   for await (const rows of comments(ctx, agentId)) add(rows);
   for await (const rows of votes(ctx, agentId)) add(rows);
   add(await listBlocks(ctx, agentId));
+  for await (const rows of pictures(ctx, agentId)) add(rows);
   return hash.digest('base64url').slice(0, 22);
 }
 
@@ -166,6 +171,38 @@ function votes({ db }: ReadContext, agentId: string): AsyncGenerator<ExportedVot
       .limit(votesPerFile)
       .execute(),
   );
+}
+
+function pictures({ db }: ReadContext, agentId: string): AsyncGenerator<PictureRow[]> {
+  const rows = db.selectFrom('media').selectAll().where('agent_id', '=', agentId);
+  const order = { columns: ['created_at', 'id'], direction: 'asc' } as const;
+  return inBatches<PictureRow>(summariesAtOnce, (after) =>
+    inOrder(rows, order, after ? [after.created_at, after.id] : null)
+      .limit(summariesAtOnce)
+      .execute(),
+  );
+}
+
+/** An agent's pictures, where the relative addresses of its posts lead, and what is known of each. */
+async function* pictureFiles(ctx: ReadContext, of: { id: string; slug: string }): AsyncGenerator<TarEntry> {
+  const store = createPictureStore(ctx.config.media.dir);
+  const known: unknown[] = [];
+  for await (const rows of pictures(ctx, of.id))
+    for (const row of rows) {
+      const name = picturePath(row.name);
+      // Without its file, or without the disk of all of them, the rest of the archive is whole.
+      const length = await store.lengthOf(row.sha256).catch(() => null);
+      known.push({ ...pictureView(ctx, of.slug, row), file: length === null ? null : name });
+      if (length === null) continue;
+      const read = async function* () {
+        yield* (await store.read(row.sha256)).createReadStream() as AsyncIterable<Buffer>;
+      };
+      yield { name, content: { length, read }, changedAt: Date.parse(row.created_at) };
+    }
+  if (known.length === 0) return;
+  // Posts stay as they were sent, so what they say of `media/` is looked up beside them.
+  yield { name: 'posts/media', content: { linkTo: '../media' }, changedAt: ctx.now() };
+  yield { name: 'media.json', content: `${JSON.stringify(known, null, 2)}\n`, changedAt: ctx.now() };
 }
 
 /** A file for each batch: `votes.json`, `votes-2.json` and so on. There is always the first. */

@@ -5,7 +5,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { eraseUnverified } from '../agents/registration.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail, hastenMail } from '../mail-delivery.ts';
-import { clocksMayDiffer, rateWindow } from '../limits/rate-limiter.ts';
+import { clocksMayDiffer, rateWindow } from '../limits/rate-window.ts';
 import { countRows } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
 

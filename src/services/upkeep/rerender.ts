@@ -7,6 +7,7 @@ import { rendererVersion, type RenderedComment, type RenderedPost } from '../../
 import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
 import { blogChanged, findAgent } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
+import { linkPictures } from '../media/post-pictures.ts';
 import { indexPost } from '../posts/post-store.ts';
 
 /** Posts or comments rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
@@ -135,6 +136,8 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
       })
       .where('post_id', '=', id)
       .execute();
+    const names = rendered.pictures.map(({ name }) => name);
+    await linkPictures(tx, post, names, { replaces: false });
     if (post.published_at !== null)
       await indexPost(tx, post, (await findAgent(tx, post.agent_id)) ?? null, rendered.text);
     tx.changed(`post:${id}`);

@@ -1,15 +1,19 @@
 import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { gaugeOf, type Family } from '../../platform/metrics.ts';
+import { readTotal } from '../lists/discovery.ts';
 import { readLastBackup } from './facts.ts';
 
 /** What the database alone knows, for those who watch the service: read when they ask. Null where it cannot be read. */
 export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> {
   try {
-    const [mail, reports, backupAt] = await Promise.all([
+    const [mail, reports, appeals, backupAt, pictures, pictureBytes] = await Promise.all([
       waitingMail(ctx),
       openReports(ctx),
+      openAppeals(ctx),
       readLastBackup(ctx.db),
+      readTotal(ctx, 'pictures'),
+      readTotal(ctx, 'picture_bytes'),
     ]);
     return [
       gaugeOf('masthead_mail_waiting', 'Messages that are neither delivered nor given up.', mail.count),
@@ -24,6 +28,18 @@ export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> 
         'Age of the oldest of them; 0 where none is open.',
         ageOf(ctx, reports),
       ),
+      gaugeOf('masthead_appeals_open', 'Appeals that nobody has decided.', appeals.count),
+      gaugeOf(
+        'masthead_appeals_oldest_seconds',
+        'Age of the oldest of them; 0 where none is open.',
+        ageOf(ctx, appeals),
+      ),
+      gaugeOf(
+        'masthead_pictures',
+        'Files of pictures that are stored; one that several agents have is one.',
+        pictures,
+      ),
+      gaugeOf('masthead_picture_bytes', 'Bytes of those files.', pictureBytes),
       // Backups of PostgreSQL are its own.
       ...('file' in ctx.config.database
         ? [
@@ -59,6 +75,16 @@ async function openReports({ db }: Context): Promise<Waiting> {
     .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
     // As the index of open ones has them, and found by what that begins with.
     .where(sql<boolean>`state = 'open' and target_id > ''`)
+    .executeTakeFirstOrThrow();
+  return { count: Number(row.count), oldest: row.oldest };
+}
+
+async function openAppeals({ db }: Context): Promise<Waiting> {
+  const row = await db
+    .selectFrom('appeals')
+    .select((select) => [select.fn.countAll().as('count'), select.fn.min('sent_at').as('oldest')])
+    // As with reports: all open ones, since each was sent.
+    .where(sql<boolean>`state = 'open' and sent_at > ''`)
     .executeTakeFirstOrThrow();
   return { count: Number(row.count), oldest: row.oldest };
 }

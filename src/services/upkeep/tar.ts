@@ -1,5 +1,12 @@
 /** A file of an archive. Its name is a path without leading slash; `changedAt` is in epoch ms. */
-export type TarEntry = { readonly name: string; readonly content: string; readonly changedAt: number };
+export type TarEntry = {
+  readonly name: string;
+  /** Text; bytes of a length that is known, read as they are needed; or where a link leads to. */
+  readonly content: string | StoredBytes | { readonly linkTo: string };
+  readonly changedAt: number;
+};
+
+type StoredBytes = { readonly length: number; readonly read: () => AsyncIterable<Buffer> };
 
 const blockLength = 512;
 const longestName = 100;
@@ -10,20 +17,39 @@ const longestName = 100;
  */
 export async function* tar(entries: AsyncIterable<TarEntry>): AsyncGenerator<Buffer> {
   for await (const { name, content, changedAt } of entries) {
-    const bytes = Buffer.from(content);
     const isLong = Buffer.byteLength(name) > longestName;
     if (isLong) yield file('x', 'pax', Buffer.from(paxRecord('path', name)), changedAt);
-    yield file('0', isLong ? name.slice(-longestName) : name, bytes, changedAt);
+    const shown = isLong ? name.slice(-longestName) : name;
+    if (typeof content === 'string') yield file('0', shown, Buffer.from(content), changedAt);
+    else if ('linkTo' in content) yield header('2', shown, 0, changedAt, content.linkTo);
+    else {
+      yield header('0', shown, content.length, changedAt);
+      yield* whole(name, content);
+      yield paddingOf(content.length);
+    }
   }
   yield Buffer.alloc(2 * blockLength);
 }
 
-function file(type: '0' | 'x', name: string, bytes: Buffer, changedAt: number): Buffer {
-  const padding = (blockLength - (bytes.length % blockLength)) % blockLength;
-  return Buffer.concat([header(type, name, bytes.length, changedAt), bytes, Buffer.alloc(padding)]);
+/** Throws where there are not as many bytes as the header says: all that follows would be misread. */
+async function* whole(name: string, { length, read }: StoredBytes): AsyncGenerator<Buffer> {
+  let left = length;
+  for await (const bytes of read()) {
+    left -= bytes.length;
+    yield bytes;
+  }
+  if (left !== 0) throw new Error(`${name} changed its length by ${-left} while it was read`);
 }
 
-function header(type: '0' | 'x', name: string, size: number, changedAt: number): Buffer {
+function file(type: '0' | 'x', name: string, bytes: Buffer, changedAt: number): Buffer {
+  return Buffer.concat([header(type, name, bytes.length, changedAt), bytes, paddingOf(bytes.length)]);
+}
+
+function paddingOf(length: number): Buffer {
+  return Buffer.alloc((blockLength - (length % blockLength)) % blockLength);
+}
+
+function header(type: '0' | '2' | 'x', name: string, size: number, changedAt: number, linkTo = ''): Buffer {
   const block = Buffer.alloc(blockLength);
   block.write(name, 0, longestName);
   block.write(octal(0o644, 8), 100);
@@ -33,6 +59,7 @@ function header(type: '0' | 'x', name: string, size: number, changedAt: number):
   block.write(octal(Math.floor(changedAt / 1000), 12), 136);
   block.write(' '.repeat(8), 148);
   block.write(type, 156);
+  block.write(linkTo, 157, longestName);
   block.write('ustar\x0000', 257);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${octal(sum, 7)} `, 148);

@@ -28,6 +28,9 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   former_slugs: ['agent_id', 'slug'],
   search_docs: ['doc'],
   comments: ['id'],
+  media_blobs: ['sha256'],
+  media: ['id'],
+  post_media: ['post_id', 'media_id'],
   inboxes: ['agent_id'],
   inbox: ['id'],
   agent_blocks: ['agent_id', 'blocked_id'],
@@ -39,6 +42,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   audit: ['id'],
   source_blocks: ['id'],
   reports: ['id'],
+  appeals: ['id'],
   changes: null,
   processes: null,
 };

@@ -125,21 +125,26 @@ export function createPageServer(ctx: Context, cache: PageCache) {
   }
 
   /** Answers where there is no page. */
-  const sendOther = (reply: FastifyReply, found: Other): FastifyReply =>
+  const sendOther = (reply: FastifyReply, found: Other, headers = guard): FastifyReply =>
     found.kind === 'absent'
-      ? sendAbsent(reply.headers(guard), config.site.baseUrl, found)
-      : sendMoved(reply.headers(guard), found.url);
+      ? sendAbsent(reply.headers(headers), config.site.baseUrl, found)
+      : sendMoved(reply.headers(headers), found.url);
 
   return { answerCached, send, sendOther };
 }
 
 /** Sends a page that is made for one request: no cache may store it. */
-export function sendUncached(reply: FastifyReply, status: number, body: Markup): FastifyReply {
+export function sendUncached(
+  reply: FastifyReply,
+  status: number,
+  body: Markup | string,
+  { caching = 'no-store', type = 'text/html; charset=utf-8' } = {},
+): FastifyReply {
   return reply
     .code(status)
-    .header('cache-control', 'no-store')
+    .header('cache-control', caching)
     .header('x-request-id', reply.request.id)
-    .type('text/html; charset=utf-8')
+    .type(type)
     .send(body.toString());
 }
 

@@ -215,7 +215,7 @@ export function htmlGuard(
   { formTarget = "'none'", referrer = 'strict-origin-when-cross-origin' } = {},
 ): PageHeaders {
   return {
-    'Content-Security-Policy': `default-src 'none'; img-src 'self' https: data:; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action ${formTarget}; frame-ancestors 'none'`,
+    'Content-Security-Policy': `default-src 'none'; img-src 'self' https: data:${plainBlogs(settings)}; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action ${formTarget}; frame-ancestors 'none'`,
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': referrer,
     'Cross-Origin-Opener-Policy': 'same-origin',
@@ -223,6 +223,12 @@ export function htmlGuard(
     'Permissions-Policy': 'camera=(), geolocation=(), microphone=()',
     ...strictTransport(settings),
   };
+}
+
+/** The service's own blogs as a source of images where it is without TLS, on a laptop: `https:` has them elsewhere. */
+function plainBlogs({ site, variant }: Settings): string {
+  const isPlain = variant.blogHosts && site.baseUrl.startsWith('http:');
+  return isPlain ? ` http://*.${site.blogDomain}` : '';
 }
 
 /** Security headers of what programs read, which pages of other sites may read as well. */
@@ -237,7 +243,7 @@ function dataGuard(settings: Settings): PageHeaders {
 }
 
 /** Where blogs are subdomains they are all served as the base is; elsewhere subdomains are not ours to bind. */
-function strictTransport({ site, variant }: Settings): PageHeaders {
+export function strictTransport({ site, variant }: Settings): PageHeaders {
   if (!site.baseUrl.startsWith('https:')) return {};
   const scope = variant.blogHosts ? '; includeSubDomains' : '';
   return { 'Strict-Transport-Security': `max-age=${hstsSeconds}${scope}` };

@@ -14,6 +14,11 @@ export function firstCalls(baseUrl: string, slugSource: 'client' | 'name', key =
 
 /** The call that publishes a first post, with slug `hello`. */
 export function publishCall(baseUrl: string, key = keyHeader(baseUrl)): string {
-  const json = { title: 'Hello', content: 'First *words*.', status: 'published' };
+  const json = {
+    title: 'Hello',
+    content: 'First *words*.',
+    status: 'published',
+    disclosure: 'ai-autonomous',
+  };
   return curl({ url: `${baseUrl}/api/publish`, headers: [key], json });
 }

@@ -27,6 +27,23 @@ export function postTwin(post: PagePostWithText, baseUrl: string): string {
   });
 }
 
+/** The markdown of a draft, for whoever has a link to its preview. */
+export function previewTwin({ post, endsAt }: { post: PagePostWithText; endsAt: string }): string {
+  const { updatedAt, agent, content } = post;
+  const note = `${previewSentence(endsAt)} ${disclosures[post.disclosure].sentence}`;
+  return postDocument({ ...post, excerpt: null }, content, {
+    updatedAt,
+    agent: agent.name,
+    agentUrl: agent.url,
+    note,
+  });
+}
+
+/** What stands above a preview. */
+export function previewSentence(endsAt: string): string {
+  return `Preview of a draft, not published. Ends ${endsAt.slice(0, 16).replace('T', ' ')} UTC.`;
+}
+
 /** The markdown twin of a blog: what it is, and links to the twins of its posts. */
 export function blogTwin({ blog, posts, paging }: Omit<BlogView, 'tags'>): string {
   return document([

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
 import { feeds, withCursor, type FeedType } from '../addresses.ts';
-import { articleOf } from '../article.ts';
+import { articleOf, coverOf } from '../article.ts';
 import { disclosures } from '../disclosure.ts';
 import { cdata, escapeHtml, Markup, plainText, xml } from '../markup.ts';
 
@@ -102,7 +102,7 @@ function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
 <link rel="related" type="text/markdown" href="${post.url}.md"/>
 ${post.tally !== null && xml`<link rel="replies" type="text/html" href="${post.url}#comments"/>\n`}${atomAuthor(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
 ${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
-</entry>
+${enclosure(post, (url, type, length) => xml`<link rel="enclosure" type="${type}" length="${length}" href="${url}"/>\n`)}</entry>
 `;
 }
 
@@ -140,8 +140,17 @@ ${post.tally !== null && xml`<comments>${post.url}#comments</comments>\n`}<guid 
 ${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${plainText(tag)}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
 ${post.excerpt !== '' && xml`<description>${escapeHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
 <source:markdown>${cdata(post.content)}</source:markdown>
-</item>
+${enclosure(post, (url, type, length) => xml`<enclosure url="${url}" length="${length}" type="${type}"/>\n`)}</item>
 `;
+}
+
+/** The picture of a post that is stored here, whose type and length are known, as feeds need them. */
+function enclosure(
+  post: PagePostWithText,
+  write: (url: string, type: string, length: string) => Markup,
+): Markup | false {
+  const cover = coverOf(post);
+  return cover?.hosted ? write(cover.url, cover.hosted.type, String(cover.hosted.bytes)) : false;
 }
 
 /** RFC 822 with four digits of the year, as RSS wants it. */
@@ -166,11 +175,13 @@ export function jsonFeed(feed: FeedView): string {
 }
 
 function jsonItem(feed: FeedView, post: PagePostWithText): Record<string, unknown> {
+  const cover = coverOf(post);
   return {
     id: `urn:uuid:${post.id}`,
     url: post.url,
     title: post.title,
     content_html: feedHtml(post),
+    ...(cover === null ? {} : { image: cover.url }),
     summary: post.excerpt,
     date_published: post.publishedAt,
     date_modified: post.updatedAt,

@@ -22,6 +22,7 @@ import { blogPage, tagPage } from '../templates/blog.ts';
 import { commentsPage } from '../templates/comments.ts';
 import { gone, removed, notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
+import { sendPicture } from './blog-media.ts';
 import { readFeed, readFile, tagsOf } from './blog-files.ts';
 import type { Web } from './routes.ts';
 import type { SearchHandler } from './search-routes.ts';
@@ -51,6 +52,9 @@ export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler
     const blog = isSearch ? await findBlog(web.ctx, target.slug) : null;
     if (isSearch && blog !== null && typeof blog !== 'string')
       return search(request, reply, Object.fromEntries(new URLSearchParams(query.join('?'))), blog);
+    const parsed = parseBlogPath(withoutNeedlessEscapes(path));
+    if (parsed?.kind === 'picture' && isCanonical(web, target, path, parsed))
+      return sendPicture(web, request, reply, { slug: target.slug, name: parsed.name });
     const address = addressAt(web, target, path, query.join('?'));
     const ofService = target.place === 'host' ? elsewhere[path] : undefined;
     if (ofService === undefined) return web.pages.send(request, reply, address);
@@ -165,8 +169,8 @@ async function readBlogPage(
 ): Promise<Outcome> {
   if (path.kind === 'post') return readPost(web, blog, path);
   if (path.kind === 'comments') return readComments(web, blog, path, cursor);
-  // Where blogs have hosts, the search handler has answered.
-  if (path.kind === 'search') return notFound(web.chrome, blog);
+  // Where blogs have hosts, the search handler has answered, and so has that of pictures.
+  if (path.kind === 'search' || path.kind === 'picture') return notFound(web.chrome, blog);
   if (path.kind === 'archive') return readArchive(web, blog, cursor);
   if (path.kind === 'tags') return readTags(web, blog);
   if (path.kind === 'file') return readFile(web, blog, path.name, part);

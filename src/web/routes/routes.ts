@@ -10,6 +10,7 @@ import { blogRoutes } from './blog-routes.ts';
 import { createPageCache, followChanges } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { createPageServer, sendUncached, type PageServer } from '../cache/page-server.ts';
+import { previewRoutes } from './preview-routes.ts';
 import { reportRoutes } from './report-routes.ts';
 import { createSearchHandler, searchRoutes } from './search-routes.ts';
 import { siteRoutes } from './site-routes.ts';
@@ -63,6 +64,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
       if (search) searchRoutes(app, search);
       blogRoutes(app, web, search);
       await app.register(verifyRoutes(ctx, chrome));
+      await app.register(previewRoutes(ctx, chrome, pages));
       await app.register(reportRoutes(ctx, limiter, chrome));
     },
     answerCached: pages.answerCached,

@@ -129,6 +129,7 @@ async function home(web: Web, form: 'page' | 'twin'): Promise<Page> {
     twin: twinOf(baseUrl, 'index'),
     links: [
       ...(chrome.discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
+      link(`${baseUrl}/skill.md`, 'help', 'text/markdown'),
       link(`${baseUrl}/llms.txt`, 'describedby', 'text/plain'),
       link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog'),
       link(`${baseUrl}/api/openapi.json`, 'service-desc', 'application/json'),

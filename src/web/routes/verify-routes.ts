@@ -1,11 +1,15 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { failureHeaders } from '../../http/problem.ts';
+import { appealBody } from '../../schemas/reports.ts';
+import { createCheck } from '../../schemas/validate.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { sendUncached } from '../cache/page-server.ts';
 import { agentDeleting, undoDeletion } from '../../services/agents/self-deletion.ts';
+import { appealAt, fileAppealByToken } from '../../services/operators/appeals.ts';
+import { appealedPage, appealFormPage } from '../templates/appeal.ts';
 import {
   undoFormPage,
   undoneResultPage,
@@ -17,6 +21,8 @@ import type { Web } from './routes.ts';
 
 /** Longest body of the form, bytes. */
 const bodyLimit = 4_096;
+/** The same where it may have 2,000 characters that are all escapes. */
+const appealLimit = 32_768;
 
 /**
  * What mails link to, for people: GET names what the token in the address would do and changes nothing, since scanners
@@ -24,6 +30,7 @@ const bodyLimit = 4_096;
  */
 export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
   const { config } = ctx;
+  const checkAppeal = createCheck(appealBody);
   const guard = htmlGuard(config, { formTarget: "'self'", referrer: 'no-referrer' });
 
   return async (app: FastifyInstance) => {
@@ -67,7 +74,40 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
       await ctx.engine.write(undoDeletion, { agentId });
       return sendUncached(reply.headers(guard), 200, undoneResultPage(chrome, named(name, slug ?? '')));
     });
+
+    app.get('/verify/appeal', (request: Asked, reply) =>
+      sendAppealForm(reply, 200, { token: requireToken(request.query.token), text: '', faults: [] }),
+    );
+
+    app.post('/verify/appeal', { bodyLimit: appealLimit }, async (request, reply) => {
+      const token = tokenOf(request.body);
+      const { agent } = await appealAt(ctx, token);
+      const text = (request.body instanceof URLSearchParams && request.body.get('text')) || '';
+      const checked = checkAppeal({ text: text.replaceAll('\r\n', '\n') });
+      if (checked.value === null) {
+        const faults = checked.faults.map(({ message }) => `The text ${message}.`);
+        return sendAppealForm(reply, 400, { token, text, faults });
+      }
+      const { appeal } = await fileAppealByToken(ctx, token, checked.value.text);
+      const page = appealedPage(chrome, named(agent.name, agent.slug ?? ''), appeal.id);
+      return sendUncached(reply.headers(guard), 201, page);
+    });
   };
+
+  async function sendAppealForm(
+    reply: FastifyReply,
+    status: number,
+    form: { token: string; text: string; faults: readonly string[] },
+  ) {
+    const { agent, action, reason } = await appealAt(ctx, form.token);
+    const page = appealFormPage(chrome, {
+      ...form,
+      agent: named(agent.name, agent.slug ?? ''),
+      action,
+      reason,
+    });
+    return sendUncached(reply.headers(guard), status, page);
+  }
 
   function named(name: string, slug: string) {
     return { name, slug, url: config.variant.blogUrl(config.site, slug) };

@@ -1,4 +1,3 @@
-import { mark } from '../avatar.ts';
 import { blogPath, type Paging } from '../addresses.ts';
 import { html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
@@ -11,6 +10,7 @@ import {
   counted,
   lang,
   longDateTime,
+  markOf,
   pagination,
   signature,
   slugMark,
@@ -67,7 +67,7 @@ function comment(view: PageComment): Markup {
   if (author === null)
     return html`<li class="${place}" id="comment-${id}"><p class="fact">This comment was deleted.</p></li> `;
   return html`<li class="${place} u-comment h-cite hue-${hueOf(author.slug)}" id="comment-${id}">
-    ${mark(author.slug)}
+    ${markOf(author)}
     <div>
       <p class="fact">
         ${signature(author)}

@@ -78,8 +78,8 @@ export function gone(chrome: Chrome, what: keyof typeof reasons, blog: Blog | nu
 }
 
 /** 410: the operator removed what was here; `text` says so, and why. */
-export function removed(chrome: Chrome, text: string, blog: Blog): Absent {
-  return absent(chrome, blog, { status: 410, title: 'This post was removed', text });
+export function removed(chrome: Chrome, text: string, blog: Blog, what = 'post'): Absent {
+  return absent(chrome, blog, { status: 410, title: `This ${what} was removed`, text });
 }
 
 const reasons = {

@@ -36,6 +36,7 @@ export function homePage(chrome: Chrome, view: HomeView): Markup {
       description,
     }),
     ...(chrome.discovery ? { feeds: { of: chrome.baseUrl, title: chrome.siteName } } : {}),
+    skill: `${chrome.baseUrl}/skill.md`,
     twin: twinOf(chrome.baseUrl, 'index'),
     nameplate: html`<header class="nameplate">
       <h1 class="title" lang="${chrome.siteLang}">${chrome.siteName}</h1>

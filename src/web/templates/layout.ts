@@ -41,6 +41,8 @@ type Page = {
     readonly picture: string;
     /** What it shows; of a card, which shows no more than a mark, null. */
     readonly alt: string | null;
+    /** Its width and height, where they are known. */
+    readonly size?: readonly [width: number, height: number];
   };
   readonly description: string;
   /** The accent; the service's own where it is left out. */
@@ -61,6 +63,8 @@ type Page = {
     /** Whether the page links them itself, for people. */
     readonly linked?: true;
   };
+  /** Absolute address of what an agent that came to publish should read in place of the page. */
+  readonly skill?: string;
   /** Absolute address of the markdown twin. */
   readonly twin?: string;
   /** False keeps the page out of search engines. */
@@ -77,6 +81,15 @@ export function layout(chrome: Chrome, page: Page): Markup {
     <html lang="en" class="hue-${page.hue ?? siteHue}">
       <head>
         <meta charset="utf-8" />
+        ${
+          page.skill !== undefined &&
+          html`<link
+            rel="help"
+            type="text/markdown"
+            href="${page.skill}"
+            title="For agents: how to register and publish"
+          /> `
+        }
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${page.title}</title>
         <meta name="description" content="${page.description}" />
@@ -137,11 +150,12 @@ function contactOf({ email, abuse, legalUrl }: Contact): Markup | false {
 
 function previews(chrome: Chrome, page: Page): Markup | false {
   if (chrome.canonicalUrl === null) return false;
-  const { title, siteName, picture, alt } = page.preview ?? {
+  const { title, siteName, picture, alt, size } = page.preview ?? {
     title: page.title,
     siteName: chrome.siteName,
     picture: chrome.baseUrl + chrome.assets.preview,
     alt: null,
+    size: undefined,
   };
   const isOurs = alt === null;
   return html`<link rel="canonical" href="${chrome.canonicalUrl}" />
@@ -152,9 +166,9 @@ function previews(chrome: Chrome, page: Page): Markup | false {
     <meta property="og:url" content="${chrome.canonicalUrl}" />
     <meta property="og:image" content="${picture}" />
     ${
-      isOurs &&
-      html`<meta property="og:image:width" content="1200" />
-        <meta property="og:image:height" content="630" /> `
+      (isOurs || size) &&
+      html`<meta property="og:image:width" content="${size?.[0] ?? 1200}" />
+        <meta property="og:image:height" content="${size?.[1] ?? 630}" /> `
     }${!isOurs && alt !== '' && html`<meta property="og:image:alt" content="${alt}" /> `}
     <meta name="twitter:card" content="${isOurs ? 'summary' : 'summary_large_image'}" /> `;
 }

@@ -1,4 +1,5 @@
 import { scriptOf } from '../../rules/text/scripts.ts';
+import { picturePath } from '../../rules/text/media-names.ts';
 import { previewOf } from '../../markdown/write/tokens.ts';
 import { blogPath, cardPath, feeds, feedTypes, tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';
@@ -12,11 +13,22 @@ import type { PageAuthor, PagePost } from '../../services/lists/pages.ts';
  * The picture of an agent on its own blog, or else the mark drawn from its slug. It may be on another host, whose
  * operator learns of every reader: on the pages of others an agent has its mark. Decoration: the name stands beside it.
  */
-export function portrait(agent: Blog): Markup {
-  if (agent.avatarUrl === null) return mark(agent.slug);
+export function portrait(agent: Pictured): Markup {
+  return agent.avatarUrl === null ? mark(agent.slug) : photo(agent.avatarUrl);
+}
+
+type Pictured = Pick<Blog, 'slug' | 'url' | 'avatarUrl'>;
+
+/** The picture of an agent on the pages of others: one that it uploaded here, or else its mark. */
+export function markOf(agent: Pictured): Markup {
+  const isHosted = agent.avatarUrl?.startsWith(`${agent.url}/${picturePath('')}`);
+  return isHosted ? portrait(agent) : mark(agent.slug);
+}
+
+function photo(src: string): Markup {
   return html`<img
     class="mark u-photo"
-    src="${agent.avatarUrl}"
+    src="${src}"
     alt=""
     width="40"
     height="40"
@@ -121,7 +133,7 @@ export function pagination(
 /** A blog in a list of blogs. */
 export function blogCard(blog: Blog): Markup {
   return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
-    ${mark(blog.slug)}
+    ${markOf(blog)}
     <div>
       <h3 dir="auto"><a class="p-name u-url" href="${blog.url}">${blog.name}</a></h3>
       ${blog.bio !== null && html`<p class="p-note" dir="auto">${clip(blog.bio, 160)}</p> `}
@@ -207,4 +219,17 @@ export function clip(text: string, limit: number): string {
   const cut = points.slice(0, limit - 1).join('');
   const space = cut.lastIndexOf(' ');
   return `${(space > cut.length / 2 ? cut.slice(0, space) : cut).replace(/[\s.,;:]+$/, '')}…`;
+}
+
+/** What is wrong with a form that somebody has sent; nothing where there is nothing. */
+export function notSent(faults: readonly string[]): Markup | false {
+  return (
+    faults.length > 0 &&
+    html`<div role="alert">
+      <p><strong>It was not sent:</strong></p>
+      <ul>
+        ${faults.map((fault) => html`<li>${fault}</li> `)}
+      </ul>
+    </div>`
+  );
 }

@@ -1,9 +1,10 @@
 import { previewOf } from '../../markdown/write/tokens.ts';
+import { picturePath } from '../../rules/text/media-names.ts';
 import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
-import { articleOf, headingsOf, unescapeHtml } from '../article.ts';
+import { articleOf, coverOf, headingsOf } from '../article.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type {
@@ -13,6 +14,7 @@ import type {
   relatedPosts,
 } from '../../services/lists/pages.ts';
 import type { PageComment } from '../../services/lists/comments.ts';
+import { previewSentence } from '../documents/markdown.ts';
 import { commentList, commentsPath } from './comments.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
@@ -24,6 +26,7 @@ import {
   lang,
   languageOf,
   longDateTime,
+  markOf,
   portrait,
   readingTime,
   shortDate,
@@ -41,6 +44,8 @@ export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
   readonly related: Awaited<ReturnType<typeof relatedPosts>>;
   /** Oldest thread first; the newest ones, possibly fewer than `post.tally.comments`. Not shown where `post.tally` is null. */
   readonly comments: readonly PageComment[];
+  /** Of a draft that is shown before it is public: until when, and the address of its markdown. */
+  readonly preview?: { readonly endsAt: string; readonly twin: string };
 };
 
 /** Code points of a title from which it is set smaller, so that one of 100 has three lines at most on a wide screen. */
@@ -48,25 +53,30 @@ const longTitle = 50;
 
 /** The page of one published post. */
 export function postPage(chrome: Chrome, view: PostView): Markup {
-  const { post, blog } = view;
+  const { post, blog, preview } = view;
   const article = articleOf(post);
   const titleId = article.titleId !== null && html` id="${article.titleId}"`;
   const titleClass = Array.from(post.title).length > longTitle ? 'p-name long' : 'p-name';
   const hue = hueOf(blog.slug);
   return layout(chrome, {
     title: `${post.title} · ${blog.name}`,
-    report: post.url,
     description: post.excerpt === '' ? post.title : previewOf(post.excerpt),
     hue,
-    preview: previewOfPost(chrome, view),
     icon: markPath(blog.slug),
     type: 'article',
     nameplate: blogNameplate(blog, 'post'),
-    feeds: { of: blog.url, title: blog.name, linked: true },
-    twin: twinOf(post.url, 'page'),
-    head: head(chrome, view),
+    ...(preview
+      ? { twin: preview.twin, indexed: false, secret: true, head: authorship(view) }
+      : {
+          report: post.url,
+          preview: previewOfPost(chrome, view),
+          feeds: { of: blog.url, title: blog.name, linked: true } as const,
+          twin: twinOf(post.url, 'page'),
+          head: head(chrome, view),
+        }),
     main: html`<article class="post h-entry">
         <header>
+          ${preview && html`<p class="disclosure">${previewSentence(preview.endsAt)}</p>`}
           <h1 class="${titleClass}" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
           ${byline(view)}
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
@@ -75,39 +85,45 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
         <div class="text e-content" ${lang(post)} ${isRightToLeft(languageOf(post)) && html`dir="rtl"`}>
           ${trusted(article.html)}
         </div>
+        ${sourcesOfPictures(view)}
         ${
           post.tags.length > 0 &&
           html`<footer>
             <p class="fact">
-              <span>Filed under</span> ${post.tags.map((tag) => html`${tagLink(blog.url, tag)} `)}
+              <span>Filed under</span>
+              ${post.tags.map((tag) => html`${preview ? html`<bdi>${tag}</bdi>` : tagLink(blog.url, tag)} `)}
             </p>
           </footer> `
         }
       </article>
-      ${colophon(chrome, view)}${neighbours(view)}${engagement(chrome.baseUrl, view)}`,
+      ${!preview && html`${colophon(chrome, view)}${neighbours(view)}${engagement(chrome.baseUrl, view)}`}`,
   });
 }
 
-const firstPicture = /<img src="(https:[^"]+)" alt="([^"]*)"/i;
-
-/** A post is shown by its first picture, or else by the card of its blog. */
+/** A post is shown by its picture, or else by the card of its blog. */
 function previewOfPost(chrome: Chrome, { post, blog }: PostView) {
-  const [, src, alt = ''] = firstPicture.exec(post.html) ?? [];
   const card = blogPreview(chrome, blog, post.title);
-  return src === undefined ? card : { ...card, picture: unescapeHtml(src), alt: unescapeHtml(alt) };
+  const cover = coverOf(post);
+  if (cover === null) return card;
+  const size = cover.hosted ? { size: [cover.hosted.width, cover.hosted.height] as const } : {};
+  return { ...card, picture: cover.url, alt: cover.alt, ...size };
 }
 
-function byline({ post, blog }: PostView): Markup {
-  const changed = post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
+function byline({ post, blog, preview }: PostView): Markup {
+  const changed = !preview && post.updatedAt.slice(0, 16) > post.publishedAt.slice(0, 16);
   return html`<div class="byline">
-    ${portrait(blog)}
+    ${preview ? markOf(blog) : portrait(blog)}
     <div>
       <p>
         <a class="p-author h-card" rel="author" href="${blog.url}"><bdi>${blog.name}</bdi></a>
         ${slugMark(blog)}
       </p>
       <p class="fact">
-        <a class="u-url u-uid" href="${post.url}">${time(post.publishedAt, longDateTime)}</a>
+        ${
+          preview
+            ? html`<span>changed ${time(post.updatedAt, longDateTime, 'dt-updated')}</span>`
+            : html`<a class="u-url u-uid" href="${post.url}">${time(post.publishedAt, longDateTime)}</a>`
+        }
         <span>${readingTime(post.words)}</span>
         ${changed && html`<span>changed ${time(post.updatedAt, shortDate, 'dt-updated')}</span>`}
       </p>
@@ -117,8 +133,7 @@ function byline({ post, blog }: PostView): Markup {
 
 function head(chrome: Chrome, view: PostView): Markup {
   const { post } = view;
-  return html`<meta name="author" content="${view.blog.name}" />
-    <meta name="ai-disclosure" content="${post.disclosure}" />
+  return html`${authorship(view)}
     <meta property="article:published_time" content="${post.publishedAt}" />
     <meta property="article:modified_time" content="${post.updatedAt}" />
     ${post.tags.map((tag) => html`<meta property="article:tag" content="${tag}" /> `)}${
@@ -127,6 +142,11 @@ function head(chrome: Chrome, view: PostView): Markup {
       'application/ld+json',
       blogPosting(chrome, view),
     )} `;
+}
+
+function authorship({ blog, post }: PostView): Markup {
+  return html`<meta name="author" content="${blog.name}" />
+    <meta name="ai-disclosure" content="${post.disclosure}" />`;
 }
 
 /**
@@ -157,10 +177,53 @@ function blogPosting(chrome: Chrome, view: PostView): Record<string, unknown> {
     wordCount: post.words,
     ...(post.lang === null ? {} : { inLanguage: post.lang }),
     ...(post.tags.length === 0 ? {} : { keywords: post.tags }),
-    image: previewOfPost(chrome, view).picture,
+    image: imageObjects(chrome, view),
     ...(post.tally === null ? {} : { commentCount: post.tally.comments }),
     ...(digitalSourceType === null ? {} : { digitalSourceType }),
   };
+}
+
+/** The picture of a post in JSON-LD, and with it those of which their files say how they were made. */
+function imageObjects(chrome: Chrome, view: PostView): unknown {
+  const { picture } = previewOfPost(chrome, view);
+  const { pictures, cover } = view.post;
+  const shown = cover && !pictures.some(({ name }) => name === cover.name) ? [cover, ...pictures] : pictures;
+  const objects = shown.map(({ name, width, height, digitalSourceType }) => ({
+    '@type': 'ImageObject',
+    url: `${view.blog.url}/${picturePath(name)}`,
+    width,
+    height,
+    ...(digitalSourceType === null ? {} : { digitalSourceType }),
+  }));
+  const own = objects.find(({ url }) => url === picture) ?? picture;
+  const marked = objects.filter((object) => 'digitalSourceType' in object && object !== own);
+  return marked.length === 0 ? own : [own, ...marked];
+}
+
+/** Says of pictures how they were made, where their files do. */
+function sourcesOfPictures({ post, blog }: PostView): Markup | false {
+  const marked = post.pictures.filter(({ digitalSourceType }) => digitalSourceType !== null);
+  if (marked.length === 0) return false;
+  return html`<p class="fact">
+    <span>Origin of pictures</span> ${marked
+      .slice(0, mostMarked)
+      .map(
+        ({ name, alt, digitalSourceType }, at) =>
+          html`<span
+            ><a href="${blog.url}/${picturePath(name)}">${alt || `picture ${at + 1}`}</a>:
+            ${sourceInWords(digitalSourceType ?? '')}</span
+          > `,
+      )}
+  </p>`;
+}
+
+/** Pictures that the page names as marked; JSON-LD names all. */
+const mostMarked = 20;
+
+/** IPTC's term as words: `trainedAlgorithmicMedia` is "trained algorithmic media". */
+function sourceInWords(digitalSourceType: string): string {
+  const term = digitalSourceType.slice(digitalSourceType.lastIndexOf('/') + 1);
+  return term.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim();
 }
 
 /**

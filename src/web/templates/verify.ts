@@ -7,9 +7,10 @@ import { hueOf } from '../hue.ts';
 import { layout, type Chrome } from './layout.ts';
 import { pageHead } from './parts.ts';
 
-type VerifiedAgent = { readonly name: string; readonly slug: string; readonly url: string };
+export type VerifiedAgent = { readonly name: string; readonly slug: string; readonly url: string };
 
-function agentLine({ slug, name }: VerifiedAgent): Markup {
+/** The agent that a page is about, by its mark and name. */
+export function agentLine({ slug, name }: VerifiedAgent): Markup {
   return html`<div class="byline">
     ${mark(slug)}
     <p>
@@ -106,7 +107,7 @@ export function verifyErrorPage(chrome: Chrome, code: ErrorCode, detail: string)
 }
 
 /** The address of these pages holds a token: it is neither indexed nor told to any other site. */
-function secretPage(chrome: Chrome, title: string, hue: number | undefined, main: Markup[]): Markup {
+export function secretPage(chrome: Chrome, title: string, hue: number | undefined, main: Markup[]): Markup {
   return layout(
     { ...chrome, canonicalUrl: null },
     {
