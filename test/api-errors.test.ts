@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -10,6 +11,9 @@ import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
+import { blockSource } from '../src/services/trust/source-blocks.ts';
+import { onFixture, settingsOf } from './support/fixtures.ts';
+import { makePng } from './support/made-pictures.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
 
@@ -69,6 +73,9 @@ describe('every code of the catalogue', () => {
   };
   const failing = (code: ErrorCode) =>
     failingWith(() => Promise.reject(new AppError(code, 'Nothing can be written.', { retryAfter: 7 })));
+
+  const sendPicture = (body: Uint8Array) =>
+    instance.call('POST', '/api/media', { body, key: bob.key, headers: { 'content-type': 'image/png' } });
 
   const produce: Record<ErrorCode, () => Promise<Answer>> = {
     invalid_json: () => publish('{"title":'),
@@ -142,6 +149,22 @@ describe('every code of the catalogue', () => {
       const [refused] = answers.filter(({ status }) => status !== 200);
       await door.close();
       return refused ?? assert.fail('both calls ran');
+    },
+    async in_use() {
+      const { media } = await bob.client.uploadMedia(makePng(), { type: 'image/png' });
+      const row = { post_id: await published(), media_id: media.id };
+      await onFixture(
+        settingsOf(instance),
+        `insert into post_media (post_id, media_id) values ('${row.post_id}', '${row.media_id}')`,
+      );
+      return call('DELETE', `/api/media/${media.id}`, undefined, bob.key);
+    },
+    invalid_media: () => sendPicture(makePng().subarray(0, -4)),
+    async blocked_media() {
+      const bytes = makePng();
+      const value = createHash('sha256').update(bytes).digest('hex');
+      await instance.ctx().engine.write(blockSource, { kind: 'media', value });
+      return sendPicture(bytes);
     },
     async edit_conflict() {
       const id = await published();

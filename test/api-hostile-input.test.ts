@@ -95,7 +95,7 @@ const notJson: readonly (string | Uint8Array)[] = [
   `[${'{},'.repeat(10_000)}1]`,
 ];
 
-describeInstances('what is no JSON', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
+describeInstances('what is no JSON', { env: { LIMIT_PUBLISH: '0' }, once: true }, (the) => {
   let ada: TestAgent;
   before(async () => {
     ada = await the().agent('Ada');

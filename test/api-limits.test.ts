@@ -436,7 +436,7 @@ describeInstances(
   },
 );
 
-describeInstances('forwarding headers', { env: { LIMIT_ANONYMOUS: '20' } }, (the) => {
+describeInstances('forwarding headers', { env: { LIMIT_ANONYMOUS: '20' }, once: true }, (the) => {
   test('of a peer that is no trusted proxy evade nothing', async () => {
     for (let i = 0; i < 3; i++) {
       const answer = await the().call('GET', '/api/verify?token=x', {

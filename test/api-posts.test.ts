@@ -28,7 +28,7 @@ describeInstances('one’s own posts', {}, (the, variant) => {
     const [first] = page.posts;
     assert.deepEqual(
       Object.keys(first ?? {}).toSorted(),
-      'commentsOpen createdAt disclosure excerpt id publishedAt slug status tags title updatedAt url'.split(
+      'commentsOpen createdAt disclosure excerpt id image publishAt publishedAt slug status tags title updatedAt url'.split(
         ' ',
       ),
     );

@@ -38,7 +38,9 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
       publishedAt: null,
       excerpt: 'Some text.',
       tags: [],
+      publishAt: null,
       disclosure: 'unspecified',
+      image: null,
       commentsOpen: true,
       createdAt: answer.at('post.updatedAt'),
       updatedAt: answer.at('post.updatedAt'),
@@ -279,9 +281,9 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     }
   });
 
-  test('says that there is no scheduling', async () => {
+  test('says how to schedule a post', async () => {
     const answer = assertOk(await publish({ title: 'Later', content: 'c', date: '2030-01-01' }, {}), 201);
-    assert.match(String(answer.at('warnings.0')), /^field 'date' ignored: there is no scheduling/);
+    assert.match(String(answer.at('warnings.0')), /^field 'date' ignored: .*send publishAt$/);
   });
 
   test('a dry run of a change by id says what would happen, stores nothing and counts as one', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { settleCalls } from '../src/services/limits/rate-limiter.ts';
+import { settleCalls } from '../src/services/limits/rate-window.ts';
 import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, tokenOf } from './support/instance.ts';
 

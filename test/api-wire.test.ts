@@ -131,7 +131,7 @@ describeInstances('hosts', { env: { ALSO_HOSTS: 'alias.example' } }, (the, varia
   });
 });
 
-describeInstances('every answer of the API', {}, (the) => {
+describeInstances('every answer of the API', { once: true }, (the) => {
   let ada: TestAgent;
   before(async () => {
     ada = await the().agent('Ada');
@@ -235,7 +235,7 @@ describeInstances('every answer of the API', {}, (the) => {
   });
 });
 
-describeInstances('bodies', {}, (the) => {
+describeInstances('bodies', { once: true }, (the) => {
   let ada: TestAgent;
   before(async () => {
     ada = await the().agent('Ada');

@@ -20,7 +20,7 @@ describeInstances('a write', {}, (the) => {
     for (const [method, path, body, field, message] of [
       ['PATCH', `/api/posts/${id}`, { nothing: [] }, 'nothing', /which takes 'title'/],
       ['PATCH', `/api/posts/${id}`, { contnet: 'new' }, 'contnet', /did you mean 'content'\?/],
-      ['PATCH', `/api/posts/${id}`, { publishedAt: 'x' }, 'publishedAt', /no scheduling/],
+      ['PATCH', `/api/posts/${id}`, { publishedAt: 'x' }, 'publishedAt', /send publishAt/],
       ['PATCH', '/api/me', { slug: 'eve' }, 'slug', /the slug cannot be changed/],
       ['PATCH', '/api/me', { displayName: 'Eve', x: 1 }, 'displayName', /did you mean 'name'\?/],
       ['POST', '/api/publish', { id, body: 'new' }, 'body', /did you mean 'content'\?/],

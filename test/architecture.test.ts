@@ -57,9 +57,10 @@ describe('a folder imports only from below', () => {
     ['mail', ['services', 'schemas', 'db', 'markdown', ...above]],
     ['markdown', ['services', 'schemas', 'db', 'mail', ...above]],
     ['schemas', ['services', 'db', 'mail', 'markdown', ...above]],
-    ['config', ['services', 'schemas', 'db', 'mail', 'markdown', ...above]],
-    ['rules', ['services', 'schemas', 'db', 'mail', 'markdown', ...above]],
-    ['platform', ['config', 'rules', 'services', 'schemas', 'db', 'mail', 'markdown', ...above]],
+    ['media', ['services', 'schemas', 'db', 'mail', 'markdown', ...above]],
+    ['config', ['services', 'schemas', 'db', 'mail', 'markdown', 'media', ...above]],
+    ['rules', ['services', 'schemas', 'db', 'mail', 'markdown', 'media', ...above]],
+    ['platform', ['config', 'rules', 'services', 'schemas', 'db', 'mail', 'markdown', 'media', ...above]],
   ] as const) {
     test(`${folder}: nothing of ${forbidden.join(', ')}`, () => {
       const within = files.filter((file) => file.folder === folder);

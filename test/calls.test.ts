@@ -26,7 +26,7 @@ const httpCall =
   /\b(GET|HEAD|POST|PUT|PATCH|DELETE) (?:https?:\/\/[^/\s]+)?(\/(?:api|healthz|readyz)[\w/{}.-]*)/g;
 /** What only HTTP can do: no tool replaces a key that works, erases what was written before, or undoes all of an agent. */
 const overHttpOnly =
-  /\b(?:POST (?:https?:\/\/[^/\s]+)?\/api\/(?:regenerate-key|me\/restore)|GET \/api\/me\/export|DELETE \/api\/(?:posts\/\{id\}\/revisions|me\/trash|me\?confirm=[\w-]*))(?![\w-])/g;
+  /\b(?:POST (?:https?:\/\/[^/\s]+)?\/api\/(?:regenerate-key|me\/restore|appeals)|GET \/api\/(?:me\/export|media(?:\?unused=true)?)|DELETE \/api\/(?:media\/\{id\}(?:\?force=true)?|posts\/\{id\}\/revisions|me\/trash|me\?confirm=[\w-]*))(?![\w-])/g;
 const anyHttp = /\/api\/|\b(?:GET|HEAD|POST|PUT|PATCH|DELETE) \//;
 
 describe('the table of calls', () => {

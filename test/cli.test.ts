@@ -57,13 +57,16 @@ describe('the command line', () => {
       'admin block',
       'admin unblock',
       'admin blocks',
-      'admin comments release',
       'admin posts feature',
       'admin posts unfeature',
       'admin posts delete',
+      'admin comments remove',
+      'admin comments release',
       'admin comments delete',
       'admin reports',
       'admin report decide',
+      'admin appeals',
+      'admin appeal decide',
       'admin hide',
       'admin unhide',
       'admin posts list',
@@ -83,9 +86,10 @@ describe('the command line', () => {
       'comment',
       'comments',
       ...['up', 'down', 'clear'].map((direction) => `vote ${direction}`),
-      ...['show', 'edit', 'append', 'history', 'diff', 'delete', 'restore', 'trash'].map(
+      ...['show', 'preview', 'edit', 'append', 'history', 'diff', 'delete', 'restore', 'trash'].map(
         (verb) => `post ${verb}`,
       ),
+      ...['list', 'upload', 'delete'].map((verb) => `media ${verb}`),
       'inbox',
       'block',
       'unblock',
@@ -241,14 +245,14 @@ describe("the operator's commands", () => {
     const featured = () =>
       server.ctx.db.selectFrom('posts').select('featured_at').where('id', '=', id).executeTakeFirstOrThrow();
     for (const name of [id, address, `${url}/ada/one`]) {
-      assert.deepEqual(JSON.parse((await admin(`posts feature ${name} --reason x --json`)).stdout).data, {
-        id,
-        featured: true,
-      });
+      const { posts: pinned } = JSON.parse(
+        (await admin(`posts feature ${name} --reason x --json`)).stdout,
+      ).data;
+      assert.deepEqual(pinned, [{ id, url: address }]);
       assert.notEqual((await featured()).featured_at, null);
-      assert.equal(
+      assert.match(
         (await admin(`posts unfeature ${name} --reason x`)).stdout,
-        `The post ${id} is not pinned.\n`,
+        /^1 post is unfeatured\. To undo it: /,
       );
       assert.equal((await featured()).featured_at, null);
     }
@@ -257,17 +261,17 @@ describe("the operator's commands", () => {
     const commentId = String(comment.at('comment.id'));
     assert.equal(
       (await admin(`comments delete ${address} ${commentId} --reason x`)).stdout,
-      'Comment deleted.\n',
+      '1 comment is deleted.\n',
     );
     assert.equal((await admin(`comments delete ${id} ${commentId} --reason x`)).code, 1);
     const second = await post(`/api/posts/${id}/comments`, { content: 'More spam' }, key);
     await post('/api/publish', { slug: 'one', status: 'draft' }, key);
     const withdrawn = await admin(`comments delete ${id} ${String(second.at('comment.id'))} --reason x`);
-    assert.equal(withdrawn.stdout, 'Comment deleted.\n', 'of a post that was withdrawn, too');
+    assert.equal(withdrawn.stdout, '1 comment is deleted.\n', 'of a post that was withdrawn, too');
     await post('/api/publish', { slug: 'one', status: 'published' }, key);
     const offence = await post('/api/publish', { title: 'Bad', content: 'Text', status: 'published' }, key);
     const offending = new URL(String(offence.at('post.url')));
-    assert.equal((await admin(`posts delete ${offending.href} --reason x`)).stdout, "Deleted 'Bad'.\n");
+    assert.equal((await admin(`posts delete ${offending.href} --reason x`)).stdout, '1 post is deleted.\n');
     const { host, pathname: path } = offending;
     while ((await request(url, { path, host })).status === 200) await delay(5);
     assert.equal((await request(url, { path, host })).status, 410);
@@ -283,7 +287,7 @@ describe("the operator's commands", () => {
     assert.deepEqual({ suspendedReason, posts }, { suspendedReason: 'spam', posts: 1 });
     assert.match((await admin('agents list')).stdout, / suspended /);
 
-    assert.equal((await admin(`posts delete ${id} --reason x`)).stdout, "Deleted 'One'.\n");
+    assert.equal((await admin(`posts delete ${id} --reason x`)).stdout, '1 post is deleted.\n');
     assert.equal((await admin(`posts delete ${id} --reason x`)).code, 1);
 
     assert.match((await admin('agents restore ada --reason x')).stdout, /^1 agent is restored\. /);

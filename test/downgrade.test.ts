@@ -30,7 +30,9 @@ for (const fixture of listFixtures()) {
       const copy = join(settings.DATA_DIR, 'copy');
       const untouched = await onFixture(settings, 'select * from migrations order by name');
       await assert.rejects(
-        startServer(loadConfig({ ...settings, PORT: '0' }), { log: createLog('silent') }),
+        startServer(loadConfig({ MEDIA_DIR: join(settings.DATA_DIR, 'media'), ...settings, PORT: '0' }), {
+          log: createLog('silent'),
+        }),
         (error: unknown) => error instanceof StartError && refusal.test(error.message),
       );
       for (const [args, env = settings] of [

@@ -11,6 +11,7 @@ import type * as agents from '../src/schemas/agents.ts';
 import type { doneAnswer } from '../src/schemas/answer-parts.ts';
 import type * as engagement from '../src/schemas/engagement.ts';
 import type * as lists from '../src/schemas/lists.ts';
+import type * as media from '../src/schemas/media/media.ts';
 import type * as posts from '../src/schemas/posts.ts';
 import type * as revisions from '../src/schemas/revisions.ts';
 import type * as trash from '../src/schemas/revisions.ts';
@@ -40,6 +41,7 @@ same<client.DiffAnswer, Static<typeof revisions.diffAnswer>>();
 same<client.ErasedAnswer, Static<typeof revisions.erasedAnswer>>();
 same<client.TrashAnswer, Static<typeof trash.trashAnswer>>();
 same<client.EmptiedAnswer, Static<typeof trash.emptiedAnswer>>();
+same<client.PreviewAnswer, Static<typeof trash.previewAnswer>>();
 same<client.RestoredAnswer, Static<typeof trash.restoredAnswer>>();
 same<client.DeleteAnswer, Static<ReturnType<typeof trash.deleteAnswer>>>();
 same<client.BlogsAnswer, Static<typeof agents.blogsAnswer>>();
@@ -48,6 +50,10 @@ same<client.SearchAnswer, Static<typeof lists.searchAnswer>>();
 same<client.CommentsAnswer, Static<typeof engagement.commentsAnswer>>();
 same<client.CommentAnswer, Static<typeof engagement.commentAnswer>>();
 same<client.VoteAnswer, Static<typeof engagement.voteAnswer>>();
+same<client.UploadAnswer, Static<typeof media.uploadAnswer>>();
+same<client.MediaListAnswer, Static<typeof media.mediaListAnswer>>();
+same<client.MediaAnswer, Static<typeof media.mediaAnswer>>();
+same<client.UpdatedMediaAnswer, Static<typeof media.updatedMediaAnswer>>();
 same<client.LimitsAnswer['quota'], Static<typeof service.limitsAnswer>['quota']>();
 same<keyof client.RateLimit | 'window', keyof Static<typeof service.limitsAnswer>['limits'][number]>();
 same<client.AboutAnswer, Static<typeof service.aboutAnswer>>();
@@ -85,6 +91,8 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   eraseRevision: (client) => client.eraseRevision(id, 2),
   eraseRevisions: (client) => client.eraseRevisions(id),
   deletePost: (client) => client.deletePost(id, { dryRun: true, permanent: true }),
+  previewPost: (client) => client.previewPost(id, { expiresIn: 300 }),
+  endPreviews: (client) => client.endPreviews(id),
   restorePost: (client) => client.restorePost(id, { slug: 'a', status: 'draft' }),
   listTrash: (client) => client.listTrash({ limit: 1, cursor: 'c' }),
   emptyTrash: (client) => client.emptyTrash(),
@@ -105,6 +113,16 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
   unblock: (client) => client.unblock('eve'),
   vote: (client) => client.vote(id, 1),
   unvote: (client) => client.unvote(id),
+  uploadMedia: (client) =>
+    client.uploadMedia(new Uint8Array([1]), { type: 'image/png', alt: 'a', filename: 'a.png' }),
+  uploadByLink: (client) =>
+    client.uploadByLink('https://a.b/api/media/upload/AbC?alt=a&filename=a.png', new Uint8Array([1]), {
+      type: 'image/png',
+    }),
+  listMedia: (client) => client.listMedia({ unused: true, sha256: 'a', limit: 1, cursor: 'c' }),
+  getMedia: (client) => client.getMedia(id),
+  updateMedia: (client) => client.updateMedia(id, { alt: 'a' }),
+  deleteMedia: (client) => client.deleteMedia(id, { force: true }),
   limits: (client) => client.limits(),
   report: (client) =>
     client.report({
@@ -115,6 +133,7 @@ const clientCalls: Readonly<Record<string, (client: MastheadClient) => Promise<u
       email: 'a@b.c',
       goodFaith: true,
     }),
+  appeal: (client) => client.appeal({ text: 'It is a catalogue, and sells nothing.', about: id }),
   about: (client) => client.about(),
   openapi: (client) => client.openapi(),
   health: (client) => client.health(),

@@ -17,6 +17,8 @@ const variables = {
   HOME: '/home/ada',
   POST_ID: id,
   COMMENT_ID: id,
+  MEDIA_ID: id,
+  UPLOAD_TOKEN: id,
   REVISION: '1',
   AGENT_SLUG: 'grace',
 };
@@ -38,7 +40,7 @@ const daily = [
 const filesAt = (baseUrl: string) => ({ ...postFile, [keyFileAt(baseUrl)]: keyFileLine(id) });
 const variablesAt = (baseUrl: string) => ({ ...variables, MASTHEAD_KEY: keyFileAt(baseUrl) });
 const keyFileAt = (baseUrl: string) => `${variables.HOME}/.config/masthead/${keyFileName(baseUrl)}`;
-const postFile = { 'post.md': '---\ntitle: A\n---\n\ntext' };
+const postFile = { 'picture.png': '', 'post.md': '---\ntitle: A\n---\n\ntext' };
 
 describeInstances('every description of the service', {}, (the, variant) => {
   test('shows calls in skill.md, on the front page and in the document that the document describes', async () => {

@@ -8,10 +8,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { sha256Of } from '../src/platform/checksum.ts';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { beginExport } from '../src/services/upkeep/export-leases.ts';
 import type { Answer } from './support/http.ts';
 import { assertProblem, describeInstances, startInstance, type Instance } from './support/instance.ts';
+import { makePng } from './support/made-pictures.ts';
 import { query } from './support/postgres.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
@@ -35,8 +37,11 @@ async function unpack(instance: Instance, key: string): Promise<Map<string, stri
       const found = await stat(path);
       if (!found.isFile()) continue;
       assert.equal(found.mode & 0o777, 0o644 & ~process.umask());
-      files.set(name, await readFile(path, 'utf8'));
+      files.set(name, name.startsWith('media/') ? await sha256Of(path) : await readFile(path, 'utf8'));
     }
+    // Where posts look for their pictures.
+    if (files.has('media.json'))
+      assert.deepEqual(await readdir(join(folder, 'posts/media')), await readdir(join(folder, 'media')));
     return files;
   } finally {
     await rm(folder, { recursive: true });
@@ -108,6 +113,31 @@ describeInstances('export', {}, (the, variant) => {
     assert.deepEqual(
       votes.map(({ postId, vote }) => [postId, vote]),
       [[theirs.post.id, -1]],
+    );
+  });
+
+  test('pictures are in it, where posts look for them', async () => {
+    const { client, key } = await the().agent('Painter');
+    const { media } = await client.uploadMedia(makePng(), { type: 'image/png', alt: 'A square.' });
+    const lost = (await client.uploadMedia(makePng(), { type: 'image/png' })).media;
+    const content = `![](media/${media.name})`;
+    await client.publish({ title: 'Shown', content, slug: 'shown', image: `media/${media.name}` });
+    const tag = async () => (await the().call('HEAD', '/api/me/export', { key })).headers['etag'];
+    const before = await tag();
+    await client.updateMedia(media.id, { alt: 'Four corners.' });
+    assert.notEqual(await tag(), before);
+    const stored = join(the().ctx().config.media.dir, lost.sha256.slice(0, 2), lost.sha256.slice(2, 4));
+    await rm(join(stored, lost.sha256));
+    const files = await unpack(the(), key);
+    assert.ok(files.get('posts/shown.md')?.endsWith(`\n${content}`));
+    assert.equal(files.get(`media/${media.name}`), media.sha256);
+    const known = JSON.parse(files.get('media.json') ?? '') as Record<string, unknown>[];
+    assert.deepEqual(
+      known.map(({ id, alt, file }) => [id, alt, file]),
+      [
+        [media.id, 'Four corners.', `media/${media.name}`],
+        [lost.id, null, null],
+      ],
     );
   });
 

@@ -38,6 +38,11 @@ function allMessages(agent: MailFacts['agent']): readonly MailText[] {
     reportedUrl: agent.blogUrl,
     reportReason: 'spam',
     upheld: true,
+    rule: 'spam',
+    until: erasedAt,
+    appealToken: 'b'.repeat(43),
+    verdict: 'granted',
+    isUndone: true,
   } as const;
   const facts = { baseUrl, contact, agent, address, token, apiKey, erasedAt, ...moderated };
   return Object.values(messages).map(({ write }) => write(facts));
@@ -158,7 +163,7 @@ describe('What messages say', () => {
     const alone = allMessages(ada).map(({ text }) =>
       text.split('\n').filter((line) => /^[0-9a-f-]{36}$/.test(line)),
     );
-    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], [], [], [], []]);
+    assert.deepEqual(alone, [[token], [], [], [token], [], [], [], [], [], [], [], []]);
   });
 
   test('The messages with a key hold it once in each form, as a line to paste into a shell.', () => {

@@ -46,20 +46,35 @@ describe('a post in HTML', () => {
       'code is highlighted by class',
       '```js\nlet a\n```',
       '<figure class="code">\n<figcaption><span>js</span></figcaption>\n' +
-        '<pre tabindex="0"><code class="language-js"><span class="hljs-keyword">let</span> a\n</code></pre>\n</figure>\n',
+        '<pre><code class="language-js"><span class="hljs-keyword">let</span> a\n</code></pre>\n</figure>\n',
     ],
     [
       'code in a language nobody knows is plain',
       '```brainfog\n<a>\n```',
       '<figure class="code">\n<figcaption><span>brainfog</span></figcaption>\n' +
-        '<pre tabindex="0"><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n</figure>\n',
+        '<pre><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n</figure>\n',
     ],
-    ['a language is never guessed', '```\nlet a\n```', '<pre tabindex="0"><code>let a\n</code></pre>\n'],
+    [
+      'code of a line that a narrow screen has no room for is reached by the keyboard',
+      `\`\`\`\n${'a'.repeat(33)}\n\`\`\``,
+      `<pre tabindex="0"><code>${'a'.repeat(33)}\n</code></pre>\n`,
+    ],
+    [
+      'code that fits is no stop of the Tab key',
+      `\`\`\`\n${'a'.repeat(32)}\nb\n\`\`\``,
+      `<pre><code>${'a'.repeat(32)}\nb\n</code></pre>\n`,
+    ],
+    [
+      'wide letters and tabs have their width',
+      '```\n\t日本語日本語日本語日本語日本語\n```',
+      '<pre tabindex="0"><code>\t日本語日本語日本語日本語日本語\n</code></pre>\n',
+    ],
+    ['a language is never guessed', '```\nlet a\n```', '<pre><code>let a\n</code></pre>\n'],
     [
       'an info string is escaped',
       '```"><script>\na\n```',
       '<figure class="code">\n<figcaption><span>&quot;&gt;&lt;script&gt;</span></figcaption>\n' +
-        '<pre tabindex="0"><code class="language-&quot;&gt;&lt;script&gt;">a\n</code></pre>\n</figure>\n',
+        '<pre><code class="language-&quot;&gt;&lt;script&gt;">a\n</code></pre>\n</figure>\n',
     ],
     [
       'our own tags work within text',
@@ -219,6 +234,20 @@ describe('a post as text', () => {
   }
 });
 
+test("pictures of one's own stay relative, and are named once, with whether they are described", () => {
+  const { html, pictures, warnings } = renderPost(
+    '![](media/a.png) ![x](media/a.png) ![ok](./media/b.webp) <img src="media/c.gif" alt="c">',
+  );
+  const addresses = Array.from(html.matchAll(/<img src="([^"]*)"/g), ([, src]) => src);
+  assert.deepEqual(addresses, ['media/a.png', 'media/a.png', 'media/b.webp', 'media/c.gif']);
+  assert.deepEqual(pictures, [
+    { name: 'a.png', hasAlt: false },
+    { name: 'b.webp', hasAlt: true },
+    { name: 'c.gif', hasAlt: true },
+  ]);
+  assert.deepEqual(warnings, []);
+});
+
 describe('the warnings of a post', () => {
   const cases: readonly (readonly [markdown: string, warning: RegExp])[] = [
     ['[a](javascript:alert)', /^'javascript:alert' is not made a link/],
@@ -226,6 +255,8 @@ describe('the warnings of a post', () => {
     ['![](https://a.example/b.png)', /'https:\/\/a\.example\/b\.png' has no alternative text/],
     ['![a](http://a.example/b.png)', /shown as a link: an image needs an https address/],
     ['![a](/b.png)', /an image needs an https address/],
+    ['![a](media/b/c.png)', /an image needs an https address/],
+    ['![a](../media/b.png)', /or is uploaded and shown as media\/\{name\}/],
     ['[a](#nowhere)', /'#nowhere' leads nowhere/],
     ['<div>a</div>', /^raw HTML is shown as text, beginning with '<div'/],
     ['a <!-- b', /^raw HTML is shown as text/],

@@ -10,6 +10,7 @@ import {
   type Instance,
   type TestAgent,
 } from './support/instance.ts';
+import { makePng } from './support/made-pictures.ts';
 
 const revisions = ['2026-07-28', '2025-11-25'] as const;
 type Revision = (typeof revisions)[number];
@@ -179,11 +180,13 @@ test('a variant offers the tools that it has, each with what a client may assume
     recover: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     publish: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
     update_post: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
+    preview_post: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     my_posts: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     get_post: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     delete_post: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     list_revisions: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     restore_post: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
+    upload_media: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
     inbox: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
     report: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     me: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
@@ -278,6 +281,28 @@ describe('on one instance', () => {
       assert.match(JSON.stringify(api), /Ada|Bob|ada/);
       assert.deepEqual(all, api, name);
     }
+  });
+
+  test('upload_media stores a small picture that comes in base64', async () => {
+    const picture = makePng({ width: 7, height: 2 });
+    const upload = (data: string, more = {}) =>
+      asAda.callTool({ name: 'upload_media', arguments: { type: 'image/png', data, ...more } });
+    const data = picture.toString('base64');
+    const stored = done(await upload(data, { alt: 'A line.', filename: 'line.png' }));
+    assert.match(String(stored.at('message')), /^'line\.png' is stored\./);
+    const { media } = await at.client(ada.key).listMedia();
+    assert.deepEqual([media[0]?.id, media[0]?.width], [stored.at('media.id'), 7]);
+    assert.equal(stored.at('media.markdown'), media[0]?.markdown);
+    // Wrapped in lines and without padding too.
+    const again = await upload(data.replace(/=+$/, '').replace(/.{60}/g, '$&\n'));
+    assert.equal(done(again).at('media.id'), media[0]?.id);
+    for (const faulty of [`data:image/png;base64,${data}`, 'A', '=', '%%%%', 'A'.repeat(349_529)]) {
+      const problem = failure(await upload(faulty));
+      assert.deepEqual([problem.at('code'), problem.at('errors.0.field')], ['invalid_input', 'data'], faulty);
+    }
+    assert.equal(failure(await upload(data.slice(0, 40))).at('code'), 'invalid_media');
+    assert.equal(failure(await upload(data, { type: 'image/gif' })).at('code'), 'unsupported_media_type');
+    assert.equal((await at.client(ada.key).listMedia()).media.length, 1);
   });
 
   test('get_post answers the post, and a long text in pieces of whole characters', async () => {

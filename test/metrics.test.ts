@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rename } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { createMetrics, gaugeOf, merged, metricsText, totalsOf } from '../src/platform/metrics.ts';
 import { request } from './support/http.ts';
-import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
+import { removeOrphaned } from '../src/services/media/picture-sweep.ts';
+import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import { makePng } from './support/made-pictures.ts';
 import { readMetricsText, sumOf, type Samples } from './support/metrics.ts';
 import { freePort } from './support/processes.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -200,7 +204,7 @@ describe('/metrics of a service', () => {
     assert.deepEqual([await of(), await of()], [0, 1]);
   });
 
-  test('says what mail waits, what became of the other, and what reports are open', async () => {
+  test('says what mail waits, what became of the other, and what reports and appeals are open', async () => {
     const attempts = 'masthead_mail_attempts_total';
     const register = async () => {
       await instance.agent('Bob');
@@ -225,15 +229,65 @@ describe('/metrics of a service', () => {
     );
     report.run('r1', 'a', created, created, 'open');
     report.run('r2', 'b', created, created, 'upheld');
+    const appeal = database.prepare(
+      `insert into appeals (id, agent_id, action, target_kind, target_id, at, sent_at, state)
+         select ?, id, 'suspend', 'agent', id, ?, ?, ? from agents limit 1`,
+    );
+    appeal.run('a1', created, created, 'open');
+    appeal.run('a2', created, created, 'upheld');
+    appeal.run('a3', created, null, 'possible');
     const samples = await read();
     database.prepare(`delete from outbox where id = 'waits'`).run();
     database.prepare(`delete from reports`).run();
+    database.prepare(`delete from appeals`).run();
     database.close();
     assert.equal(sumOf(samples, 'masthead_mail_waiting'), 1);
     assert.ok(sumOf(samples, 'masthead_mail_oldest_seconds') >= 60);
     assert.equal(sumOf(samples, 'masthead_reports_open'), 1);
     assert.ok(sumOf(samples, 'masthead_reports_oldest_seconds') >= 60);
+    assert.equal(sumOf(samples, 'masthead_appeals_open'), 1);
+    assert.ok(sumOf(samples, 'masthead_appeals_oldest_seconds') >= 60);
     assert.equal(sumOf(samples, 'masthead_last_backup_timestamp_seconds'), 1_767_225_600);
+  });
+
+  test('counts pictures: what is stored, each file once, what became of uploads, and what was served', async () => {
+    const [eve, bytes] = [await instance.agent('Eve'), makePng()];
+    const send = (body: Uint8Array, { key } = ada) =>
+      instance.call('POST', '/api/media', { key, body, headers: { 'content-type': 'image/png' } });
+    const earlier = await read();
+    const stored = assertOk(await send(bytes), 201);
+    assertOk(await send(bytes));
+    const hers = assertOk(await send(bytes, eve), 201);
+    assertProblem(await send(bytes.subarray(0, -4)), 'invalid_media');
+    const { dir } = instance.ctx().config.media;
+    await rename(dir, `${dir}-away`);
+    assertProblem(await send(makePng()), 'unavailable');
+    await rename(`${dir}-away`, dir);
+    const by = async (name: string, labels = {}) =>
+      sumOf(await read(), name, labels) - sumOf(earlier, name, labels);
+    for (const [result, count] of Object.entries({ stored: 2, repeated: 1, refused: 1, failed: 1 }))
+      assert.equal(await by('masthead_uploads_total', { result }), count, result);
+    const size = Number(stored.at('media.bytes'));
+    // The one that is cut off is not cleaned, so no file of it was claimed.
+    assert.deepEqual([await by('masthead_pictures'), await by('masthead_picture_bytes')], [1, size]);
+
+    const { pathname, host } = new URL(String(stored.at('media.url')));
+    const served = await get(pathname, host);
+    assert.equal(served.bytes.length, size);
+    while ((await by('masthead_picture_sent_bytes_total')) < size);
+    assert.equal(await by('masthead_picture_sent_bytes_total'), size);
+
+    assert.deepEqual(await findWrongCounts(instance.ctx()), []);
+    await ada.client.deleteMedia(String(stored.at('media.id')));
+    await eve.client.deleteMedia(String(hers.at('media.id')));
+    instance.clock.advance(24 * 3_600_000);
+    await instance.ctx().engine.write(removeOrphaned, null);
+    assert.deepEqual([await by('masthead_pictures'), await by('masthead_picture_bytes')], [0, 0]);
+    const database = openSqlite(join(instance.dataDir, 'masthead.db'));
+    database.exec(`update counters set value = value + 1 where name = 'pictures'`);
+    database.close();
+    const [found] = await findWrongCounts(instance.ctx());
+    assert.deepEqual([found?.what, found?.example], ['files of pictures', 'pictures']);
   });
 
   test('has the metrics that docs/operations.md lists, and no other', async () => {

@@ -4,7 +4,7 @@ import { postsOfBlog } from '../src/services/lists/pages.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 /** What `view=brief` answers of a post. */
-const brief = ['etag', 'id', 'publishedAt', 'slug', 'status', 'title', 'updatedAt', 'url'];
+const brief = ['etag', 'id', 'publishAt', 'publishedAt', 'slug', 'status', 'title', 'updatedAt', 'url'];
 
 describeInstances("one's own posts at /api/me/posts", {}, (the, variant) => {
   let ada: TestAgent;

@@ -7,7 +7,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { OpenApiDocument } from '../src/schemas/openapi.ts';
+import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { answerFaults, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
+import { makePng } from './support/made-pictures.ts';
 import { describeInstances, type CallOptions, type Instance } from './support/instance.ts';
 
 const run = promisify(execFile);
@@ -138,6 +140,14 @@ async function live(instance: Instance, call: Call): Promise<void> {
   };
   for (const changes of [{}, {}, { url: 'https://other.example' }, { reason: 'illegal' }])
     await call('POST', '/api/reports', { body: { ...report, ...changes } });
+  const appeal = { key, body: { text: 'Nothing of it is an advertisement.' } };
+  await call('POST', '/api/appeals', appeal);
+  const hidden = { state: 'hidden', reason: 'advertisements' } as const;
+  await instance.ctx().engine.write(moderatePost, { postId: id, to: hidden });
+  for (const body of [appeal.body, appeal.body, { text: 'short' }])
+    await call('POST', '/api/appeals', { key, body });
+  await instance.ctx().engine.write(moderatePost, { postId: id, to: null });
+  await call('POST', '/api/appeals', appeal);
   await call('POST', '/api/publish', { key, body: { title: 'Draft', content: 'x' } });
   await call('POST', '/api/posts', { key, body: { title: 'By its other address', content: 'x' } });
   await call('POST', '/api/publish?dryRun=true', { key, body: { ...post, title: 'Other' } });
@@ -170,11 +180,35 @@ async function live(instance: Instance, call: Call): Promise<void> {
 
   for (const at of ['', '?limit=1', '/1', '/1/diff', '/1/diff?to=2', '/9', '/x', '/1/diff?to=x'])
     await call('GET', `/api/posts/${id}/revisions${at}`, { key });
+  await call('POST', `/api/posts/${id}/preview`, { key });
+  await call('DELETE', `/api/posts/${id}/preview`, { key });
   await call('POST', `/api/posts/${id}/revisions/1/restore`, { key });
   await call('POST', `/api/posts/${id}/revisions/9/restore`, { key });
   await call('DELETE', `/api/posts/${id}/revisions/1`, { key });
   await call('DELETE', `/api/posts/${id}/revisions/3`, { key });
   await call('DELETE', `/api/posts/${id}/revisions`, { key });
+
+  const picture = { key, body: makePng(), headers: { 'content-type': 'image/png' } };
+  const stored = await call('POST', '/api/media?alt=A%20square.', picture);
+  await call('POST', '/api/media', picture);
+  await call('POST', '/api/media', { ...picture, body: makePng().subarray(0, -4) });
+  await call('POST', '/api/media', { ...picture, headers: { 'content-type': 'image/svg+xml' } });
+  const asked = { name: 'upload_media', arguments: { type: 'image/png' } };
+  const linked = await instance.call('POST', '/mcp', {
+    key,
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: asked },
+  });
+  const { uploadUrl }: { uploadUrl: string } = JSON.parse(String(linked.at('result.content.0.text')));
+  const { key: _key, ...byLink } = picture;
+  const { pathname } = new URL(uploadUrl);
+  for (const body of [byLink.body, byLink.body, makePng(), makePng().subarray(0, -4)])
+    await call('PUT', pathname, { ...byLink, body });
+  await call('PUT', `${pathname}?alt=x`, byLink);
+  await call('PUT', pathname, { ...byLink, headers: { 'content-type': 'image/gif' } });
+  const ofPicture = `/api/media/${String(stored.at('media.id'))}`;
+  for (const query of ['', '?unused=true', '?sha256=x']) await call('GET', `/api/media${query}`, { key });
+  for (const alt of ['A box.', 'A box.', 5]) await call('PATCH', ofPicture, { key, body: { alt } });
+  for (const method of ['GET', 'DELETE', 'DELETE']) await call(method, ofPicture, { key });
 
   const inbox = await call('GET', '/api/me/inbox', { key });
   await call('GET', '/api/me/inbox?kind=votes&limit=x', { key });

@@ -30,10 +30,12 @@ const other: PostFieldValues = {
   title: 'On the Difference Engine',
   slug: 'on-the-difference-engine',
   status: 'draft',
+  publishAt: new Date(Date.now() + 3_600_000).toISOString(),
   tags: ['brass'],
   lang: 'pt-BR',
   excerpt: 'What the older engine could do.',
   disclosure: 'none',
+  image: 'media/fedcba9876543210fedcba9876543210.webp',
   commentsOpen: true,
 };
 
@@ -56,6 +58,7 @@ const shown: Readonly<Record<PostFieldName, Shown>> = {
     json: '/on-the-analytical-engine"',
   },
   status: nowhere(),
+  publishAt: nowhere(),
   tags: {
     page: '<bdi>computing</bdi>',
     list: '<bdi>computing</bdi>',
@@ -88,6 +91,8 @@ const shown: Readonly<Record<PostFieldName, Shown>> = {
     atom: ' term="ai-autonomous"',
     json: '"value":"ai-autonomous"',
   },
+  // Of a picture that there is: see post-pictures.
+  image: nowhere(),
   // Where there are no comments, nowhere: see api-engagement.
   commentsOpen: nowhere(),
 };
@@ -251,9 +256,9 @@ test('every field of a post is named in the guide for agents', async () => {
   for (const name of postFieldNames) assert.ok(sentence?.includes(`\`${name}\``), name);
 });
 
-/** Every field of an example has a value, which the compiler does not know. */
 function withoutNull<Fields extends object>(fields: Fields) {
-  return fields as { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
+  const given = Object.entries(fields).filter(([, value]) => value !== null);
+  return Object.fromEntries(given) as { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> };
 }
 
 /** As front matter has them. */

@@ -5,8 +5,7 @@ import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { assertProblem, describeInstances, type Instance, type TestAgent } from './support/instance.ts';
-import { query } from './support/postgres.ts';
-import { openSqlite } from './support/sqlite-file.ts';
+import { onDatabase } from './support/on-database.ts';
 
 const day = 24 * 3_600_000;
 
@@ -16,15 +15,6 @@ const plain = <Row extends object>(rows: readonly Row[]) => rows.map((row) => ({
 describeInstances('revisions of a post', {}, (the) => {
   let named = 0;
   const newAgent = (): Promise<TestAgent> => the().agent(`Reviser${++named}`);
-
-  /** Runs one statement on the database itself. */
-  async function onDatabase(statement: string): Promise<void> {
-    const { database } = the().ctx().config;
-    if (database.engine === 'postgres') return void (await query(database.urls[0] ?? '', statement));
-    const file = openSqlite(database.file);
-    file.exec(statement);
-    file.close();
-  }
 
   /** What is stored of the former states of a post, oldest first. */
   async function stored(instance: Instance, postId: string) {
@@ -173,7 +163,7 @@ describeInstances('revisions of a post', {}, (the) => {
     await client.updatePost(post.id, { content: 'something' });
     const eve = await newAgent();
     // As if the key had been given out only now.
-    await onDatabase(`update agents set key_hash = '${sha256(later)}' where id = '${eve.id}'`);
+    await onDatabase(the().ctx(), `update agents set key_hash = '${sha256(later)}' where id = '${eve.id}'`);
     await assert.rejects(client.restoreRevision(post.id, 1), { code: 'leaked_key' });
   });
 

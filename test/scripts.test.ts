@@ -29,7 +29,7 @@ for (const [text, script] of texts)
   test(`'${text}' is in ${script ?? 'Latin letters or none'}`, () =>
     assert.equal(scriptOf(text)?.code ?? null, script));
 
-describeInstances('a post without a language', {}, (the) => {
+describeInstances('a post without a language', { once: true }, (the) => {
   test('that is not in Latin letters is shown in its script, and its author is offered a tag', async () => {
     const { key, blogUrl, client } = await the().agent('Ada');
     const page = async (slug: string) => (await open(the(), `${blogUrl}/${slug}`)).text;

@@ -5,7 +5,7 @@ import { blockKinds, blockOfText, blocksRegistration, parseBlock } from '../src/
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
-import { setCommentHeld } from '../src/services/trust/held-comments.ts';
+import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { blockSource, listBlocks } from '../src/services/trust/source-blocks.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
@@ -243,7 +243,7 @@ describeInstances('comments that are held', { variants: ['subdomain'], env }, (t
       const { comments, total } = await ada.client.listComments(post.id);
       const page = (await open(the(), post.url)).text;
       const events = async ({ client }: typeof ada) =>
-        (await client.inbox()).events.filter(({ kind }) => kind !== 'votes').length;
+        (await client.inbox()).events.filter(({ kind }) => !['votes', 'moderated'].includes(kind)).length;
       return {
         total,
         texts: comments.map(({ content }) => content),
@@ -253,6 +253,11 @@ describeInstances('comments that are held', { variants: ['subdomain'], env }, (t
     };
     const before = { total: 2, texts: ['Well said.', 'Indeed.'], onPage: false, events: [2, 1, 0] };
     assert.deepEqual(await state(), before);
+    const [, notice] = (await bob.client.inbox()).events;
+    assert.deepEqual(
+      [notice?.kind, notice?.action, notice?.commentId],
+      ['moderated', 'hold-comment', held.comment.id],
+    );
     const mine = (await bob.client.myComments()).comments.find(({ id }) => id === held.comment.id);
     assert.deepEqual([mine?.content, mine?.moderation?.action], ['See @eve: CHEAP  pills!', 'held']);
     assertProblem(
@@ -295,7 +300,7 @@ describeInstances('comments that are held', { variants: ['subdomain'], env }, (t
     assert.deepEqual((await state()).texts, ['', 'Indeed.']);
     assert.deepEqual([(await state()).total, await findWrongCounts(the().ctx())], [1, []]);
     await client.deleteComment(post.id, held.comment.id);
-    await engine.write(setCommentHeld, { commentId: plain.id, isHeld: false });
+    await engine.write(moderateComment, { commentId: plain.id, to: null });
     await client.deleteComment(post.id, plain.id);
     await eve.client.deleteComment(post.id, answer.id);
     assert.deepEqual([(await state()).total, await findWrongCounts(the().ctx())], [0, []]);

@@ -44,6 +44,14 @@ test('what is quoted from outside is cut, and shows what is invisible', () => {
   );
 });
 
+test('what is part of an emoji or joins letters is quoted as it is', () => {
+  for (const text of ['❤️ 1️⃣', '❤️‍🔥 👩🏽‍🚀 👨‍👩‍👧', 'می‌شود']) assert.equal(printable(text, 99), text);
+  assert.equal(
+    printable('a\u200db ❤\uFE0F\uFE0F 🚀\u200D\u200D🚀 🚀\u200D', 99),
+    'a\\u{200d}b ❤\uFE0F\\u{fe0f} 🚀\\u{200d}\\u{200d}🚀 🚀\\u{200d}',
+  );
+});
+
 test('control characters, lone surrogates and noncharacters are refused, line ends and tabs only in one line', () => {
   const cases: [text: string, oneLine: RegExp | null, multiline: RegExp | null][] = [
     ['plain é 🚀', null, null],

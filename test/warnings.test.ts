@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { warningCodes } from '../src/rules/warnings.ts';
 import { assertOk, describeInstances } from './support/instance.ts';
 
-describeInstances('warnings', {}, (the) => {
+describeInstances('warnings', { once: true }, (the) => {
   test('are there in every success, with a code for each in the same order', async () => {
     const { key } = await the().agent('Ada');
     const publish = (body: object) => the().call('POST', '/api/publish', { key, body });
@@ -27,7 +27,7 @@ describeInstances('warnings', {}, (the) => {
     ]);
     assert.equal(texts.length, 6);
     assert.match(texts[0], /did you mean 'status'/);
-    assert.match(texts[1], /'publishedAt' ignored: there is no scheduling/);
+    assert.match(texts[1], /'publishedAt' ignored: the service sets the time of publication/);
     assert.match(texts[4], /no alternative text/);
     const id = String(warned.at('post.id'));
     for (const silent of [

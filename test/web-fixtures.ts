@@ -109,6 +109,8 @@ export function post(agent: Blog, fields: PostFields): PagePostWithText {
     tally: { comments: 0, upvotes: 4, downvotes: 0 },
     content: 'Short.\n',
     html: '<p>Short.</p>',
+    pictures: [],
+    cover: null,
     ...fields,
   };
 }

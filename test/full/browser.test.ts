@@ -98,6 +98,7 @@ async function look(
       await page.setViewportSize({ width, height: 900 });
       const at = `${kind.name} at ${width} px, ${colorScheme}`;
       assert.deepEqual(await page.evaluate<string[]>('overflowing()'), [], at);
+      assert.deepEqual(await page.evaluate<string[]>('misplaced()'), [], at);
       if (!withAxe.includes(`${colorScheme} ${width}`)) continue;
       // Without the legacy mode it opens a page of its own, whose requests would count as ours.
       const axe = new AxeBuilder({ page }).setLegacyMode(true);

@@ -10,6 +10,7 @@ import { openContext } from '../../src/process/open-context.ts';
 import { caddyVersion, startCaddy } from '../support/caddy.ts';
 import { masthead } from '../support/command-line.ts';
 import { request } from '../support/http.ts';
+import { makeLargePng } from '../support/made-pictures.ts';
 import { variantNames } from '../support/instance.ts';
 import { freePort, spawnServer } from '../support/processes.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
@@ -68,6 +69,16 @@ describe('behind Caddy as it is shipped, over TLS', { skip: missing }, () => {
         body: JSON.stringify({ title: 'Over TLS', content: 'The first.', status: 'published' }),
       });
       assert.equal(published.status, 201, published.text);
+      const upload = (bytes: number) =>
+        caddy.ask(`${base}/api/media`, {
+          method: 'POST',
+          headers: { 'content-type': 'image/png', authorization: `Bearer ${apiKey}` },
+          body: makeLargePng(bytes),
+        });
+      const stored = await upload(10 * 1024 ** 2 - 20_000);
+      assert.equal(stored.status, 201, stored.text);
+      const refused = await upload(13 * 1024 ** 2);
+      assert.deepEqual([refused.status, JSON.parse(refused.text).code], [413, 'too_large']);
       const page = await caddy.ask(`${blogUrl}/over-tls`);
       assert.match(page.text, /The first\./);
       for (const [path, status] of [

@@ -26,13 +26,13 @@ describe('the least version of PostgreSQL', () => {
     await passOnPostgres(cluster.url(), [
       'test/postgres.test.ts',
       'test/schema-steps.test.ts',
-      'test/upgrade.test.ts',
+      'test/full/upgrade.test.ts',
       'test/life-*.test.ts',
       'test/api-posts.test.ts',
       'test/api-engagement.test.ts',
       'test/search.test.ts',
-      'test/query-plans.test.ts',
-      'test/stored-counts.test.ts',
+      'test/full/query-plans.test.ts',
+      'test/full/stored-counts.test.ts',
     ]);
   });
 });

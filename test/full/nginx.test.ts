@@ -17,6 +17,7 @@ import {
   type VariantName,
 } from '../support/instance.ts';
 import { startLoad } from '../support/load.ts';
+import { makeLargePng } from '../support/made-pictures.ts';
 import { nginxVersion, startNginx } from '../support/nginx.ts';
 import { open } from '../support/pages.ts';
 import { freePort } from '../support/processes.ts';
@@ -200,6 +201,43 @@ for (const variant of variantNames) {
 }
 
 /** Masthead behind nginx, with a blog of two posts, `kept` and `other`. */
+test(
+  'pictures of 10 MiB pass, at any speed, and what is larger is refused as Masthead would',
+  { skip: missing },
+  async (t) => {
+    const { site, key } = await startBlog(t, 'subdomain', { QUOTA_MEDIA_NEW: '100000000' });
+    const { host } = new URL(site.baseUrl);
+    const headers = { 'content-type': 'image/png' };
+    const send = (body: Uint8Array) => site.call('POST', '/api/media', { key, body, headers, host });
+    const picture = makeLargePng(10 * 1024 ** 2 - 20_000);
+    const stored = assertOk(await send(picture), 201);
+    const shown = await open(site, String(stored.at('media.url')));
+    assert.deepEqual([shown.status, shown.bytes.length], [200, stored.at('media.bytes')]);
+    // In pieces, each sent when the one before has gone out.
+    const slow = await fetch(`${site.baseUrl}/api/media`, {
+      method: 'POST',
+      headers: { ...headers, authorization: `Bearer ${key}` },
+      body: ReadableStream.from(inPieces(makeLargePng(2 ** 20), 64 * 1024)),
+      duplex: 'half',
+    });
+    assert.equal(slow.status, 201, await slow.text());
+    // By Masthead, and by nginx in its place.
+    for (const bytes of [11, 13]) {
+      const refused = assertProblem(await send(makeLargePng(bytes * 1024 ** 2)), 'too_large');
+      assert.match(refused.text, /10(?: MiB|485760)/);
+    }
+    const body = JSON.stringify({ title: 'Long', content: 'x'.repeat(9 * 1024 ** 2) });
+    assertProblem(await site.call('POST', '/api/publish', { key, body, host }), 'too_large');
+  },
+);
+
+async function* inPieces(bytes: Uint8Array, length: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += length) {
+    yield bytes.subarray(at, at + length);
+    await delay(20);
+  }
+}
+
 async function startBlog(t: TestContext, variant: VariantName, env: Readonly<Record<string, string>> = {}) {
   const [port, upstreamPort] = [await freePort(), await freePort()];
   const site = await startInstance({

@@ -19,10 +19,11 @@ describe('behind a pooler in transaction mode', () => {
     const server = await startPooler(t);
     await passOnPostgres(server, [
       // What a connection keeps between transactions, or another transaction meanwhile changes, is what can differ.
-      'test/api-{races,limits,lost-answers,engagement}.test.ts',
+      'test/api-{limits,engagement}.test.ts',
+      'test/full/api-{races,lost-answers}.test.ts',
       'test/life-*.test.ts',
-      'test/stored-counts.test.ts',
-      'test/races.test.ts',
+      'test/full/stored-counts.test.ts',
+      'test/full/races.test.ts',
     ]);
   });
 });

@@ -28,7 +28,7 @@ export type Caddy = {
 type Asked = {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
 };
 
 /** Starts Caddy with the file that is shipped, on other ports, for a domain that only this machine has. */

@@ -18,6 +18,6 @@ export async function masthead(
 /** Prints all but the line in which a command says that the service takes long, as it may on a busy machine. */
 export function unlessSlow(print: (line: string) => void): (line: string) => void {
   return (line) => {
-    if (!/^Waiting for http\S+; Ctrl-C ends\.$/.test(line)) print(line);
+    if (!/^Still waiting for an answer of http\S+\.$/.test(line)) print(line);
   };
 }

@@ -15,6 +15,7 @@ import { atMost } from './at-most.ts';
 import { request, type Answer } from './http.ts';
 import type { EngineName } from './instance.ts';
 import { startLoad, type Load } from './load.ts';
+import { onDatabase } from './on-database.ts';
 import { freePort, spawnServer, type ServerProcess } from './processes.ts';
 import { scale } from './scale.ts';
 import { sharedPostgres } from './shared-postgres.ts';
@@ -183,6 +184,23 @@ export function describeFleet({ engine, processes }: FleetOptions): void {
         );
         key = fresh;
       }
+    });
+
+    test('a post that is due is published once', async () => {
+      const key = await newAgent('planner');
+      const publishAt = new Date(Date.now() + 3_600_000).toISOString();
+      const body = { title: 'Due', content: 'text', publishAt };
+      const id = String((await call(0, 'POST', '/api/publish', { key, body })).at('post.id'));
+      const path = `/api/posts/${id}`;
+      await onDatabase(
+        ctx,
+        `update posts set "publishAt" = '${new Date().toISOString()}' where id = '${id}'`,
+      );
+      while ((await call(1, 'GET', path, { key })).at('post.status') === 'draft') await delay(20);
+      // Whoever else found it due has answered by the time of a second write.
+      await call(2, 'PATCH', path, { key, body: { tags: ['after'] } });
+      assert.equal((await call(3, 'GET', `${path}/revisions`, { key })).at('total'), 3);
+      assert.equal((await call(3, 'GET', '/api/me/inbox', { key })).at('unseen'), 1);
     });
 
     test('every message is sent, and none twice', async () => {

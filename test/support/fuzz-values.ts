@@ -72,7 +72,7 @@ function textFor({
   const slugLike = fc.string({
     unit: fc.constantFrom(...Array.from('abcdefghijklmnopqrstuvwxyz0123456789-')),
     minLength,
-    maxLength: Math.min(maxLength, 40),
+    maxLength: Math.min(maxLength, Math.max(minLength, 40)),
   });
   return fc.oneof(
     { weight: 4, arbitrary: slugLike },

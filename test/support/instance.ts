@@ -17,6 +17,7 @@ import { request, unlessBusy, type Answer, type RequestOptions } from './http.ts
 import { freePort, isTestProcess } from './processes.ts';
 import { sharedPostgres } from './shared-postgres.ts';
 import { startSmtpServer, type ReceivedMail } from './smtp.ts';
+import { putSqliteTemplate } from './templates.ts';
 
 export type VariantName = 'subdomain' | 'path';
 export const variantNames: readonly VariantName[] = ['subdomain', 'path'];
@@ -115,13 +116,21 @@ export function placesOf(variants: readonly VariantName[] = variantsOfSuites): P
   }));
 }
 
+export type SuiteOptions = {
+  readonly variants?: readonly VariantName[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** In one place alone: what is asked rests neither on the variant nor on the database. */
+  readonly once?: true;
+};
+
 /** A suite for each of `placesOf`, whose tests share one instance. `the` gives it while tests run. */
 export function describeInstances(
   title: string,
-  options: { readonly variants?: readonly VariantName[]; readonly env?: Readonly<Record<string, string>> },
+  options: SuiteOptions,
   tests: (the: () => Instance, variant: VariantName) => void,
 ): void {
-  for (const { variant, engine } of placesOf(options.variants)) {
+  const places = placesOf(options.variants);
+  for (const { variant, engine } of options.once ? places.slice(0, 1) : places) {
     describe(`${title} (${variant}, ${engine})`, () => {
       let instance: Instance | undefined;
       before(async () => {
@@ -163,12 +172,15 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
     LIMIT_REGISTER: '0',
     LOG_LEVEL: 'debug',
     ...(engine === 'postgres'
-      ? { DATABASE_URL: await (await sharedPostgres()).createDatabase(), SECRET: 's'.repeat(32) }
+      ? { DATABASE_URL: await (await sharedPostgres()).createMigrated(), SECRET: 's'.repeat(32) }
       : {}),
+    MEDIA_DIR: join(dataDir, 'media'),
     ...options.env,
   };
+  if (engine === 'sqlite' && options.env?.['DATA_DIR'] === undefined) await putSqliteTemplate(env);
   const start = () =>
     startServer(loadConfig(env), {
+      lingers: false,
       now: () => clock.now(),
       log: createLog('debug', (line) => {
         log += line;
@@ -261,25 +273,45 @@ export async function startInstance(options: InstanceOptions = {}): Promise<Inst
       server = await start();
     },
     async close() {
-      // Refused where a suite has used up the limits.
-      const described = await request(`http://127.0.0.1:${port}`, {
-        host: new URL(baseUrl).host,
-        method: 'GET',
-        path: '/api/openapi.json',
-      });
-      const document = described.status === 200 ? readDocument(described.text) : null;
+      const document = await described(env, () =>
+        request(`http://127.0.0.1:${port}`, {
+          host: new URL(baseUrl).host,
+          method: 'GET',
+          path: '/api/openapi.json',
+        }),
+      );
       for (const { email } of smtp.messages) secrets.noteMail(email.text ?? '');
       const rows = await dumpTables(server.ctx);
       await stop();
-      const places = [['the log', log], ['the tables', rows], ...(await readFiles(dataDir))] as const;
+      const texts = [['the log', log], ['the tables', rows], ...(await readFiles(dataDir))] as const;
       await rm(dataDir, { recursive: true });
       if (document !== null) assert.deepEqual(answers.faults(document), []);
-      for (const [name, content] of places)
+      for (const [name, content] of texts)
         for (const [found] of content.matchAll(uuid))
           assert.ok(!secrets.has(found.toLowerCase()), `a key or token is in clear in ${name}`);
     },
   };
   return instance;
+}
+
+const descriptions = new Map<string, OpenApiDocument>();
+
+/** Settings that say where an instance is, and nothing of what it answers. */
+const places = new Set(['PORT', 'DATA_DIR', 'MEDIA_DIR', 'SMTP_URL', 'DATABASE_URL']);
+
+/** The description of an instance, read once of those with the same settings; null where no call is left for it. */
+async function described(
+  env: Readonly<Record<string, string>>,
+  ask: () => Promise<Answer>,
+): Promise<OpenApiDocument | null> {
+  const kind = JSON.stringify(Object.entries(env).filter(([name]) => !places.has(name)));
+  const known = descriptions.get(kind);
+  if (known !== undefined) return known;
+  const { status, text } = await ask();
+  if (status !== 200) return null;
+  const document = readDocument(text);
+  descriptions.set(kind, document);
+  return document;
 }
 
 /** The token of a message: a UUID alone on a line. Null if it has none. */

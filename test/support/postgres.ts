@@ -143,10 +143,10 @@ export async function query(
   }
 }
 
-/** Creates an empty database on the server of another, and returns its address. */
-export async function createDatabase(url: string): Promise<string> {
+/** Creates a database on the server of another, empty or as a copy of one, and returns its address. */
+export async function createDatabase(url: string, template?: string): Promise<string> {
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await query(url, `create database ${name}`);
+  await query(url, `create database ${name}${template === undefined ? '' : ` template ${template}`}`);
   return Object.assign(new URL(url), { pathname: name }).href;
 }
 

@@ -69,6 +69,8 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
       ...quickLoad(),
+      // Where it is not the default, it must be named.
+      MEDIA_DIR: path.join(options.env?.['DATA_DIR'] ?? 'data', 'media'),
       ...options.env,
       PORT: String(port),
     },

@@ -102,6 +102,7 @@ function ofBlog(instance: Instance, { agent, slug, query, word }: Sought): Place
     archive: [{ kind: 'archive' }],
     tags: [{ kind: 'tags' }],
     file: blogFiles.map((name) => ({ kind: 'file', name })),
+    picture: [{ kind: 'picture', name: `${'0'.repeat(32)}.png` }],
   };
   return Object.values(kinds)
     .flat()
@@ -170,6 +171,8 @@ function valuesFor(name: string, { agent, postId, slug, query, word }: Sought): 
     since: ['2020-01-01'],
     post: [slug, postId, `${agent.blogUrl}/${slug}`],
     full: ['true'],
+    unused: ['true'],
+    sha256: [],
     to: [],
     kind: [],
     limit: [],

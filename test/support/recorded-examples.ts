@@ -2,6 +2,7 @@ import type { Answer } from './http.ts';
 import { documentOf, operationsOf, type Placed } from './api-document.ts';
 import { startInstance, variantNames, type Instance, type VariantName } from './instance.ts';
 import { noteNamed, shellCalls } from './shell-calls.ts';
+import { moderatePost, type PostState } from '../../src/services/operators/post-moderation.ts';
 import { keyFile, keyFileLine } from '../../src/rules/agent-setup.ts';
 import { programVersion } from '../../src/platform/version.ts';
 
@@ -21,17 +22,22 @@ const beginning = [
   'verify',
   'updateMe',
   'publish',
+  'uploadMedia',
   'addComment',
   'vote',
 ];
 const ending = [
   'report',
+  'appeal',
   'editComment',
   'unvote',
   'deleteComment',
   'block',
   'listBlocks',
   'unblock',
+  'previewPost',
+  'endPreviews',
+  'deleteMedia',
   'restoreRevision',
   'eraseRevision',
   'eraseRevisions',
@@ -49,6 +55,16 @@ const ending = [
 
 /** What readers of the blog do, not its owner. */
 const byAnother = new Set(['addComment', 'editComment', 'deleteComment', 'vote', 'unvote']);
+
+/** A PNG of 1,200 × 630 pixels that names its author: as text, since what compresses differs by machine. */
+const picture = Buffer.from(
+  [
+    'iVBORw0KGgoAAAANSUhEUgAABLAAAAJ2AQAAAABnO0bxAAAACnRFWHRBdXRob3IAQWRhnZUL9AAAAHNJREFUeNrtwQENAAAA',
+    'wqD3T20ON6AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
+    'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAF4Nc6kAAekajDwAAAAASUVORK5CYII=',
+  ].join(''),
+  'base64',
+);
 
 const exampleBlog = 'https://ada.masthead.example';
 const email = 'ada@example.com';
@@ -91,9 +107,15 @@ async function callAll(instance: Instance): Promise<Answers> {
   const answers: Answers = {};
   for (const placed of operations.toSorted((a, b) => rank(a) - rank(b))) {
     const { operationId } = placed.operation;
+    const hide = (to: PostState) =>
+      instance.ctx().engine.write(moderatePost, { postId: known['POST_ID'] ?? '', to });
+    // So that there is something to appeal against.
+    if (operationId === 'appeal') await hide({ state: 'hidden', reason: 'Nothing but advertisements.' });
     const [file] = examplesOf(placed, 'text/markdown');
     for (const { source } of placed.operation['x-codeSamples']) {
       if (source.includes('$TOKEN')) known['TOKEN'] = await instance.token(email);
+      if (source.includes('$UPLOAD_TOKEN'))
+        known['UPLOAD_TOKEN'] = await uploadToken(instance, known['MASTHEAD_API_KEY'] ?? '');
       // So that there is something in it.
       if (operationId === 'emptyTrash')
         await instance.call('DELETE', `/api/posts/${known['POST_ID']}`, {
@@ -102,6 +124,7 @@ async function callAll(instance: Instance): Promise<Answers> {
       const key = byAnother.has(operationId) ? grace.key : known['MASTHEAD_API_KEY'];
       const files = {
         'post.md': typeof file === 'string' ? file : '',
+        'picture.png': picture.toString('latin1'),
         [keyFile(instance.baseUrl).replace('~', home)]: keyFileLine(key ?? ''),
       };
       for (const { method, url, headers, body } of shellCalls(source, { ...known, HOME: home }, files)) {
@@ -116,7 +139,9 @@ async function callAll(instance: Instance): Promise<Answers> {
           instance.clock.advance(60_000);
           // The documents name addresses of a service that is not this one.
           const here = sent?.replaceAll(exampleBlog, known['BLOG_URL'] ?? '') ?? null;
-          const options = { headers, ...(here === null ? {} : { body: here }) };
+          const isPicture = headers['content-type']?.startsWith('image/');
+          const bytes = here !== null && isPicture ? Buffer.from(here, 'latin1') : here;
+          const options = { headers, ...(bytes === null ? {} : { body: bytes }) };
           const path = url.pathname + url.search;
           const answer = await instance.call(method, path, options);
           if (answer.status >= 300) throw new Error(`${operationId}: ${source} answers ${answer.text}`);
@@ -126,8 +151,18 @@ async function callAll(instance: Instance): Promise<Answers> {
         }
       }
     }
+    if (operationId === 'appeal') await hide(null);
   }
   return answers;
+}
+
+/** The token of a link that an agent is answered. */
+async function uploadToken(instance: Instance, key: string): Promise<string> {
+  const params = { name: 'upload_media', arguments: { type: 'image/png' } };
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  const answer = await instance.call('POST', '/mcp', { key, body });
+  const { uploadUrl }: { uploadUrl: string } = JSON.parse(String(answer.at('result.content.0.text')));
+  return new URL(uploadUrl).pathname.split('/').at(-1) ?? '';
 }
 
 /** The first answer of each status; one that changed something rather than one that did not. */

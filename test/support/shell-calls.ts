@@ -60,12 +60,13 @@ function readCall(
   return { method: method ?? (body === null ? 'GET' : 'POST'), url: new URL(url), headers, body, source };
 }
 
-/** Notes in `known` what an answer in JSON has that later calls name: a key, and the ids of a post and a comment. */
+/** Notes in `known` what an answer in JSON has that later calls name: a key, and the ids of a post, a comment and a picture. */
 export function noteNamed(answer: Answer, known: Record<string, string>): void {
   for (const [name, path] of [
     ['MASTHEAD_API_KEY', 'apiKey'],
     ['POST_ID', 'post.id'],
     ['COMMENT_ID', 'comment.id'],
+    ['MEDIA_ID', 'media.id'],
   ] as const) {
     const value = answer.at(path);
     if (typeof value === 'string') known[name] = value;

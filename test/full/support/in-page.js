@@ -10,6 +10,21 @@ globalThis.overflowing = () => {
   return [`${scrollWidth} px`, ...wide.slice(0, 5).map((element) => element.outerHTML.slice(0, 200))];
 };
 
+/** What is badly placed: pictures higher than the window, or cut off at its edge, and what sticks to a button. */
+globalThis.misplaced = () => {
+  const { clientWidth } = document.documentElement;
+  const pictures = [...document.querySelectorAll('main img')].filter((image) => {
+    const { right, height } = image.getBoundingClientRect();
+    return height > innerHeight || right > clientWidth + 1;
+  });
+  const next = [...document.querySelectorAll('main button')].flatMap((button) => {
+    const after = button.nextElementSibling ?? button.closest('form')?.nextElementSibling;
+    const gap = after ? after.getBoundingClientRect().top - button.getBoundingClientRect().bottom : 99;
+    return gap >= 0 && gap < 8 ? [after] : [];
+  });
+  return [...pictures, ...next].map((element) => element.outerHTML.slice(0, 200));
+};
+
 /** Notes in `walked` which of the page's targets gets the focus, and whether that is seen; how many there are. */
 globalThis.watchFocus = () => {
   const targets = [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')].filter(

@@ -1,6 +1,7 @@
 import type { Page, Response } from 'playwright-core';
 import { suspendAgent } from '../../../src/services/community/moderation.ts';
-import type { Instance } from '../../support/instance.ts';
+import type { Instance, TestAgent } from '../../support/instance.ts';
+import { gradientPng } from '../../support/made-pictures.ts';
 import { arabicPage, japanesePage, longPost } from '../../web-fixtures.ts';
 
 /** A page as a reader may meet it. */
@@ -70,10 +71,22 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     tags: ['t'.repeat(40)],
     status: 'published',
   });
+  const draft = await ada.client.publish({
+    title: 'A draft that a person looks at before',
+    content: article,
+    tags: ['seiches', '潮汐'],
+    disclosure: 'ai-assisted',
+  });
+  const { previewUrl } = await ada.client.previewPost(draft.post.id);
+  const pictured = await publishPictures(ada);
+  await bea.client.updateMe({ avatarUrl: (await uploadPicture(bea, 128, 128)).url });
   const deleted = await ada.client.publish({ title: 'Gone', content: 'x', status: 'published' });
   await ada.client.deletePost(deleted.post.id);
   await suspended.client.publish({ title: 'Offer', slug: 'offer', content: 'x', status: 'published' });
-  await site.ctx().engine.write(suspendAgent, { slug: suspended.slug, reason: 'spam' });
+  const by = { actor: 'cli:test', reason: 'spam', batch: 'b', mails: true } as const;
+  await site.ctx().engine.write(suspendAgent, { slug: suspended.slug, reason: 'spam', by });
+  const texts = (await site.mails(suspended.email)).map(({ email }) => email.text ?? '');
+  const [appeal = ''] = /\S+\/verify\/appeal\?token=\S+/.exec(texts.join('\n')) ?? [];
   if (hasDiscovery) {
     await bea.client.addComment(
       long.post.id,
@@ -100,11 +113,14 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     { name: 'post, right to left', url: rtl.post.url },
     { name: 'post, CJK', url: cjk.post.url },
     { name: 'post, unbroken words', url: wide.post.url },
+    { name: 'post, pictures', url: pictured.url },
+    { name: 'preview', url: previewUrl },
     { name: 'tag', url: `${ada.blogUrl}/tags/gauges` },
     { name: 'archive', url: `${ada.blogUrl}/-/archive` },
     { name: 'archive, right to left', url: `${bea.blogUrl}/-/archive` },
     { name: 'tags', url: `${ada.blogUrl}/-/tags` },
     { name: 'report', url: `${baseUrl}/-/report?url=${encodeURIComponent(ada.blogUrl)}` },
+    { name: 'appeal', url: appeal },
     { name: 'verify', url: verify },
     { name: 'verify, result', url: `${baseUrl}/verify?token=${await token('Latecomer')}`, submitted: true },
     { name: 'verify, error', url: `${baseUrl}/verify?token=${crypto.randomUUID()}`, status: 404 },
@@ -125,6 +141,40 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     );
   }
   return kinds;
+}
+
+/** A post that shows pictures of all shapes: wide, tall, tiny, in a row, with a caption, in a list and a table. */
+async function publishPictures(agent: TestAgent): Promise<{ readonly url: string }> {
+  const wide = await uploadPicture(agent, 2400, 800, 'Levels of eleven gauges on one night');
+  const tall = await uploadPicture(agent, 300, 2000, 'A tide pole');
+  const tiny = await uploadPicture(agent, 12, 12, 'A dot');
+  const content = [
+    'What the gauges said, and what the camera saw.',
+    wide.markdown,
+    `![Levels](media/${wide.name} "Eleven gauges on the night of the seiche, from Den Helder to Esbjerg, every ten minutes")`,
+    `A ${tiny.markdown} in a line of text, and ${tiny.markdown} another.`,
+    `${tiny.markdown} ${tiny.markdown}\n${wide.markdown}`,
+    `[![Linked](media/${tall.name})](https://example.org/)`,
+    `- ${wide.markdown}\n- two`,
+    `| gauge | picture |\n|---|---|\n| Harlingen | ${wide.markdown} |\n| Delfzijl | ${tiny.markdown} |`,
+    `> ${tall.markdown}`,
+    `![${'Of a picture that is gone, its text is shown. '.repeat(3)}](media/${'0'.repeat(32)}.png)`,
+  ];
+  const { post } = await agent.client.publish({
+    title: 'What the camera saw',
+    content: content.join('\n\n'),
+    image: `media/${wide.name}`,
+    status: 'published',
+  });
+  return post;
+}
+
+async function uploadPicture({ client }: TestAgent, width: number, height: number, alt?: string) {
+  const { media } = await client.uploadMedia(Buffer.from(gradientPng(width, height)), {
+    type: 'image/png',
+    ...(alt === undefined ? {} : { alt }),
+  });
+  return media;
 }
 
 /** Goes to a page of this kind, by its form where it is the result of one; the answer that it came in. */

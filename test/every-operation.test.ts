@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { suspendAgent } from '../src/services/community/moderation.ts';
+import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  type Instance,
+  type TestAgent,
+} from './support/instance.ts';
+
+/** What a suspended agent may still do, beside what needs no agent. */
+const whileSuspended = ['appeal', 'deleteMe', 'exportMe', 'me'];
+
+/**
+ * The limit that each counts against, as it was published; `caller`: `api` with a key, else `anonymous`; `link`:
+ * of whose link it is, and that which is tried here is nobody's. Written by hand, since the document is made from what the code says: whoever adds an operation says here what is meant.
+ */
+const limits: Readonly<
+  Record<string, 'register' | 'publish' | 'comment' | 'report' | 'caller' | 'link' | null>
+> = {
+  register: 'register',
+  verify: 'caller',
+  verifyByPost: 'caller',
+  recover: 'caller',
+  confirmRecovery: 'caller',
+  regenerateKey: 'caller',
+  publish: 'publish',
+  publishPost: 'publish',
+  listPosts: 'caller',
+  myPosts: 'caller',
+  lookupPost: 'caller',
+  getPost: 'caller',
+  updatePost: 'publish',
+  listRevisions: 'caller',
+  getRevision: 'caller',
+  diffRevisions: 'caller',
+  restoreRevision: 'publish',
+  eraseRevision: 'caller',
+  eraseRevisions: 'caller',
+  deletePost: 'caller',
+  previewPost: 'caller',
+  endPreviews: 'caller',
+  restorePost: 'publish',
+  listTrash: 'caller',
+  emptyTrash: 'caller',
+  uploadMedia: 'caller',
+  uploadByLink: 'link',
+  listMedia: 'caller',
+  getMedia: 'caller',
+  updateMedia: 'caller',
+  deleteMedia: 'caller',
+  listBlogs: 'caller',
+  featuredPosts: 'caller',
+  search: 'caller',
+  listComments: 'caller',
+  addComment: 'comment',
+  editComment: 'comment',
+  deleteComment: 'caller',
+  vote: 'caller',
+  unvote: 'caller',
+  getVote: 'caller',
+  me: 'caller',
+  updateMe: 'caller',
+  deleteMe: 'caller',
+  inbox: 'caller',
+  markInboxSeen: 'caller',
+  myComments: 'caller',
+  myVotes: 'caller',
+  listBlocks: 'caller',
+  block: 'caller',
+  unblock: 'caller',
+  restoreMe: 'caller',
+  exportMe: 'caller',
+  limits: 'caller',
+  report: 'report',
+  appeal: 'caller',
+  about: 'caller',
+  openapi: 'caller',
+  health: null,
+  ready: null,
+};
+
+/** What changes nothing that is stored. */
+const whileReadOnly = ['previewPost'];
+
+// The operations are those of the document: a new one is tried without an edit here.
+describeInstances('every operation', { env: { LIMIT_REGISTER: '1000' } }, (the) => {
+  let ada: TestAgent;
+  let eve: TestAgent;
+  let replaced: string;
+  let operations: readonly Placed[];
+  before(async () => {
+    [ada, eve] = await Promise.all([the().agent('Ada'), the().agent('Eve')]);
+    replaced = ada.key;
+    const { apiKey } = await ada.client.regenerateKey();
+    ada = { ...ada, key: apiKey };
+    const all = operationsOf(await documentOf(the()));
+    // What ends a key comes last.
+    operations = all.toSorted((a, b) => Number(endsKey(a)) - Number(endsKey(b)));
+    await the().ctx().engine.write(suspendAgent, { slug: 'eve', reason: 'spam' });
+  });
+  const endsKey = ({ operation: { operationId } }: Placed) =>
+    /^(?:regenerateKey|deleteMe)$/.test(operationId);
+  const needsKey = ({ operation: { security } }: Placed) =>
+    security.every((scheme) => Object.keys(scheme).length > 0);
+  const takesKey = ({ operation: { security } }: Placed) =>
+    security.some((scheme) => Object.keys(scheme).length > 0);
+
+  test('that needs a key refuses none, a wrong one and a replaced one, and so does one that takes it', async () => {
+    const wrong = '00000000-0000-4000-8000-000000000000';
+    for (const placed of operations.filter(takesKey))
+      for (const key of [...(needsKey(placed) ? [undefined] : []), wrong, replaced]) {
+        const answer = await ask(the(), placed, key);
+        assertProblem(answer, 'unauthorized');
+        assert.equal(
+          answer.headers['content-type'],
+          'application/problem+json; charset=utf-8',
+          nameOf(placed),
+        );
+        assert.equal(answer.headers['cache-control'], 'no-store', nameOf(placed));
+        assert.match(String(answer.headers['www-authenticate']), /^Bearer /, nameOf(placed));
+      }
+  });
+
+  test('gives a suspended agent the reason, but for what it may still do', async () => {
+    const answered: string[] = [];
+    for (const placed of operations.filter(takesKey)) {
+      if (placed.operation.operationId === 'deleteMe') answered.push('deleteMe');
+      const answer = await ask(the(), placed, eve.key);
+      if (answer.status === 403) {
+        assertProblem(answer, 'suspended');
+        assert.match(String(answer.at('detail')), /spam/, nameOf(placed));
+      } else answered.push(placed.operation.operationId);
+    }
+    assert.deepEqual([...new Set(answered)].toSorted(), whileSuspended);
+  });
+
+  test('counts against the limit that was published for it, which the document names', async () => {
+    const { key: bobs } = await the().agent('Bob');
+    for (const placed of operations) {
+      const { operationId, 'x-policies': named } = placed.operation;
+      const limit = limits[operationId];
+      assert.ok(limit !== undefined, `${operationId} has no limit in the list of this test`);
+      for (const key of [undefined, bobs]) {
+        const { headers, status } = await ask(the(), placed, key);
+        const [, policy] = /^"(\w+)"/.exec(String(headers['ratelimit-policy'])) ?? [];
+        const ofCaller: string = key === undefined || limit === 'link' ? 'anonymous' : 'api';
+        const own: string | null = limit === 'caller' || limit === 'link' ? ofCaller : limit;
+        // A call without the key that it needs could be anybody's.
+        const counted: string | null = status === 401 ? 'anonymous' : own;
+        assert.equal(policy ?? null, counted, `${nameOf(placed)}: ${status}`);
+        if (status !== 401)
+          assert.deepEqual(
+            named.filter((each) => each === policy),
+            counted === null ? [] : [counted],
+          );
+      }
+    }
+  });
+
+  test('has its answer for the caller alone kept out of shared caches', async () => {
+    const { key } = await the().agent('Cleo');
+    for (const placed of operations) {
+      const { headers, status } = await ask(the(), placed, key);
+      const caching = String(headers['cache-control']);
+      if (takesKey(placed) || status >= 400 || placed.method !== 'GET')
+        assert.match(caching, /\bno-store\b|\bprivate\b/, `${nameOf(placed)}: ${status} ${caching}`);
+    }
+  });
+
+  test('that changes something is refused by a read-only service, which tells when to come back', async () => {
+    const { client, key } = await the().agent('Dora');
+    const { post } = await client.publish({ title: 'Kept', content: 'c' });
+    await the().restart({ READ_ONLY: 'on' });
+    const accepted: string[] = [];
+    let refused = 0;
+    for (const placed of operations.filter(({ method }) => method !== 'GET')) {
+      const answer = await ask(the(), placed, key, post.id);
+      if (answer.status < 400) accepted.push(placed.operation.operationId);
+      // What the example names may not be there, which is said first.
+      if (answer.status < 500) continue;
+      assertProblem(answer, 'read_only');
+      assert.match(String(answer.headers['retry-after']), /^\d+$/, nameOf(placed));
+      refused += 1;
+    }
+    assert.ok(refused > 15, String(refused));
+    assert.deepEqual(accepted, whileReadOnly);
+    assertOk(await the().call('GET', `/api/posts/${post.id}`, { key }));
+    await the().restart({ READ_ONLY: 'off' });
+  });
+});
+
+function nameOf({ method, path }: Placed): string {
+  return `${method} ${path}`;
+}
+
+/** Calls an operation with the example of its body, about a post that is not there unless one is given. */
+function ask(instance: Instance, { method, path, operation }: Placed, key: string | undefined, id?: string) {
+  const address = path
+    .replace('{revision}', '1')
+    .replace(/\{\w+\}/g, id ?? '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c');
+  const json = operation.requestBody?.content['application/json'];
+  const [example] = Object.values(json?.examples ?? {});
+  return instance.call(method, address, {
+    ...(key === undefined ? {} : { key }),
+    ...(method === 'GET' || json === undefined
+      ? {}
+      : { body: example && 'value' in example ? example.value : {} }),
+  });
+}
