@@ -29,6 +29,7 @@ import { suspensionEnd } from './0028-suspension-end.ts';
 import { removedComments } from './0029-removed-comments.ts';
 import { media } from './0030-media.ts';
 import { postImage } from './0031-post-image.ts';
+import { hiddenPosts } from './0032-hidden-posts.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
   removedComments,
   media,
   postImage,
+  hiddenPosts,
 ];

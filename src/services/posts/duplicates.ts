@@ -59,7 +59,10 @@ const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
           .where('alike.agent_id', '=', agentId)
           .where(`alike.${column}`, '=', hash)
           .where('alike.status', 'in', ['draft', 'published'])
-          .$if(same === 'hidden', (hidden) => hidden.where('alike.moderation', '=', 'hidden'))
+          .$if(same === 'hidden', (hidden) =>
+            // Literally, so that the partial index of hidden posts serves it.
+            hidden.where('alike.moderation', '=', sql.lit('hidden')),
+          )
           .orderBy('alike.id')
           .limit(1),
       );
