@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
@@ -26,6 +27,8 @@ async function tryPackage(t: TestContext, script: string, engine: string): Promi
     engine === 'SQLite'
       ? {}
       : { DATABASE_URL: await (await sharedPostgres()).createDatabase(), SECRET: 's'.repeat(32) };
+  // With PostgreSQL nothing else makes the folder in which that of the pictures is made.
+  await mkdir(join(folder, 'data'));
   const env = { ...database, DATA_DIR: join(folder, 'data'), NODE_DISABLE_COMPILE_CACHE: '1' };
   const server = await spawnServer({ script, env });
   t.after(() => server.stop());

@@ -7,7 +7,8 @@ import { displayProfile } from './display-profile.ts';
 
 const run = promisify(execFile);
 
-const programs = ['exiftool', 'pngcheck', 'jpeginfo', 'webpinfo', 'convert', 'cwebp', 'gif2webp'];
+// Of ImageMagick's programs the one whose name nothing else has.
+const programs = ['exiftool', 'pngcheck', 'jpeginfo', 'webpinfo', 'identify', 'cwebp', 'gif2webp'];
 const has = (name: string) =>
   (process.env['PATH'] ?? '').split(':').some((path) => existsSync(join(path, name)));
 const missing = programs.filter((name) => !has(name));
