@@ -1,4 +1,5 @@
-import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
+import type { Insertable } from 'kysely';
+import { defineWrite, prepared, preparedChange, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
@@ -133,7 +134,7 @@ export const storeComment = defineWrite(
         renderer_version: rendererVersion,
         ...texts,
       };
-      await tx.db.insertInto('comments').values(row).execute();
+      insertComment(tx.db, row);
       const answered = parent?.agent_id ?? null;
       if (heldFor !== null) await noteHold(tx, agent, row.id, heldFor);
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
@@ -141,6 +142,10 @@ export const storeComment = defineWrite(
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
       return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
     }),
+);
+
+const insertComment = preparedChange((db, row: Insertable<Tables['comments']>) =>
+  db.insertInto('comments').values(row).compile(),
 );
 
 /** The comment that a new one answers. Throws invalid_input where readers see none. */
@@ -240,14 +245,19 @@ export function noSuchComment(postId: string): AppError {
 
 /** Adds to the stored number of a post's comments, and locks the post. Returns whether there is such a post. */
 export async function addToCommentCount(tx: WriteContext, postId: string, amount: number): Promise<boolean> {
-  const { numUpdatedRows } = await tx.db
+  const updated = await addToCount(tx.db, { postId, amount });
+  tx.changed(`post:${postId}`);
+  return updated.length > 0;
+}
+
+const addToCount = prepared((db, { postId, amount }: { postId: string; amount: number }) =>
+  db
     .updateTable('posts')
     .set((row) => ({ comment_count: row('comment_count', '+', amount) }))
     .where('id', '=', postId)
-    .executeTakeFirstOrThrow();
-  tx.changed(`post:${postId}`);
-  return numUpdatedRows > 0n;
-}
+    .returning('id')
+    .compile(),
+);
 
 /** Adds an agent's comments to the counts of the posts they are on, or subtracts them. */
 export async function addAllToCommentCounts(tx: WriteContext, agentId: string, sign: 1 | -1): Promise<void> {
