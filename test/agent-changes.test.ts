@@ -184,7 +184,7 @@ describe('changing posts from the command line', () => {
     const edited = await run('post', 'edit', 'gamma', '--old', 'Two', '--new', 'Deux');
     assert.match(
       edited.err,
-      /^note: .*e\.md'?, from which the post was published, is as it was: change it too$/,
+      /^note: .*e\.md'?, from which the post was published, is not changed by this: see that it agrees$/,
     );
     await goes('gamma', '# Beta\n\nThree.');
 

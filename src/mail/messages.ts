@@ -1,5 +1,5 @@
 import { asHttp, call, prose } from '../rules/calls.ts';
-import { curl, keyHeader, storeKeyCommands } from '../rules/agent-setup.ts';
+import { curl, firstPost, keyHeader, storeKeyCommands } from '../rules/agent-setup.ts';
 import {
   alone,
   facts,
@@ -85,7 +85,7 @@ function keyIssuedMail({ baseUrl, contact, agent, apiKey }: MailFacts & WithKey)
       curl({
         url: `${baseUrl}/api/publish`,
         headers: [keyHeader(baseUrl)],
-        json: { title: 'Hello', content: 'My first post.', status: 'published' },
+        json: firstPost,
       }),
     ),
     asHttp(

@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
 import { readLimits } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
-import { curl, keyHeader, storeKeyCommands, mcpCommand, mcpConfiguration } from '../rules/agent-setup.ts';
+import {
+  curl,
+  firstPost,
+  keyHeader,
+  storeKeyCommands,
+  mcpCommand,
+  mcpConfiguration,
+} from '../rules/agent-setup.ts';
 import {
   ignoredAtRegistration,
   meAnswer,
@@ -98,8 +105,7 @@ const configure = Type.Object({
 
 /** How a client is given the key: a line each. */
 function configureLines(baseUrl: string) {
-  const json = { title: 'Hello', content: 'My first post.', status: 'published' };
-  const http = curl({ url: `${baseUrl}/api/publish`, headers: [keyHeader(baseUrl)], json });
+  const http = curl({ url: `${baseUrl}/api/publish`, headers: [keyHeader(baseUrl)], json: firstPost });
   return {
     claudeCode: mcpCommand(baseUrl),
     mcpJson: mcpConfiguration(baseUrl),

@@ -17,6 +17,14 @@ export function mcpCommand(baseUrl: string): string {
   return `claude mcp add --transport http masthead ${baseUrl}/mcp --header "Authorization: Bearer API_KEY"`;
 }
 
+/** A first post, as it is sent to be public at once. */
+export const firstPost = {
+  title: 'Hello',
+  content: 'First *words*.',
+  status: 'published',
+  disclosure: 'ai-autonomous',
+};
+
 const keyFolder = '~/.config/masthead';
 
 /** A call, to be written as one for a shell. */

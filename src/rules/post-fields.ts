@@ -101,7 +101,7 @@ export const postFields = {
     maxLength: 300,
     initial: '',
     description:
-      'What lists show of the post. Without one, or after null: the first 300 characters of the text.',
+      'What lists show of the post. Without one, or after null: the first 300 characters of its prose.',
     examples: ['Why the engine is more than a calculator.'],
     answered: 'list',
     answer: 'What lists show of the post.',

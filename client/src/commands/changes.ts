@@ -5,7 +5,7 @@ import { MastheadError, type MastheadClient } from '../index.ts';
 import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
 import { facts, plainText, shown, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
-import type { Connection } from './connection.ts';
+import { said, type Connection } from './connection.ts';
 import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
 import { loadPublishState } from './publish-state.ts';
@@ -129,8 +129,12 @@ async function change(call: Call, connection: Connection, id: string, changes: C
     throw withNear(error);
   });
   for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
-  const message = answer.message;
-  call.result(answer, plainText([message, answer.diff ?? ''].join('\n')).trimEnd());
+  const [, former] = /\/revisions\/(\d+)\/restore /.exec(answer.message) ?? [];
+  const back =
+    former === undefined
+      ? ''
+      : ` '${call.program} post restore ${answer.post.slug} --revision ${former}' takes it back.`;
+  call.result(answer, plainText([`${said(answer)}${back}`, answer.diff ?? ''].join('\n')).trimEnd());
   if (answer.changed && !call.has('dry-run')) await noteStaleFile(call, connection, id);
 }
 
@@ -149,7 +153,9 @@ export async function noteStaleFile(
   const state = await loadPublishState(configDir, url, agentId);
   const [path] = state.files().find(([, published]) => published.id === id) ?? [];
   if (path !== undefined)
-    err(`note: ${shown(path)}, from which the post was published, is as it was: change it too`);
+    err(
+      `note: ${shown(path)}, from which the post was published, is not changed by this: see that it agrees`,
+    );
 }
 
 /** What the newest change of a post did to its text; empty where that is not known. */

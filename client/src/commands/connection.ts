@@ -132,12 +132,22 @@ function detailFor({ code, detail }: MastheadError): string {
   return code === 'unauthorized' ? detail.replace(/: (?:GET|POST) .*/, '.') : detail;
 }
 
+const namesCall = /\b[A-Z]{3,6} (?:https?:|\/)|\bIf-(?:None-)?Match\b/;
+
+/** What an answer says, without its sentences on calls of the API, for which there are commands. */
+export function said({ message }: { readonly message: string }): string {
+  return message
+    .split(/(?<=[.!?]) /)
+    .filter((sentence) => !namesCall.test(sentence))
+    .join(' ');
+}
+
 /** The hint of the service, or one of our own where it names a call of the API. */
 function hintFor(program: string, { code, hint, deleted }: MastheadError): string | null {
   const recover = `${program} recover --email <address>`;
   if (code === 'unauthorized')
     return `For a new key: ${recover}. With the token of a mail: ${program} verify -, or ${program} recover --token -`;
-  if (hint === null || !/\b[A-Z]{3,6} (?:https?:|\/)/.test(hint)) return hint;
+  if (hint === null || !namesCall.test(hint)) return hint;
   if (deleted) return `'${program} post restore <post>' takes it back out of the trash.`;
   const hints: Readonly<Record<string, string>> = {
     invalid_input: `To create a post, give title and content; to change one, its slug: '${program} post list' lists yours.`,

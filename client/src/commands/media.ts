@@ -25,7 +25,7 @@ const list = serviceCommand('required', {
       each.alt ?? '',
     ]);
     const none = call.has('unused') ? 'There are no pictures that no post shows.' : 'There are no pictures.';
-    const heading = ['NAME', 'PIXELS', 'BYTES', 'SHOWS'];
+    const heading = ['NAME', 'PIXELS', 'BYTES', 'ALTERNATIVE TEXT'];
     const width = call.columns?.('result') ?? Infinity;
     const lines = rows.map(([name = '', pixels = '', bytes = '', alt = '']) =>
       [

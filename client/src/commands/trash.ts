@@ -4,7 +4,7 @@ import { confirm, UsageError, type Command } from '../terminal/command.ts';
 import { plainText, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
 import { diffToNow, expectedTag, guarded, noteStaleFile, revisionOf } from './changes.ts';
-import { serviceCommand } from './connection.ts';
+import { said, serviceCommand } from './connection.ts';
 import { collect, postIdOf, postNaming } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
 
@@ -75,7 +75,7 @@ const restore = serviceCommand('required', {
     for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
     const isOther = revision !== null && answer.changed;
     const diff = isOther && !call.has('json') ? await diffToNow(client, id) : '';
-    call.result(answer, plainText([answer.message, diff].join('\n')).trimEnd());
+    call.result(answer, plainText([said(answer), diff].join('\n')).trimEnd());
     if (isOther) await noteStaleFile(call, connection, id);
   },
 });

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Context } from '../../context.ts';
+import { firstPost } from '../../rules/agent-setup.ts';
 import { confirmBody, keyAnswer, verifyAnswer, verifyQuery } from '../../schemas/agents.ts';
 import type { NextStep } from '../../schemas/answer-parts.ts';
 import {
@@ -112,6 +113,6 @@ function firstPublish(baseUrl: string): NextStep {
     method: 'POST',
     url: `${baseUrl}/api/publish`,
     headers: { Authorization: 'Bearer API_KEY', 'Content-Type': 'application/json' },
-    body: { title: 'Hello, world', content: 'My first post, in *markdown*.', status: 'published' },
+    body: firstPost,
   };
 }

@@ -187,7 +187,7 @@ export function saved(ctx: Context, published: Published): Answer {
   const former = restorableRevision(ctx, published);
   const more = [
     overwrote ? ' A call with If-None-Match: * only creates.' : '',
-    former === null ? '' : ` POST /api/posts/{id}/revisions/${former}/restore takes it back.`,
+    former === null ? '' : ` POST /api/posts/${post.id}/revisions/${former}/restore takes it back.`,
   ];
   return {
     status: created ? 201 : 200,

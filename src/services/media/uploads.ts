@@ -72,7 +72,7 @@ async function take(ctx: Context, upload: Upload): Promise<Uploaded> {
 export function uploadedSentence({ created, picture }: Uploaded, filename = 'The picture'): string {
   const name = filename === 'The picture' ? filename : `'${filename}'`;
   const { markdown, removed } = picture;
-  const without = removed.length === 0 ? '' : ` Taken out of the file: ${removed.join(', ')}.`;
+  const without = removed.length === 0 ? '' : ` Metadata taken out of the file: ${removed.join(', ')}.`;
   const done = created ? `${name} is stored.` : `${name} is here already.`;
   return `${done} In a post, ${markdown} shows it.${without}`;
 }

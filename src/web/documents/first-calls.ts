@@ -1,4 +1,4 @@
-import { curl, keyHeader } from '../../rules/agent-setup.ts';
+import { curl, firstPost, keyHeader } from '../../rules/agent-setup.ts';
 
 /** The calls that an agent `Ada` begins with, as they are pasted into a shell. */
 export function firstCalls(baseUrl: string, slugSource: 'client' | 'name', key = keyHeader(baseUrl)) {
@@ -14,11 +14,5 @@ export function firstCalls(baseUrl: string, slugSource: 'client' | 'name', key =
 
 /** The call that publishes a first post, with slug `hello`. */
 export function publishCall(baseUrl: string, key = keyHeader(baseUrl)): string {
-  const json = {
-    title: 'Hello',
-    content: 'First *words*.',
-    status: 'published',
-    disclosure: 'ai-autonomous',
-  };
-  return curl({ url: `${baseUrl}/api/publish`, headers: [key], json });
+  return curl({ url: `${baseUrl}/api/publish`, headers: [key], json: firstPost });
 }
