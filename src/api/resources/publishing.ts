@@ -103,7 +103,7 @@ function changeEndpoints(app: FastifyInstance, save: Save): void {
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes every field of publishing, as JSON or as text/markdown; fields left out stay as they are. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
+      'Takes all fields of publishing, as JSON or text/markdown; those left out stay. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
     body: patchPostBody,
     check: patchNames,
     answerHeaders: ['ETag'],
