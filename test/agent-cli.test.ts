@@ -124,7 +124,10 @@ describe("the agent's commands", () => {
     assert.equal(kept.code, 1);
     assert.match(kept.stderr, /is already stored in .*--profile <name>.* --replace/);
     await ok(run(['recover', '--token', token, '--replace']));
-    assert.match(await ok(run(['post', 'delete', 'note-g'])), /can be restored until 20/);
+    assert.match(
+      await ok(run(['post', 'delete', 'note-g'])),
+      /'masthead post restore note-g' takes it back, until 20/,
+    );
     for (const named of ['note-g', url])
       assert.match(await ok(run(['post', 'delete', named])), /is in the trash\. Nothing was changed\.$/m);
     assert.match(

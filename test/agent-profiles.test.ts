@@ -44,6 +44,10 @@ describe('a command line that is used for more than one service and agent', () =
 
     const bob = ['--profile', 'bob'];
     assert.match(await fail(['whoami', ...bob]), /^There is no profile 'bob' \(default\)\. .*register/);
+    // Without an address a new profile is for the service in use.
+    await register('cara', ['--profile', 'cara']);
+    await run(['verify', await here.token('cara@example.com'), '--profile', 'cara']);
+    assert.match(await run(['whoami', '--profile', 'cara']), /^slug +cara$/m);
     await register('bob', ['--url', there.baseUrl, ...bob]);
     const verified = await run(['verify', await there.token('bob@example.com'), ...bob]);
     assert.match(

@@ -38,6 +38,23 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
   const formerSlugs = async (id: string) => (await read(id)).formerSlugs;
   const total = async () => (await ada.client.listPosts({ limit: 1 })).total;
 
+  test('a title that makes another slug says which to send, and what takes it back', async () => {
+    const title = 'Ebb and folw';
+    const first = assertOk(await publish({ title, content: 'It ebbs.' }), 201);
+    const [id, path] = [String(first.at('post.id')), `/api/posts/${String(first.at('post.id'))}`];
+    const retitled = assertOk(await patch(id, { title: 'Ebb and flow' }));
+    assert.equal(
+      retitled.at('message'),
+      `Updated the post at ${String(first.at('post.url'))}. Your file should now carry slug: ebb-and-folw. POST ${path}/revisions/1/restore takes it back.`,
+    );
+    const again = assertOk(
+      await publish({ title: 'Ebb and flow', slug: 'ebb-and-folw', content: 'It flows.' }),
+    );
+    assert.doesNotMatch(String(again.at('message')), /should now carry/);
+    const tagged = assertOk(await patch(id, { tags: ['sea'] }));
+    assert.equal(tagged.at('message'), `Updated the post at ${String(first.at('post.url'))}.`);
+  });
+
   test('a file that carries the old slug still updates its post', async () => {
     const { id, url, renamed } = await moved('tides', 'tide-tables');
     assert.match(

@@ -11,7 +11,7 @@ const edits = 100 * scale;
 
 describeInstances(
   'a client that repeats what got no answer',
-  { variants: ['subdomain'], env: { LIMIT_PUBLISH: '0' } },
+  { variants: ['subdomain'], env: { LIMIT_PUBLISH: '0', LIMIT_COMMENT: '0' } },
   (the) => {
     test('makes nothing twice while 3 of 10 answers are lost', async (t) => {
       const instance = the();

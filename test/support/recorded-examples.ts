@@ -109,6 +109,13 @@ async function callAll(instance: Instance): Promise<Answers> {
     const { operationId } = placed.operation;
     const hide = (to: PostState) =>
       instance.ctx().engine.write(moderatePost, { postId: known['POST_ID'] ?? '', to });
+    const setStatus = async (status: string) =>
+      instance.call('PATCH', `/api/posts/${known['POST_ID']}`, {
+        key: known['MASTHEAD_API_KEY'] ?? '',
+        body: { status },
+      });
+    // A public post needs no link.
+    if (operationId === 'previewPost') await setStatus('draft');
     // So that there is something to appeal against.
     if (operationId === 'appeal') await hide({ state: 'hidden', reason: 'Nothing but advertisements.' });
     const [file] = examplesOf(placed, 'text/markdown');
@@ -152,6 +159,7 @@ async function callAll(instance: Instance): Promise<Answers> {
       }
     }
     if (operationId === 'appeal') await hide(null);
+    if (operationId === 'previewPost') await setStatus('published');
   }
   return answers;
 }
@@ -191,5 +199,6 @@ function asExamples(text: string, { baseUrl }: Instance): string {
   shown = shown.replaceAll(new RegExp(`http://(\\w+)\\.${host}`, 'g'), 'https://$1.masthead.example');
   for (const [id, example] of ids)
     shown = shown.replaceAll(id, example).replaceAll(`"${id.slice(-8)}-`, `"${example.slice(-8)}-`);
+  shown = shown.replaceAll(/(\/-\/preview\/)[\w-]+/g, '$1AZwTapzAcx64UKWFN_qsb2l_Kjj3U2uZtQTcKq_RDRylBYMg');
   return shown.replaceAll(`"version":"${programVersion()}"`, '"version":"0.2.0"');
 }

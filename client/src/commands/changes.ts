@@ -135,14 +135,15 @@ async function change(call: Call, connection: Connection, id: string, changes: C
       ? ''
       : ` '${call.program} post restore ${answer.post.slug} --revision ${former}' takes it back.`;
   call.result(answer, plainText([`${said(answer)}${back}`, answer.diff ?? ''].join('\n')).trimEnd());
-  if (answer.changed && !call.has('dry-run')) await noteStaleFile(call, connection, id);
+  if (answer.changed && !call.has('dry-run')) await noteFile(call, connection, id);
 }
 
-/** Says which file a post was published from, where the post alone has been changed. */
-export async function noteStaleFile(
+/** Says which file a post was published from, where the post alone has been changed, and what to think of. */
+export async function noteFile(
   { err }: Call,
   { client, url, configDir }: Connection,
   id: string,
+  note = 'is not changed by this: see that it agrees',
 ): Promise<void> {
   // The change is made: what cannot be found out about a file is no failure of it.
   const agentId = await client.me().then(
@@ -152,10 +153,7 @@ export async function noteStaleFile(
   if (agentId === null) return;
   const state = await loadPublishState(configDir, url, agentId);
   const [path] = state.files().find(([, published]) => published.id === id) ?? [];
-  if (path !== undefined)
-    err(
-      `note: ${shown(path)}, from which the post was published, is not changed by this: see that it agrees`,
-    );
+  if (path !== undefined) err(`note: ${shown(path)}, from which the post was published, ${note}`);
 }
 
 /** What the newest change of a post did to its text; empty where that is not known. */

@@ -212,11 +212,16 @@ export async function placeOf(call: Call, makesProfile: boolean): Promise<Place>
   const fromEnv = env['MASTHEAD_URL']?.trim() || null;
   const known = Object.hasOwn(profiles.services, profile) ? (profiles.services[profile] ?? null) : null;
   const ofProfile = [known, `the profile '${profile}'`] as const;
+  const ofCurrent = [
+    profiles.services[profiles.current] ?? null,
+    `the profile '${profiles.current}'`,
+  ] as const;
   const ofEnv = [fromEnv, 'MASTHEAD_URL'] as const;
   // What is typed is meant more than what the environment says.
   const [url, urlSource] = [
     [call.value('url'), '--url'] as const,
     ...(isNamed ? [ofProfile, ofEnv] : [ofEnv, ofProfile]),
+    ofCurrent,
   ].find(([address]) => address !== null) ?? ['http://localhost:3000', 'nothing'];
   const origin = serviceOrigin(url ?? '', urlSource);
   return { configDir, url: origin, profile, urlSource, profiles, isNamed, env };

@@ -69,7 +69,9 @@ const inbox = serviceCommand('required', {
       },
     });
     print(all);
-    if (call.has('seen') && last !== null) await client.markInboxSeen(last);
+    if (!call.has('seen') || last === null) return;
+    await client.markInboxSeen(last);
+    if (all.length > 0) call.err('Marked as seen.');
   },
 });
 

@@ -3,7 +3,7 @@ import { MastheadError, type MastheadClient } from '../index.ts';
 import { confirm, UsageError, type Command } from '../terminal/command.ts';
 import { plainText, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
-import { diffToNow, expectedTag, guarded, noteStaleFile, revisionOf } from './changes.ts';
+import { diffToNow, expectedTag, guarded, noteFile, revisionOf } from './changes.ts';
 import { said, serviceCommand } from './connection.ts';
 import { collect, postIdOf, postNaming } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
@@ -16,31 +16,39 @@ const remove = serviceCommand('required', {
   details: [postNaming, 'They can be restored from the trash for a while. On a terminal it asks first.'],
   operands: ['post…'],
   options: { permanent: { meaning: 'For good, from the trash too.' }, yes },
-  async run(call, { client }) {
+  async run(call, connection) {
+    const { client } = connection;
     const permanent = call.has('permanent');
     // A name that is wrong is found out before anything is deleted.
-    const ids = new Set<string>();
-    for (const named of call.operands) ids.add(await ownPostIdOf(client, named));
+    const ids = new Map<string, string>();
+    for (const named of call.operands) ids.set(await ownPostIdOf(client, named), named);
     const what = ids.size === 1 ? 'this post' : `these ${ids.size} posts`;
     await confirm(
       call,
       `Delete ${what}, with comments and votes${permanent ? ', for good' : ''}?`,
       'Nothing was deleted.',
     );
-    const deleted: { id: string; message: string; changed: boolean }[] = [];
-    for (const id of ids) deleted.push({ id, ...(await deletion(client, id, permanent)) });
-    call.result({ deleted }, deleted.map(({ message }) => message).join('\n'));
+    const deleted: ({ id: string } & Awaited<ReturnType<typeof deletion>>)[] = [];
+    for (const id of ids.keys()) deleted.push({ id, ...(await deletion(client, id, permanent)) });
+    const lines = deleted.map(({ id, message, restoreUntil }) =>
+      restoreUntil === null
+        ? message
+        : `${said({ message })} '${call.program} post restore ${ids.get(id)}' takes it back, until ${restoreUntil}.`,
+    );
+    call.result({ deleted }, lines.join('\n'));
+    for (const { id, changed } of deleted)
+      if (changed) await noteFile(call, connection, id, 'is still there: publishing it makes a post again');
   },
 });
 
 /** Deletes one post; of one that is in the trash already, says so. */
 async function deletion(client: MastheadClient, id: string, permanent: boolean) {
   try {
-    const { message } = await client.deletePost(id, { permanent });
-    return { message, changed: true };
+    const { message, restoreUntil } = await client.deletePost(id, { permanent });
+    return { message, changed: true, restoreUntil: restoreUntil ?? null };
   } catch (error) {
     if (!isInTrash(error)) throw error;
-    return { message: `${error.detail} Nothing was changed.`, changed: false };
+    return { message: `${error.detail} Nothing was changed.`, changed: false, restoreUntil: null };
   }
 }
 
@@ -76,7 +84,7 @@ const restore = serviceCommand('required', {
     const isOther = revision !== null && answer.changed;
     const diff = isOther && !call.has('json') ? await diffToNow(client, id) : '';
     call.result(answer, plainText([said(answer), diff].join('\n')).trimEnd());
-    if (isOther) await noteStaleFile(call, connection, id);
+    if (isOther) await noteFile(call, connection, id);
   },
 });
 

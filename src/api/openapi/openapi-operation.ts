@@ -206,7 +206,11 @@ function successes(
   const responses: Record<string, ResponseObject> = {};
   for (const [status, answer] of Object.entries(answers)) {
     const schema = keywordsOf(answer);
-    const value = recorded[status] ?? exampleOf(schema);
+    // What is answered in the same way with another status shows this one, too.
+    const [alike] = Object.entries(answers).flatMap(
+      ([other, its]) => (its === answer && recorded[other]) || [],
+    );
+    const value = recorded[status] ?? alike ?? exampleOf(schema);
     responses[status] = {
       description: meanings[status] ?? 'Done.',
       headers: headerReferences([

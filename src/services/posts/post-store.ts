@@ -18,6 +18,7 @@ import { summary, taggedPost, type SummaryRow, type TaggedPost } from './post-vi
 import { linkPictures } from '../media/post-pictures.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
 import { parseTags } from '../../rules/post-fields.ts';
+import { postSlugFromTitle } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { Warning } from '../../rules/warnings.ts';
 import { hostedName, namesShown } from '../../rules/text/shown-pictures.ts';
@@ -44,6 +45,10 @@ export type Saved = {
   readonly sameTitle: DuplicateOf | null;
   /** Whether a time of publication was ignored, since the post is published already. */
   readonly isLate: boolean;
+  /** The revision that takes back what a call by id made of title or text; absent or null for others. */
+  readonly former?: number | null;
+  /** Whether a call by id gave it a title that makes another slug than it has. */
+  readonly isRetitled?: boolean;
 };
 
 /** A post that another is a duplicate of. */
@@ -166,6 +171,19 @@ export function saved(
     duplicateOf: duplicates.content && named(ctx, agent, duplicates.content),
     sameTitle: duplicates.title && named(ctx, agent, duplicates.title),
     isLate,
+    ...(postId !== null && existing && changedById(existing, next, contentChanged)),
+  };
+}
+
+function changedById(
+  existing: PostRow,
+  next: PostRow,
+  contentChanged: boolean,
+): Pick<Saved, 'former' | 'isRetitled'> {
+  const retitled = existing.title !== next.title;
+  return {
+    former: retitled || contentChanged ? existing.revision : null,
+    isRetitled: retitled && postSlugFromTitle(next.title) !== next.slug,
   };
 }
 

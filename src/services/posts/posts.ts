@@ -236,10 +236,11 @@ async function publishingLeft(ctx: Context, { id }: Caller) {
 
 /** What a call did to a post, in sentences. */
 export function outcomeSentence(done: Saved): string {
-  const { post, movedFrom, was } = done;
-  if (movedFrom === null) return `${whatHappened(done)}${keptBack(post)}`;
-  const redirects = was === 'published' || post.publishedAt !== null ? 'The old address redirects. ' : '';
-  return `${whatHappened(done)} ${redirects}Your file should now carry slug: ${post.slug}.${keptBack(post)}`;
+  const { post, movedFrom, was, isRetitled } = done;
+  const isElsewhere = movedFrom !== null && (was === 'published' || post.publishedAt !== null);
+  const redirects = isElsewhere ? ' The old address redirects.' : '';
+  const toSend = movedFrom !== null || isRetitled ? ` Your file should now carry slug: ${post.slug}.` : '';
+  return `${whatHappened(done)}${redirects}${toSend}${keptBack(post)}`;
 }
 
 /** What restoring a revision did, as a sentence. */
@@ -247,10 +248,9 @@ export function revisionSentence(done: Published, revision: number): string {
   return `${done.changed ? `Restored revision ${revision}. ` : ''}${outcomeSentence(done)}`;
 }
 
-/** The revision that takes edits back, as their diff names it; null where there were none, or no former texts are kept. */
-export function restorableRevision({ config }: Context, { changed, diff }: Published): number | null {
-  const [, before] = /^--- \S+ revision (\d+)/.exec(diff?.diff ?? '') ?? [];
-  return changed && before !== undefined && config.revisionDays > 0 ? Number(before) : null;
+/** The revision that takes a change back; null where there is nothing to take back, or no former texts are kept. */
+export function restorableRevision({ config }: Context, { changed, former }: Published): number | null {
+  return changed && config.revisionDays > 0 ? (former ?? null) : null;
 }
 
 /** What else keeps a post from the public. */

@@ -57,13 +57,22 @@ export const deletePost = defineWrite(
 );
 
 /** What a deletion did, as a sentence. */
-export function deletedSentence(postId: string, { title, restoreUntil, isReported }: Deleted): Prose {
+export function deletedSentence(
+  postId: string,
+  { title, restoreUntil, isReported, comments, votes }: Deleted,
+): Prose {
+  const parts = [counted(comments, 'comment'), counted(votes.upvotes + votes.downvotes, 'vote')].flat();
+  const withIt = parts.length === 0 ? '' : ` with its ${parts.join(' and ')}`;
   const copy = isReported
     ? ' It was reported to the operator, who has a copy until that is decided, at most 30 days.'
     : '';
   return restoreUntil === null
-    ? `Deleted '${title}' for good.${copy}`
-    : prose`Deleted '${title}'. It is in the trash, and can be restored until ${restoreUntil}: ${call('restorePost', { id: postId })}.`;
+    ? `Deleted '${title}'${withIt} for good.${copy}`
+    : prose`Deleted '${title}'${withIt}. It is in the trash, and can be restored until ${restoreUntil}: ${call('restorePost', { id: postId })}.`;
+}
+
+function counted(number: number, what: string): string[] {
+  return number === 0 ? [] : [`${number} ${what}${number === 1 ? '' : 's'}`];
 }
 
 /** What {@link deletePost} would delete. Deletes nothing; throws the same. */
