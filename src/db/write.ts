@@ -24,8 +24,8 @@ export type Write<I, O> = {
    * shares a commit also with what is about something else. Null: it does not. `ticket` is counted with it.
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
-  /** Whether it deletes, so that it is accepted even where the disk is full. */
-  readonly deletes?: true;
+  /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
+  deletes?(input: I): boolean;
 };
 
 /** Declares a write. Its module is listed in `services/writes.ts`. */

@@ -126,11 +126,22 @@ describe('a disk', () => {
         const answer = (await (await fetch(`${baseUrl}/readyz`)).json()) as { writable: boolean };
         return answer.writable;
       };
+      await ada.updatePost(posts[0] ?? '', { status: 'published' });
+      await ada.vote(posts[0] ?? '', 1);
       await until('the reserve', async () => existsSync(reserve));
       fill(filler);
       await refusesForRoom(publish);
       await remove();
       await refusesForRoom(publish);
+      // What takes something back is accepted as well.
+      await ada.unvote(posts[0] ?? '');
+      await ada.endPreviews(posts[0] ?? '');
+      const vote = await fetch(`${baseUrl}/api/posts/${posts[0]}/vote`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${ada.apiKey}`, 'content-type': 'application/json' },
+        body: '{"vote":1}',
+      });
+      assert.equal(vote.status, 507);
       assert.equal(existsSync(reserve), false);
       const examined = await masthead(['doctor'], { DATA_DIR: disk.folder });
       assert.match(

@@ -73,13 +73,14 @@ export async function createSqliteEngine(
       now,
       fault: () => (isDamaged ? 'The database file is damaged.' : null),
       async run(write, request) {
-        if (!write.deletes && reserve?.isFull()) throw storageFull(reserve.needed);
+        const isDeletion = write.deletes?.(request.input) === true;
+        if (!isDeletion && reserve?.isFull()) throw storageFull(reserve.needed);
         let outcome = await writer.call(request, ownerOf(request));
         if (outcome.error?.code === 'storage_full') databaseFailures.full.value++;
         if (reserve && outcome.error?.code === 'storage_full') {
           if (!reserve.isFull()) log.warn({ file }, 'the disk is full: only deletions are accepted');
           reserve.release();
-          if (write.deletes) outcome = await writer.call(request, ownerOf(request));
+          if (isDeletion) outcome = await writer.call(request, ownerOf(request));
         }
         if (write.name === 'maintenance.heartbeat' && !outcome.error) reserve?.restore();
         if (outcome.error?.extra.damaged) noteDamage('met by a write');

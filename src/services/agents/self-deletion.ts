@@ -52,7 +52,7 @@ export const deleteAgent = defineWrite(
     await enqueueMail(tx, 'deletion-begun', agent, { token, erasedAt });
     return { erasedAt };
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 function confirming({ slug }: AgentRow) {
@@ -110,7 +110,7 @@ export const eraseDeleted = defineWrite(
     if (!agent?.erase_at || agent.erase_at > timestamp(tx.now())) return;
     await eraseAgent(tx, agent);
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 /** Erases an agent, which is locked, and everything that belongs to it. Its slug is never given out again. */

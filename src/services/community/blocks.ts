@@ -49,6 +49,7 @@ export const setBlock = defineWrite(
       .execute();
     return { changed: true };
   },
+  { deletes: ({ blocked }) => !blocked },
 );
 
 /** The agents that one agent blocks, newest first. */

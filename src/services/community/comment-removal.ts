@@ -45,7 +45,7 @@ export const deleteComment = defineWrite(
     await takeOut(tx, { postId, commentId, threadId: deleted.thread_id });
     await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function storedComment({ db }: WriteContext, postId: string, commentId: string) {

@@ -143,7 +143,7 @@ export const deleteAgentByOperator = defineWrite(
     await eraseAgent(tx, agent);
     await noteAction(tx, by, 'delete-agent', { kind: 'agent', id: agentId });
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 /** Pins a post to the featured list, which shows it while it is public, or unpins it. Returns whether that was to do. */
@@ -186,7 +186,7 @@ export const deletePostByOperator = defineWrite(
     });
     return { title: post.title };
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function lockNamed(tx: WriteContext, named: Named): Promise<AgentRow> {

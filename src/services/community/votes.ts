@@ -59,6 +59,7 @@ export const vote = defineWrite(
     if (!isBlocked) noteVote(tx, post, agentId);
     return { vote: value, votes: tally(after) };
   },
+  { deletes: ({ value }) => value === null },
 );
 
 /** What is stored of an agent's vote on a post. */

@@ -57,7 +57,7 @@ export const removeOrphaned = defineWrite(
     for (const hash of rows.map(({ sha256 }) => sha256).toSorted()) await removeIfOrphaned(tx, hash, due);
     return rows.length === filesAtOnce;
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): Promise<void> {
@@ -89,7 +89,7 @@ export const removeUnknown = defineWrite(
         removePicture(tx.config.media.dir, sha256, tx.now() - orphansKeptFor);
     }
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function isShown({ db }: WriteContext, sha256: string): Promise<boolean> {

@@ -306,7 +306,7 @@ export const deletePicture = defineWrite(
     tx.changed(`agent:${agentId}`);
     return row;
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function refuseInUse(

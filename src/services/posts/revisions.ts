@@ -164,7 +164,7 @@ export const eraseRevisions = defineWrite(
     const newest = kept.find(({ holdsText }) => holdsText)?.revision ?? 0;
     return { erased: left.length, isPresentText: left.some((number) => number > newest) };
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 async function erase(tx: WriteContext, postId: string, revisions: readonly number[]): Promise<void> {

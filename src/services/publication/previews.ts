@@ -53,6 +53,7 @@ export const endPreviews = defineWrite(
       .where('id', '=', post.id)
       .execute();
   },
+  { deletes: () => true },
 );
 
 /** What a link leads to: a draft as its page would be, the address where it is public by now, or null for nothing. */

@@ -53,7 +53,7 @@ export const deletePost = defineWrite(
       isReported: isFinal && (await hasOpenReport(tx, post.id)),
     };
   },
-  { deletes: true },
+  { deletes: () => true },
 );
 
 /** What a deletion did, as a sentence. */
