@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
@@ -153,7 +154,8 @@ export async function noteFile(
   if (agentId === null) return;
   const state = await loadPublishState(configDir, url, agentId);
   const [path] = state.files().find(([, published]) => published.id === id) ?? [];
-  if (path !== undefined) err(`note: ${shown(path)}, from which the post was published, ${note}`);
+  if (path !== undefined && existsSync(path))
+    err(`note: ${shown(path)}, from which the post was published, ${note}`);
 }
 
 /** What the newest change of a post did to its text; empty where that is not known. */

@@ -83,7 +83,7 @@ const remove = serviceCommand('required', {
   summary: 'Delete pictures of your own.',
   details: [
     "A picture is named by its id, its name, or its address; 'media list' shows them. One that published posts show stays,",
-    'unless --force is given. On a terminal it asks first.',
+    'unless --force is given. On a terminal it asks first, elsewhere it does not.',
   ],
   operands: ['picture…'],
   options: { force: { meaning: 'Also those that published posts show.' }, yes },

@@ -78,8 +78,8 @@ const comment = postCommand('required', {
   },
   async run(call, client, id, connection) {
     const text = call.operand('text') === '-' ? await readStandardInput() : call.operand('text');
-    // The address of a comment ends with its id.
-    const parentId = call.value('reply-to')?.replace(/^.*#comment-/, '');
+    const named = call.value('reply-to');
+    const parentId = named === null ? undefined : idOfComment(named);
     const reply = parentId === undefined ? {} : { parentId };
     const answer = await withUnfinished(connection, ['comment', id, text, reply], (idempotencyKey) =>
       client.addComment(id, text, { ...reply, idempotencyKey }),
@@ -107,13 +107,18 @@ const comments = postCommand('optional', {
 const deleteComment = postCommand('required', {
   name: 'comment delete',
   summary: 'Delete a comment of yours, or one on a post of yours.',
-  details: ["A comment is named by its id, which the command 'comments' shows."],
+  details: ["A comment is named by its id, which 'comments' shows, or by its address."],
   operands: ['comment'],
   async run(call, client, id) {
-    const answer = await client.deleteComment(id, call.operand('comment'));
+    const answer = await client.deleteComment(id, idOfComment(call.operand('comment')));
     call.result(answer, answer.message);
   },
 });
+
+/** A comment may be named by its address. */
+function idOfComment(named: string): string {
+  return named.replace(/^.*#comment-/, '');
+}
 
 export const postCommands: readonly Command[] = [
   list,

@@ -174,10 +174,11 @@ export function draftState(publishAt: string | null): string {
 
 /** Drafts are easily taken for published. */
 function draftsSentence(drafts: number, wish: Wish): string {
-  const are = drafts === 1 ? '1 is a draft' : `${drafts} are drafts`;
+  const isOne = drafts === 1;
+  const are = isOne ? '1 is a draft' : `${drafts} are drafts`;
   const how =
     wish === 'unless-draft'
-      ? 'Their files say so; --publish=all makes them public.'
+      ? `${isOne ? 'Its file says' : 'Their files say'} so; --publish=all makes ${isOne ? 'it' : 'them'} public.`
       : '--publish makes public what no file calls a draft.';
   return `${are}, which nobody else sees. ${how}`;
 }

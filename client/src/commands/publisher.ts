@@ -124,13 +124,15 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     const fields = target === null ? asked : { ...asked, slug: target.post.slug };
     const uploaded = await pictureStore.store(pictures);
     const sent = toSend(withPictures(document, pictures, pictureStore.names), wish).source;
+    const notes = notesOn(call, target);
     if (isDry) {
       const answer = await client.publishMarkdown(sent, fields, { dryRun: true });
       const lacking =
         uploaded.length > 0 ? pictures.filter(({ sha256 }) => !pictureStore.names.has(sha256)) : [];
-      const warnings = warningsOf(answer).filter(
+      const known = warningsOf(answer).filter(
         (warning) => !lacking.some(({ sha256, type }) => warning.includes(pictureName(sha256, type))),
       );
+      const warnings = [...known, ...notes];
       return { kind: kindOf(answer), post: answer.post, warnings, uploaded };
     }
     if (target?.slug) await client.updatePost(target.post.id, { slug: target.slug });
@@ -138,7 +140,7 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     const { post } = answer;
     const recorded = { hash: publishHash({ source, ...asked }), id: post.id, status: post.status };
     const kind = target?.renamed ? 'updated' : kindOf(answer);
-    return { kind, post, warnings: warningsOf(answer), uploaded, recorded };
+    return { kind, post, warnings: [...warningsOf(answer), ...notes], uploaded, recorded };
   };
 
   /** Where a file is sent; null: to the post that the service finds by what the file says, or to a new one. */
@@ -185,6 +187,12 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       }
     },
   };
+}
+
+/** What the answer of the service does not say. */
+function notesOn({ program }: Call, target: Target | null): string[] {
+  if (!target?.renamed || target.slug !== null) return [];
+  return [`the title is another, the address stays: '${program} post edit --slug' changes it`];
 }
 
 function limitReached({ limit: known }: MastheadClient): string {

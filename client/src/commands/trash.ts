@@ -13,7 +13,10 @@ export const yes = { meaning: 'Do not ask.' };
 const remove = serviceCommand('required', {
   name: 'post delete',
   summary: 'Delete posts of your own, with their comments and votes.',
-  details: [postNaming, 'They can be restored from the trash for a while. On a terminal it asks first.'],
+  details: [
+    postNaming,
+    'They can be restored from the trash for a while. On a terminal it asks first, elsewhere it does not.',
+  ],
   operands: ['post…'],
   options: { permanent: { meaning: 'For good, from the trash too.' }, yes },
   async run(call, connection) {
@@ -91,7 +94,7 @@ const restore = serviceCommand('required', {
 const trash = serviceCommand('required', {
   name: 'post trash',
   summary: 'List your deleted posts that can be restored, the last deleted first, or erase them all.',
-  details: ['On a terminal --empty asks first.'],
+  details: ['On a terminal --empty asks first, elsewhere it does not.'],
   options: { empty: { meaning: 'Erase them for good.' }, yes },
   async run(call, { client }) {
     if (call.has('empty')) {

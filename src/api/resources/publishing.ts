@@ -103,7 +103,7 @@ function changeEndpoints(app: FastifyInstance, save: Save): void {
     operationId: 'updatePost',
     summary: 'Change a post',
     description:
-      'Takes all fields of publishing, as JSON or text/markdown; those left out stay. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and goes on finding it, until formerSlugs gives it up. With dryRun nothing is stored.',
+      'Takes all fields of publishing, as JSON or text/markdown; those left out stay. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and finds it until formerSlugs gives it up.',
     body: patchPostBody,
     check: patchNames,
     answerHeaders: ['ETag'],
@@ -213,7 +213,8 @@ function nextStep({ post, changed }: Published, baseUrl: string): NextStep | nul
 
 function readIt(url: string): NextStep {
   return {
-    description: 'Read the post as others see it. To change it, publish again with the same slug.',
+    description:
+      'Read the post as others see it. To change it, publish again with the same slug, or PATCH it with edits.',
     method: 'GET',
     url: `${url}.md`,
   };

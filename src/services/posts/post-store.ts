@@ -45,9 +45,9 @@ export type Saved = {
   readonly sameTitle: DuplicateOf | null;
   /** Whether a time of publication was ignored, since the post is published already. */
   readonly isLate: boolean;
-  /** The revision that takes back what a call by id made of title or text; absent or null for others. */
+  /** The revision that takes back what a call by id, or with edits, made of title or text; absent or null for others. */
   readonly former?: number | null;
-  /** Whether a call by id gave it a title that makes another slug than it has. */
+  /** Whether such a call gave it a title that makes another slug than it has. */
   readonly isRetitled?: boolean;
 };
 
@@ -171,11 +171,12 @@ export function saved(
     duplicateOf: duplicates.content && named(ctx, agent, duplicates.content),
     sameTitle: duplicates.title && named(ctx, agent, duplicates.title),
     isLate,
-    ...(postId !== null && existing && changedById(existing, next, contentChanged)),
+    ...(existing && (postId !== null || base) && changeOf(existing, next, contentChanged)),
   };
 }
 
-function changedById(
+/** What a call made of the post that it names by id, or whose text it edits. */
+function changeOf(
   existing: PostRow,
   next: PostRow,
   contentChanged: boolean,
