@@ -8,6 +8,8 @@ const mostReserved = 8 * 1024 * 1024;
 const share = 1 / 16;
 /** Bytes written at a time. */
 const pieceLength = 256 * 1024;
+/** How often to look whether another process has given the room up, ms: while the disk is busy a look waits for it. */
+const lookInterval = 100;
 
 /**
  * A file beside the database whose room is given up when the disk is full: from then on only writes that delete are
@@ -19,6 +21,7 @@ export function createDiskReserve(database: string) {
   let exists = existsSync(file);
   let isFull = !exists && !hasRoom();
   let isFirst = true;
+  let lookedAt = performance.now();
   let restoring: Promise<void> | null = null;
 
   async function write(): Promise<void> {
@@ -47,8 +50,11 @@ export function createDiskReserve(database: string) {
     needed: 2 * size,
     /** Whether only writes that delete are accepted. */
     isFull(): boolean {
-      // Another process has given it up.
-      if (exists && !existsSync(file)) [exists, isFull] = [false, true];
+      if (exists && performance.now() - lookedAt >= lookInterval) {
+        lookedAt = performance.now();
+        // Another process has given it up.
+        if (!existsSync(file)) [exists, isFull] = [false, true];
+      }
       if (isFull && hasRoom()) isFull = false;
       return isFull;
     },
