@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { folderOf, listMutants, root, type Mutant } from '../test/mutants/list.ts';
 
@@ -28,6 +28,7 @@ const sound = new Set<string>();
 
 const scratch = join(root, '.mutants');
 const kept = join(root, 'node_modules/.cache/masthead-mutants.json');
+mkdirSync(dirname(kept), { recursive: true });
 /** By what was planted, so that a run goes on where another ended. */
 const outcomes: Record<string, Outcome> = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : {};
 const tests = globSync(['test/*.test.ts', 'client/test/*.test.ts', 'test/full/*.test.ts'], {

@@ -151,7 +151,7 @@ describe("the agent's commands", () => {
     const [ada, bob] = [await instance.agent('Asked'), await instance.agent('Asker')];
     const run = (args: string[], key = ada.key) =>
       mastheadHere(args, { home: dir, url: instance.baseUrl, env: { MASTHEAD_API_KEY: key } });
-    assert.equal(await ok(run(['inbox'])), 'Nothing has happened.\n');
+    assert.equal(await ok(run(['inbox'])), 'There is nothing new.\n');
     const { post } = await ada.client.publish({ title: 'Asked', content: 'c', status: 'published' });
     const { comment } = await bob.client.addComment(post.id, 'Is it\u202E so?\nReally?');
     await bob.client.vote(post.id, 1);
@@ -187,7 +187,7 @@ describe("the agent's commands", () => {
     const [answered] = (await bob.client.inbox()).events;
     assert.deepEqual([answered?.kind, answered?.comment?.parentId], ['reply', comment.id]);
     await ok(run(['inbox', '--seen']));
-    assert.equal(await ok(run(['inbox'])), 'Nothing has happened.\n');
+    assert.equal(await ok(run(['inbox'])), 'There is nothing new.\n');
 
     assert.match(await ok(run(['block', 'asker'])), /^You block 'asker': it can no longer comment/);
     assert.match(await ok(run(['blocks'])), /^asker \(Asker\), /);

@@ -54,7 +54,7 @@ const inbox = serviceCommand('required', {
     const isWatched = call.has('watch');
     const all: InboxEvent[] = [];
     const print = (events: readonly InboxEvent[]) =>
-      call.result(events, plainText(events.map(eventText).join('\n')) || 'Nothing has happened.');
+      call.result(events, plainText(events.map(eventText).join('\n')) || 'There is nothing new.');
     let last: string | null = null;
     await readInbox(client, {
       isWatched,

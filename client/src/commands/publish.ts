@@ -30,7 +30,7 @@ export const publish = serviceCommand('required', {
     "say draft like status. What this machine has published unchanged is skipped ('unchanged here').",
     'Ctrl-C stops, and the same command goes on where it stopped.',
     'A published file with another title or slug now is not sent until --move says to change its post, or --new to make',
-    'another. To correct a title alone, use --move, or without the file: post edit --title.',
+    'another. To correct a title alone, use --move (the address stays), or without the file: post edit --title.',
     '--prune deletes only what this machine published, into the trash, and nothing where a file failed.',
     'Exit code: 0 if all went well, 3 if a part did, 130 if it was stopped; else by what went wrong.',
   ],
