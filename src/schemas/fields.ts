@@ -195,7 +195,7 @@ function postFieldType(field: PostField): TSchema {
   if (field.kind === 'moment') return ofText(momentFault, { maxLength: 40 });
   if (field.kind === 'picture') return ofText(hostedPictureFault, { maxLength: 110 });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
-  if (field.kind === 'switch') return Type.Boolean({ description, examples });
+  if (field.kind === 'switch') return Type.Boolean({ description, examples, default: true });
   if (field.kind === 'tags') return Type.Array(tag(), { description, examples, maxItems: 10 });
   if (field.kind === 'choice')
     return Type.Enum([...field.choices], { type: 'string', description, examples });
