@@ -136,7 +136,9 @@ async function change(call: Call, connection: Connection, id: string, changes: C
       ? ''
       : ` '${call.program} post restore ${answer.post.slug} --revision ${former}' takes it back.`;
   call.result(answer, plainText([`${said(answer)}${back}`, answer.diff ?? ''].join('\n')).trimEnd());
-  if (answer.changed && !call.has('dry-run')) await noteFile(call, connection, id);
+  // What to do after another slug alone, the answer says.
+  const isMoved = Object.keys(changes).join() === 'slug';
+  if (answer.changed && !isMoved && !call.has('dry-run')) await noteFile(call, connection, id);
 }
 
 /** Says which file a post was published from, where the post alone has been changed, and what to think of. */

@@ -12,6 +12,8 @@ import type { Wish } from './publish-status.ts';
 const mostAddresses = 20;
 /** Files of which the same warning is shown. */
 const mostWarnings = 3;
+/** Files of a run beyond which those that are as this machine published them are counted, not listed. */
+const mostListed = 10;
 /** Seconds of a wait that is said on a line of its own, after the first. */
 const worthALine = 60;
 
@@ -46,6 +48,8 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
     for (const picture of uploaded)
       say(call.out, `${isDry ? 'would upload' : 'uploaded'}: ${file}: ${printable(picture, 200)}`);
   };
+  const isListed = (isRemembered = false): boolean =>
+    moving === undefined && !call.has('json') && !(isRemembered && total > mostListed);
   const warned = createWarnings((line) => say(call.err, line));
   const finished = (): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
   const draw = (note: string): void => moving?.(bar.working(finished(), note, room()));
@@ -61,7 +65,7 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
       showPictures(file, uploaded);
       const verb = isRemembered ? 'unchanged here' : (isDry ? would : did)[kind];
       const line = `${verb}${isDraft ? ` (${draftState(until)})` : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`;
-      if (failure === undefined && moving === undefined && !call.has('json')) call.out(line);
+      if (failure === undefined && isListed(isRemembered)) call.out(line);
       if (failure === undefined && kind !== 'unchanged') addresses.push(line);
       if (failure !== undefined) say(call.err, `failed: ${file}: ${failure.text}`);
       for (const warning of warnings) warned.add(file, printable(warning, 500));

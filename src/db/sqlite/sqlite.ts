@@ -73,7 +73,10 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
 
 function configure(raw: DatabaseSync, readOnly: boolean): void {
   // Deleted content is overwritten, not left in free pages.
-  if (!readOnly) raw.exec('pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on');
+  if (!readOnly) {
+    switchToWal(raw);
+    raw.exec('pragma synchronous = full; pragma secure_delete = on');
+  }
   raw.exec(
     `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
   );
@@ -87,6 +90,20 @@ function configure(raw: DatabaseSync, readOnly: boolean): void {
   assertPragma(raw, 'synchronous', 2);
   assertPragma(raw, 'foreign_keys', 1);
   if (!readOnly) assertPragma(raw, 'secure_delete', 1);
+}
+
+/** Of two processes that make a database at once SQLite refuses one immediately, whatever the busy timeout says. */
+function switchToWal(raw: DatabaseSync): void {
+  const began = performance.now();
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) {
+    try {
+      return raw.exec('pragma journal_mode = wal');
+    } catch (error) {
+      if (sqliteCode(error) !== 5 || performance.now() - began > writerBusyTimeout) throw error;
+      Atomics.wait(clock, 0, 0, 10);
+    }
+  }
 }
 
 function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {
