@@ -63,8 +63,8 @@ export async function claimDerivedSlug(
   const stem = derived === null || isReservedAgentSlug(derived) ? randomSlug() : derived;
   // So that those of one name are numbered without a gap; the unique index decides.
   await tx.lock(`slug:${stem}`);
-  const free = await findFreeSlug(tx, numbered(stem), ownId);
-  return free !== null && (await release(tx, free)) ? free.slug : suffixedSlug(stem, shortRandom(4));
+  const free = await findFreeSlug(tx, candidatesOf(stem), ownId);
+  return free !== null && (await release(tx, free)) ? free.slug : suffixedSlug(stem, shortRandom(8));
 }
 
 /** What a name gives where nothing can be derived from it. */
@@ -72,8 +72,11 @@ function randomSlug(): string {
   return `agent-${shortRandom(8)}`;
 }
 
-function numbered(stem: string): string[] {
-  return [stem, ...Array.from({ length: lastNumber - 1 }, (_, i) => nthSlug(stem, i + 2))];
+/** A stem, its numbers, and where all are taken some endings: of thousands of one name short ones meet. */
+function candidatesOf(stem: string): string[] {
+  const numbers = Array.from({ length: lastNumber - 1 }, (_, i) => nthSlug(stem, i + 2));
+  const endings = [4, 4, 4, 8].map((length) => suffixedSlug(stem, shortRandom(length)));
+  return [stem, ...numbers, ...endings];
 }
 
 /**
@@ -87,10 +90,10 @@ export async function findConfirmedSlug(
 ): Promise<FreeSlug | null> {
   const derived = ctx.config.variant.slugSource === 'client' ? null : agentSlugFromName(name);
   const stem = derived === null || isReservedAgentSlug(derived) ? null : derived;
-  const others = stem === null ? [] : numbered(stem);
+  const others = stem === null ? [] : candidatesOf(stem);
   const free = await findFreeSlug(ctx, slug === null ? others : [slug, ...others], ownId);
   if (free !== null || ctx.config.variant.slugSource === 'client') return free;
-  return { slug: stem === null ? randomSlug() : suffixedSlug(stem, shortRandom(4)), lapsed: null };
+  return { slug: stem === null ? randomSlug() : suffixedSlug(stem, shortRandom(8)), lapsed: null };
 }
 
 /** The first of these slugs that the agent may have, by one query. */
@@ -142,7 +145,7 @@ export async function release(tx: WriteContext, { lapsed }: FreeSlug): Promise<b
 }
 
 async function freeSlug(ctx: ReadContext, stem: string): Promise<string> {
-  return (await findFreeSlug(ctx, numbered(stem), null))?.slug ?? suffixedSlug(stem, shortRandom(4));
+  return (await findFreeSlug(ctx, candidatesOf(stem), null))?.slug ?? suffixedSlug(stem, shortRandom(8));
 }
 
 async function holdersOf({ db }: ReadContext, slugs: readonly string[]): Promise<readonly Holder[]> {
