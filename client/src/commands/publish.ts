@@ -44,7 +44,7 @@ export const publish = serviceCommand('required', {
       meaning: 'Keep them drafts. Without both, the front matter decides, and a new post is a draft.',
     },
     at: {
-      meaning: 'Publish them by themselves then: with its zone, a minute to a year ahead.',
+      meaning: 'Publish them by themselves then, a minute to a year ahead: 2026-12-01T09:00+01:00.',
       value: 'time',
     },
     'dry-run': { meaning: 'Say what would happen; nothing is stored.' },

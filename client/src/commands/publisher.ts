@@ -192,7 +192,9 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
 /** What the answer of the service does not say. */
 function notesOn({ program }: Call, target: Target | null): string[] {
   if (!target?.renamed || target.slug !== null) return [];
-  return [`the title is another, the address stays: '${program} post edit --slug' changes it`];
+  return [
+    `the title is another, the address stays; to change it: '${program} post edit ${target.post.slug} --slug <slug>'`,
+  ];
 }
 
 function limitReached({ limit: known }: MastheadClient): string {
