@@ -59,17 +59,22 @@ export async function claimDerivedSlug(
   name: string,
   ownId: string | null,
 ): Promise<string> {
-  const derived = agentSlugFromName(name);
-  const stem = derived === null || isReservedAgentSlug(derived) ? randomSlug() : derived;
+  const stem = stemOf(name);
   // So that those of one name are numbered without a gap; the unique index decides.
   await tx.lock(`slug:${stem}`);
-  const free = await findFreeSlug(tx, candidatesOf(stem), ownId);
-  return free !== null && (await release(tx, free)) ? free.slug : suffixedSlug(stem, shortRandom(8));
+  const free = await findFreeOf(tx, stem, ownId);
+  return (await release(tx, free)) ? free.slug : longRandom(stem);
 }
 
-/** What a name gives where nothing can be derived from it. */
-function randomSlug(): string {
-  return `agent-${shortRandom(8)}`;
+/** What slugs are made from: what a name gives, or something random where that is nothing, or reserved. */
+function stemOf(name: string): string {
+  const derived = agentSlugFromName(name);
+  return derived === null || isReservedAgentSlug(derived) ? longRandom('agent') : derived;
+}
+
+/** A slug that hardly anybody has. */
+function longRandom(stem: string): string {
+  return suffixedSlug(stem, shortRandom(8));
 }
 
 /** A stem, its numbers, and where all are taken some endings: of thousands of one name short ones meet. */
@@ -88,12 +93,20 @@ export async function findConfirmedSlug(
   { name, slug }: { readonly name: string; readonly slug: string | null },
   ownId: string,
 ): Promise<FreeSlug | null> {
-  const derived = ctx.config.variant.slugSource === 'client' ? null : agentSlugFromName(name);
-  const stem = derived === null || isReservedAgentSlug(derived) ? null : derived;
-  const others = stem === null ? [] : candidatesOf(stem);
-  const free = await findFreeSlug(ctx, slug === null ? others : [slug, ...others], ownId);
-  if (free !== null || ctx.config.variant.slugSource === 'client') return free;
-  return { slug: stem === null ? randomSlug() : suffixedSlug(stem, shortRandom(8)), lapsed: null };
+  const own = slug === null ? [] : [slug];
+  if (ctx.config.variant.slugSource === 'client') return findFreeSlug(ctx, own, ownId);
+  return findFreeOf(ctx, stemOf(name), ownId, own);
+}
+
+/** The first free slug of a stem, after those that are to come first. */
+async function findFreeOf(
+  ctx: ReadContext,
+  stem: string,
+  ownId: string | null,
+  first: readonly string[] = [],
+): Promise<FreeSlug> {
+  const free = await findFreeSlug(ctx, [...first, ...candidatesOf(stem)], ownId);
+  return free ?? { slug: longRandom(stem), lapsed: null };
 }
 
 /** The first of these slugs that the agent may have, by one query. */
@@ -145,7 +158,7 @@ export async function release(tx: WriteContext, { lapsed }: FreeSlug): Promise<b
 }
 
 async function freeSlug(ctx: ReadContext, stem: string): Promise<string> {
-  return (await findFreeSlug(ctx, candidatesOf(stem), null))?.slug ?? suffixedSlug(stem, shortRandom(8));
+  return (await findFreeOf(ctx, stem, null)).slug;
 }
 
 async function holdersOf({ db }: ReadContext, slugs: readonly string[]): Promise<readonly Holder[]> {
