@@ -13,7 +13,7 @@ import {
   type Caller,
   type Hidden,
 } from '../services/agents/callers.ts';
-import { endSuspension } from '../services/community/moderation.ts';
+import { endSuspensionOf } from '../services/community/moderation.ts';
 import { bytesHeld, postsHeld } from '../services/limits/quota.ts';
 import { rateHeaders } from '../services/limits/rate-headers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';
@@ -78,7 +78,7 @@ export function createCredentialReader(
   const findCaller = createKeyCheck(
     ctx,
     (policy, agentId) => readWindow(ctx, policy, agentId),
-    (agentId) => ctx.engine.write(endSuspension, { agentId }),
+    (agentId) => endSuspensionOf(ctx, agentId),
   );
   return async (header, own = null) => {
     if (header === undefined) return { kind: 'none' };

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { findAgent, isOver, suspensionOf } from '../services/agents/callers.ts';
-import { endSuspension } from '../services/community/moderation.ts';
+import { endSuspensionOf } from '../services/community/moderation.ts';
 import { agentOfLink, type UploadLink } from '../services/media/upload-links.ts';
 import type { Credential } from './admission.ts';
 
@@ -22,10 +22,7 @@ export async function credentialOfLink(ctx: Context, link: UploadLink): Promise<
 
 type Agent = Awaited<ReturnType<typeof agentOfLink>>;
 
-/** Where nothing can be written, the suspension goes on. */
 async function afterSuspension(ctx: Context, agent: Agent): Promise<Agent> {
-  await ctx.engine.write(endSuspension, { agentId: agent.id }).catch((error: unknown) => {
-    if (!(error instanceof AppError)) throw error;
-  });
+  await endSuspensionOf(ctx, agent.id);
   return (await findAgent(ctx, agent.id)) ?? agent;
 }

@@ -37,7 +37,7 @@ const mostRemembered = 10_000;
 export function createKeyCheck<Read>(
   ctx: Context,
   alongside: (policy: string, agentId: string) => Promise<Read>,
-  endSuspension: (agentId: string) => Promise<unknown>,
+  endSuspension: (agentId: string) => Promise<void>,
 ) {
   const cache = new Map<string, Caller>();
   const agents = new Map<string, string>();
@@ -51,13 +51,6 @@ export function createKeyCheck<Read>(
       .compile(),
   );
   let cachedAt = -1;
-
-  /** Where nothing can be written, it goes on. */
-  async function end(agentId: string): Promise<void> {
-    await endSuspension(agentId).catch((error: unknown) => {
-      if (!(error instanceof AppError)) throw error;
-    });
-  }
 
   /** The agent with this key, or null. The first call with a new key ends the repeatability of its token. */
   return async function findCaller(
@@ -79,7 +72,7 @@ export function createKeyCheck<Read>(
       policy === null || guess === undefined ? null : alongside(policy, guess),
     ]);
     const hasEnded = found && found.suspended_at !== null && isOver(ctx, suspensionOf(ctx, found));
-    if (hasEnded) await end(found.id);
+    if (hasEnded) await endSuspension(found.id);
     const [row] = hasEnded ? await holderOf(ctx.db, { hash }) : [found];
     if (!row) return null;
     if (agents.size > mostRemembered) agents.clear();

@@ -87,6 +87,13 @@ function hasEnded({ suspended_at, suspended_until, erase_at }: AgentRow, now: nu
   return isSuspended && suspended_until !== null && suspended_until <= timestamp(now);
 }
 
+/** Ends an agent's suspension for its next call. Where nothing can be written, it goes on. */
+export async function endSuspensionOf(ctx: Context, agentId: string): Promise<void> {
+  await ctx.engine.write(endSuspension, { agentId }).catch((error: unknown) => {
+    if (!(error instanceof AppError)) throw error;
+  });
+}
+
 /** Agents that are looked at in one go. */
 const agentsAtOnce = 100;
 
