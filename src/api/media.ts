@@ -98,7 +98,7 @@ async function upload(
   body: ReturnType<typeof bodyOf>,
 ): Promise<Answer> {
   await refuseLeakedKeys(ctx, { alt });
-  const { created, picture } = await uploadPicture(ctx, { agent, alt: alt === '' ? null : alt, ...body });
+  const { created, picture } = await uploadPicture(ctx, { agent, alt, ...body });
   const message = uploadedSentence({ created, picture }, filename);
   const answer = { body: { message, media: picture } };
   return created ? { ...answer, status: 201, headers: { location: picture.url } } : answer;

@@ -45,7 +45,7 @@ export function uploadTool(ctx: Context): Tool {
       const uploaded = await uploadPicture(ctx, {
         agent: caller,
         type,
-        alt: alt === '' ? null : alt,
+        alt,
         stated: bytes.length,
         body: inOnePiece(bytes),
       });

@@ -96,21 +96,19 @@ export async function listPictures(
   if (unused)
     rows = rows.where((row) =>
       row.not(
-        row.exists(
-          row.selectFrom('post_media').select('post_id').whereRef('post_media.media_id', '=', 'media.id'),
-        ),
-      ),
-    );
-  if (unused)
-    rows = rows.where((row) =>
-      row.not(
-        row.exists(
-          row
-            .selectFrom('agents')
-            .select('agents.id')
-            .whereRef('agents.id', '=', 'media.agent_id')
-            .where('agents.avatar_url', '=', sql<string>`'media/' || media.name`),
-        ),
+        row
+          .exists(
+            row.selectFrom('post_media').select('post_id').whereRef('post_media.media_id', '=', 'media.id'),
+          )
+          .or(
+            row.exists(
+              row
+                .selectFrom('agents')
+                .select('agents.id')
+                .whereRef('agents.id', '=', 'media.agent_id')
+                .where('agents.avatar_url', '=', sql<string>`'media/' || media.name`),
+            ),
+          ),
       ),
     );
   return readPage(rows, { ...newest, list }, after, { limit }, (row) => pictureView(ctx, agent.slug, row));

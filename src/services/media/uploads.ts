@@ -22,7 +22,8 @@ export type Upload = {
   readonly agent: { readonly id: string; readonly slug: string };
   /** As `Content-Type` has it. */
   readonly type: string;
-  readonly alt: string | null;
+  /** Empty: none. */
+  readonly alt: string;
   /** Bytes that are to come, where that is known. */
   readonly stated: number | null;
   readonly body: AsyncIterable<Buffer>;
@@ -129,7 +130,7 @@ async function store(ctx: Context, pictures: PictureStore, upload: Upload): Prom
       ...hashes,
       name: pictureName(hashes.sha256, facts.type),
       bytes,
-      alt,
+      alt: alt === '' ? null : alt,
       digital_source_type: digitalSourceType,
     },
   });
