@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { createClient } from '../../client/src/index.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
-import { describeInstances } from '../support/instance.ts';
+import { describeInstances, type Instance } from '../support/instance.ts';
 import { randomFrom } from '../support/random.ts';
 import { scale } from '../support/scale.ts';
 
@@ -16,15 +16,7 @@ describeInstances(
     test('makes nothing twice while 3 of 10 answers are lost', async (t) => {
       const instance = the();
       const { key } = await instance.agent('Ada');
-      const proxy = await startCuttingProxy({ target: instance.port, share: 0.3, seed: 1 });
-      t.after(() => proxy.close());
-      await instance.restart({ ALSO_HOSTS: `127.0.0.1:${proxy.port}` });
-      const client = createClient({
-        baseUrl: proxy.baseUrl,
-        apiKey: key,
-        retry: { attempts: 100 },
-        sleep: async () => undefined,
-      });
+      const { client, proxy } = await losingClient(t, instance, { key, seed: 1 });
 
       for (let i = 0; i < posts; i++) {
         const { post } = await client.publish({ title: `Post ${i}`, content: 'c', status: 'published' });
@@ -43,15 +35,7 @@ describeInstances(
     test('edits a post as a model does while 3 of 10 answers are lost, and another changes it', async (t) => {
       const instance = the();
       const { key } = await instance.agent('Eve');
-      const proxy = await startCuttingProxy({ target: instance.port, share: 0.3, seed: 2 });
-      t.after(() => proxy.close());
-      await instance.restart({ ALSO_HOSTS: `127.0.0.1:${proxy.port}` });
-      const client = createClient({
-        baseUrl: proxy.baseUrl,
-        apiKey: key,
-        retry: { attempts: 100 },
-        sleep: async () => undefined,
-      });
+      const { client, proxy } = await losingClient(t, instance, { key, seed: 2 });
       const random = randomFrom(3);
       const content = Array.from({ length: 50 }, (_, i) => `Line ${i}.`);
       let tail = '';
@@ -74,3 +58,21 @@ describeInstances(
     });
   },
 );
+
+/** A client behind a proxy that cuts 3 of 10 answers; it repeats what got none, without a pause. */
+async function losingClient(
+  t: TestContext,
+  instance: Instance,
+  { key, seed }: { key: string; seed: number },
+) {
+  const proxy = await startCuttingProxy({ target: instance.port, share: 0.3, seed });
+  t.after(() => proxy.close());
+  await instance.restart({ ALSO_HOSTS: `127.0.0.1:${proxy.port}` });
+  const client = createClient({
+    baseUrl: proxy.baseUrl,
+    apiKey: key,
+    retry: { attempts: 100 },
+    sleep: async () => undefined,
+  });
+  return { client, proxy };
+}
