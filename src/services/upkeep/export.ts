@@ -197,11 +197,13 @@ async function* pictureFiles(ctx: ReadContext, of: { id: string; slug: string })
       const read = async function* () {
         yield* (await store.read(row.sha256)).createReadStream() as AsyncIterable<Buffer>;
       };
-      yield { name, content: { length, read }, changedAt: Date.parse(row.created_at) };
+      const changedAt = Date.parse(row.created_at);
+      yield { name, content: { length, read }, changedAt };
+      // Posts stay as they were sent, so what they say of `media/` is looked up beside them. No link to the folder:
+      // whoever publishes the posts again takes nothing from outside their own.
+      yield { name: `posts/${name}`, content: { sameAs: name }, changedAt };
     }
   if (known.length === 0) return;
-  // Posts stay as they were sent, so what they say of `media/` is looked up beside them.
-  yield { name: 'posts/media', content: { linkTo: '../media' }, changedAt: ctx.now() };
   yield { name: 'media.json', content: `${JSON.stringify(known, null, 2)}\n`, changedAt: ctx.now() };
 }
 

@@ -1,8 +1,8 @@
 /** A file of an archive. Its name is a path without leading slash; `changedAt` is in epoch ms. */
 export type TarEntry = {
   readonly name: string;
-  /** Text; bytes of a length that is known, read as they are needed; or where a link leads to. */
-  readonly content: string | StoredBytes | { readonly linkTo: string };
+  /** Text; bytes of a length that is known, read as they are needed; or the name of an earlier file that this one is too. */
+  readonly content: string | StoredBytes | { readonly sameAs: string };
   readonly changedAt: number;
 };
 
@@ -21,7 +21,7 @@ export async function* tar(entries: AsyncIterable<TarEntry>): AsyncGenerator<Buf
     if (isLong) yield file('x', 'pax', Buffer.from(paxRecord('path', name)), changedAt);
     const shown = isLong ? name.slice(-longestName) : name;
     if (typeof content === 'string') yield file('0', shown, Buffer.from(content), changedAt);
-    else if ('linkTo' in content) yield header('2', shown, 0, changedAt, content.linkTo);
+    else if ('sameAs' in content) yield header('1', shown, 0, changedAt, content.sameAs);
     else {
       yield header('0', shown, content.length, changedAt);
       yield* whole(name, content);
@@ -49,7 +49,7 @@ function paddingOf(length: number): Buffer {
   return Buffer.alloc((blockLength - (length % blockLength)) % blockLength);
 }
 
-function header(type: '0' | '2' | 'x', name: string, size: number, changedAt: number, linkTo = ''): Buffer {
+function header(type: '0' | '1' | 'x', name: string, size: number, changedAt: number, sameAs = ''): Buffer {
   const block = Buffer.alloc(blockLength);
   block.write(name, 0, longestName);
   block.write(octal(0o644, 8), 100);
@@ -59,7 +59,7 @@ function header(type: '0' | '2' | 'x', name: string, size: number, changedAt: nu
   block.write(octal(Math.floor(changedAt / 1000), 12), 136);
   block.write(' '.repeat(8), 148);
   block.write(type, 156);
-  block.write(linkTo, 157, longestName);
+  block.write(sameAs, 157, longestName);
   block.write('ustar\x0000', 257);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${octal(sum, 7)} `, 148);
