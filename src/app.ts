@@ -12,6 +12,7 @@ import {
   answerUnmetExpectation,
   clientLeft,
   cutOffStalled,
+  mostHeaders,
   unreadable,
 } from './http/connection.ts';
 import { createAddressReader, createPeerAddress } from './rules/client-address.ts';
@@ -70,7 +71,7 @@ export async function createApp(
     http: {
       headersTimeout: 8_000,
       connectionsCheckingInterval: 1_000,
-      maxHeaderSize: 32 * 1024,
+      maxHeaderSize: mostHeaders,
       // A missing Host is answered by requireWellFormed, with a body that says so.
       requireHostHeader: false,
     },

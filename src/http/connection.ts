@@ -51,11 +51,15 @@ export function clientLeft(): AppError {
 
 type Status = readonly [code: number, title: string];
 
+/** Bytes of an address and its headers together. */
+export const mostHeaders = 32 * 1024;
+
+const tooManyHeaders: Status = [431, 'Request Header Fields Too Large'];
 const otherVersion: Status = [505, 'HTTP Version Not Supported'];
 const unknownMethod: Status = [501, 'Not implemented'];
 const unmetExpectation: Status = [417, 'Expectation Failed'];
 const statuses: ReadonlyMap<string | undefined, Status> = new Map([
-  ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
+  ['HPE_HEADER_OVERFLOW', tooManyHeaders],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
   ['HPE_INVALID_VERSION', otherVersion],
   // The first line of HTTP/2.
@@ -135,10 +139,7 @@ export function unreadable(detail: string): AppError {
 
 function problemOf(baseUrl: string, [status, title]: Status) {
   const requestId = newRequestId();
-  const error =
-    status === unknownMethod[0]
-      ? new AppError('not_implemented', 'This method is not one that the service knows.')
-      : unreadable(`The request could not be read (${title}).`);
+  const error = errorOf([status, title]);
   const problem = problemBody(baseUrl, error, requestId);
   const body = JSON.stringify({ ...problem, title, status });
   const headers = {
@@ -150,4 +151,15 @@ function problemOf(baseUrl: string, [status, title]: Status) {
     Connection: 'close',
   };
   return { headers, body };
+}
+
+function errorOf([status, title]: Status): AppError {
+  if (status === unknownMethod[0])
+    return new AppError('not_implemented', 'This method is not one that the service knows.');
+  if (status === tooManyHeaders[0])
+    return new AppError('invalid_input', `A request may have ${mostHeaders} bytes before its body.`, {
+      errors: [{ field: 'request', message: 'has a longer address or more headers' }],
+      hint: 'Send long texts in the body of a call, not in its query.',
+    });
+  return unreadable(`The request could not be read (${title}).`);
 }

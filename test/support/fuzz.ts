@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { MastheadClient } from '../../client/src/index.ts';
 import type { OpenApiDocument, ParameterObject } from '../../src/schemas/openapi.ts';
+import { mostHeaders } from '../../src/http/connection.ts';
 import { answerFaults, inlined, operationAt, operationsOf, type Placed } from './api-document.ts';
 import type { Answer } from './http.ts';
 import { anything, chance, encoded, fieldsOf, headerValue, mostly, text, valueOf } from './fuzz-values.ts';
@@ -93,6 +94,8 @@ async function check({ method, operation }: Placed, sent: Generated, { document,
   if (operation.operationId === 'regenerateKey' && answer.status === 200)
     world.keys.spare = String(answer.at('apiKey'));
   assert.ok(answer.status < 500, `${method} ${path}: ${answer.status} ${answer.text.slice(0, 500)}`);
+  // Refused before it is known what it asks for; generated queries can be as long.
+  if (answer.status === 431 && path.length > mostHeaders / 2) return answer.status;
   // A generated parameter can make the path that of no operation.
   const pathname = URL.parse(path, 'http://x')?.pathname;
   if (pathname !== undefined && operationAt(document, method, pathname) !== null)
