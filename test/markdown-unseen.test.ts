@@ -48,6 +48,21 @@ describe('what readers do not see is left out for others', () => {
     ['footnotes that only they refer to', 'a\n\n[^b]: SECRET[^c]\n\n[^c]: SECRET[^b]', 'a\n\n\n'],
     ['a footnote in a list', '- a\n\n  [^b]: SECRET\n- c', '- a\n\n  \n- c'],
     [
+      'a definition that begins a footnote',
+      'a[^b]\n\n[^b]: [c]: /SECRET\n\n    d',
+      'a[^b]\n\n[^b]: \n\n    d',
+    ],
+    [
+      'an HTML comment that begins a footnote in a list',
+      'a[^b]\n\n- [^b]: <!-- SECRET -->\n      c',
+      'a[^b]\n\n- [^b]: \n      c',
+    ],
+    [
+      'HTML comments in alternative texts',
+      '![a<!-- SECRET -->b](https://c.example) [![<!-- SECRET -->*d*][e]](/f)\n\n[e]: /g',
+      '![ab](https://c.example) [![*d*][e]](/f)\n\n[e]: /g',
+    ],
+    [
       'a footnote that only an alternative text names',
       '![a[^b]](https://c.example)\n\n[^b]: SECRET',
       '![a[^b]](https://c.example)\n\n',
@@ -175,6 +190,45 @@ describe('what would show nothing is shown', () => {
       '<img src="/b" alt="c&#xE0041;d&ZeroWidthSpace;e" title="&#65529;">',
       /title="&amp;#xfff9;"[^>]*>c&amp;#xe0041;d&amp;#x200b;e</,
     ],
+    [
+      'an abbreviation without text by its title',
+      'a <abbr title="b"> **&nbsp;**</abbr>',
+      /<abbr title="b">b /,
+    ],
+    [
+      'titles that others cover',
+      '<abbr title="a"><abbr title="b">[c](/d "e")</abbr></abbr>',
+      /<abbr title="a">a<abbr title="b">b<a href="\/d" title="e"[^>]*>c</,
+    ],
+    [
+      'the title of a link that an image has its own in',
+      '[![a](https://b.example "c")](/d "e")',
+      />e<img [^>]*title="c"/,
+    ],
+    [
+      'the title of an abbreviation in an alternative text',
+      '![a <abbr title="b">c</abbr>](https://d.example)',
+      /alt="a &lt;abbr title=&quot;b&quot;&gt;c&lt;\/abbr&gt;"/,
+    ],
+    [
+      'what tags would make too small to read',
+      '<sub><sup><small>a</small></sup></sub> <ruby>b<rt><small>c</small></rt></ruby>',
+      /<sub><sup>&lt;small&gt;a.*<rt>&lt;small&gt;c/,
+    ],
+    ...['\\xrightarrow{', '\\prescript{', '\\sqrt[{'].map((open): [string, string, RegExp] => {
+      const close = { '\\prescript{': '}{}{b}', '\\sqrt[{': '}]{b}' }[open] ?? '}';
+      return [
+        `what a formula would make too small to read: ${open}`,
+        `$${open.repeat(4)}\\text{a c}${close.repeat(4)}$`,
+        /<code /,
+      ];
+    }),
+    [
+      'letters of a formula that nothing shows, as code',
+      '$x \\def\\y{a b c}$',
+      /<code [^>]*>x \\def\\y\{a b c\}<\/code>/,
+    ],
+    ['one of several choices of a formula', '$\\mathchoice{a}{b}{c}{d}$', /<code /],
     ['an entity in a language', '```js&#32;a\nb\n```', /class="language-js&amp;#32;a"/],
   ];
   for (const [what, markdown, html] of cases) test(what, () => assert.match(renderPost(markdown).html, html));
@@ -240,6 +294,11 @@ describe('what is left for others renders to the same, and nothing more can be l
     '\\(x \\def\\y{§}\\)',
     '\n```math\n\\tag{§} §\n```\n',
     '<abbr title="§">§</abbr>',
+    '<abbr title="§">',
+    '</abbr>',
+    '![',
+    '](https://a.example)',
+    '[^a]: ',
     '<ruby>§<rp>(</rp><rt>§</rt></ruby>',
     '<img src="https://§.example" alt="§" title="§">',
     '§\n: § <!-- § -->\n',

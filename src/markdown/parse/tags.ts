@@ -157,16 +157,31 @@ function readDetails(state: StateBlock, startLine: number, _endLine: number, sil
   return true;
 }
 
+/** Tags that make text smaller, and by how much: what is smaller still nobody could read, so it stays text. */
+const shrinking = new Map([
+  ['sub', 1],
+  ['sup', 1],
+  ['small', 1],
+  ['kbd', 1],
+  ['rt', 2],
+]);
+const mostShrinking = 2;
+
 /** Marks tokens that open and close each other in one container, innermost first. Each is pushed and popped once. */
 function pair(tokens: readonly Token[], openType: string, closeType: string): void {
   const open: Token[] = [];
   for (const token of tokens) {
     if (token.nesting < 0) while ((open.at(-1)?.level ?? -1) > token.level) open.pop();
-    if (token.type === openType && open.length < deepest) open.push(token);
+    if (token.type === openType && open.length < deepest && shrinkOf([...open, token]) <= mostShrinking)
+      open.push(token);
     if (token.type !== closeType) continue;
     const opener = open.at(-1);
     if (opener?.tag !== token.tag || opener.level !== token.level) continue;
     opener.info = token.info = paired;
     open.pop();
   }
+}
+
+function shrinkOf(tokens: readonly Token[]): number {
+  return tokens.reduce((sum, { tag }) => sum + (shrinking.get(tag) ?? 0), 0);
 }

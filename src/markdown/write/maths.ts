@@ -76,44 +76,70 @@ export function mathml(tex: string, isBlock: boolean): string | undefined {
     return undefined;
   }
   const output = { html: '', text: '' };
-  return writeNode(tree, output, 0) && showsAll(tex, output.text) ? output.html : undefined;
+  return writeNode(tree, output) && showsAll(tex, output.text) ? output.html : undefined;
 }
 
 const deepest = 100;
+/** How often a script of a script is made smaller: TeX does so twice, and a third time can still be read. */
+const smallest = 3;
 
-/** Spells the node in our own tags. False where it holds what is not known to be harmless and visible. */
-function writeNode(node: MathNode, output: { html: string; text: string }, depth: number): boolean {
-  if (depth > deepest) return false;
-  const children = node.children ?? [];
-  if (node.type === undefined) {
+/** By how much browsers make the parts of an element smaller, from the second on. */
+const shrinking: Readonly<Record<string, number>> = {
+  msub: 1,
+  msup: 1,
+  msubsup: 1,
+  mmultiscripts: 1,
+  munder: 1,
+  mover: 1,
+  munderover: 1,
+  mroot: 2,
+};
+
+/**
+ * Spells the node in our own tags. False where it holds what is not known to be harmless and visible. `script` is how
+ * often what surrounds it is made smaller.
+ */
+function writeNode(node: MathNode, output: { html: string; text: string }, depth = 0, script = 0): boolean {
+  const level = scriptLevel(node) ?? script;
+  if (depth > deepest || level > smallest) return false;
+  const { type, text = '', children = [] } = node;
+  if (type === undefined) {
     // A text, or a fragment, which is its children.
-    if (node.text !== undefined) {
-      output.html += escape(node.text);
-      output.text += node.text;
-    }
-    return children.every((child) => writeNode(child, output, depth + 1));
+    output.html += escape(text);
+    output.text += text;
+    return children.every((child) => writeNode(child, output, depth + 1, level));
   }
-  if (!elements.has(node.type)) return false;
-  const isPadding = node.type === 'mpadded';
-  const tag = isPadding ? 'mrow' : node.type;
-  output.html += `<${tag}`;
-  for (const [name, value] of Object.entries(node.attributes ?? {}))
-    if (!isPadding && attributes[name]?.test(String(value)) === true)
-      output.html += ` ${name}="${String(value)}"`;
-  const known = (node.classes ?? []).filter((name) => classes.test(name));
-  if (node.style?.['border'] !== undefined) known.push('boxed');
-  if (known.length > 0) output.html += ` class="${known.join(' ')}"`;
-  output.html += '>';
-  const isWritten = children.every((child) => writeNode(child, output, depth + 1));
+  if (!elements.has(type)) return false;
+  const tag = type === 'mpadded' ? 'mrow' : type;
+  output.html += `<${tag}${attributesOf(node)}>`;
+  const isWritten = children.every((child, at) => {
+    const by = type === 'mfrac' ? 1 : at === 0 ? 0 : (shrinking[type] ?? 0);
+    return writeNode(child, output, depth + 1, level + by);
+  });
   output.html += `</${tag}>`;
   return isWritten;
 }
 
+function attributesOf({ type, attributes: given = {}, classes: named = [], style }: MathNode): string {
+  let written = '';
+  for (const [name, value] of type === 'mpadded' ? [] : Object.entries(given))
+    if (attributes[name]?.test(String(value)) === true) written += ` ${name}="${String(value)}"`;
+  const known = named.filter((name) => classes.test(name));
+  if (style?.['border'] !== undefined) known.push('boxed');
+  return known.length === 0 ? written : `${written} class="${known.join(' ')}"`;
+}
+
+/** How often a node is made smaller where it says so itself. */
+function scriptLevel({ type, attributes: given }: MathNode): number | undefined {
+  const level = Number(given?.['scriptlevel']);
+  return type === 'mpadded' || Number.isNaN(level) ? undefined : level;
+}
+
 /** Names that TeX reads and does not show: of commands, environments, colours, columns, and lengths. */
 const unshown =
-  /\\(?:begin|end)\s*\{[a-zA-Z]{1,12}\*?\}|\\(?:text)?color\s*\{[a-z]{1,12}\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
+  /\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d|\\(?:begin|end)\s*\{[a-zA-Z]{1,12}\*?\}|\\(?:text)?color\s*\{[a-z]{1,12}\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
 
-/** Whether each word of the formula stands in what it shows, whatever alphabet shows it. */
+/** Whether each word of the formula stands in what it shows, and each letter as often, whatever alphabet shows it. */
 function showsAll(tex: string, shown: string): boolean {
   // A percent sign begins a comment, as long as it is not escaped.
   if (/(?<!\\)(?:\\\\)*%/.test(tex)) return false;
@@ -122,6 +148,13 @@ function showsAll(tex: string, shown: string): boolean {
     tex
       .replace(unshown, ' ')
       .normalize('NFKC')
-      .match(/[\p{L}\p{N}]{2,}/gu) ?? [];
-  return words.every((word) => text.includes(word));
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
+  const left = new Map<string, number>();
+  for (const letter of text) left.set(letter, (left.get(letter) ?? 0) + 1);
+  const takes = (letter: string): boolean => {
+    const count = left.get(letter) ?? 0;
+    left.set(letter, count - 1);
+    return count > 0;
+  };
+  return words.every((word) => text.includes(word) && Array.from(word).every(takes));
 }

@@ -42,7 +42,7 @@ export class Names {
 
   /** Notes the name in the definition of a footnote that is written, whose mark is seen too. */
   footnote({ map, meta, info }: Token): void {
-    this.seen.line(map?.[0] ?? 0);
+    this.seen.mark(map?.[0] ?? 0);
     const [start = 0] = (meta?.['starts'] as readonly number[] | undefined) ?? [];
     this.note(`^${info}`, [start + 2, start + 2 + labelLength(this.places.source, start + 2)]);
   }

@@ -18,6 +18,8 @@ export class Seen {
   private readonly lines: Uint8Array;
   /** Where lines of unwritten footnotes begin, their own marks included. */
   private readonly outerStarts = new Map<number, number>();
+  /** Lines that begin with the mark of a written footnote, which is seen whatever becomes of the rest. */
+  private readonly marked = new Set<number>();
   private readonly hidden: Stretch[] = [];
 
   constructor(places: Places) {
@@ -34,6 +36,11 @@ export class Seen {
   /** Notes a line that no token stands for. */
   line(line: number): void {
     this.lines[line] = 1;
+  }
+
+  /** Notes the line of the mark of a footnote that is written. */
+  mark(line: number): void {
+    this.marked.add(line);
   }
 
   /** A footnote that is not written: its lines go with the indentation that makes them its own. */
@@ -80,6 +87,11 @@ export class Seen {
       const isBlank = start >= end;
       if (this.lines[line] === 1 || isBlank || this.isEmptyItem(line)) {
         isAfterBlank = isBlank;
+        continue;
+      }
+      if (this.marked.has(line)) {
+        this.hide(start, end);
+        isAfterBlank = false;
         continue;
       }
       // Of several blank lines one is enough, but a first one can part two blocks.

@@ -1,5 +1,6 @@
 import type { Token } from 'markdown-it';
 import { hiddenText } from '../../rules/text.ts';
+import type { Stretch } from '../unseen.ts';
 
 /** `info` of a tag that has its partner; one without is shown as the text that it is. */
 export const paired = 'paired';
@@ -91,10 +92,22 @@ export function separatorOf({ type }: Token): string {
   return type === 'th_close' || type === 'td_close' ? '\t' : '';
 }
 
-/** What stands for an image: its text without marks, but as it was written where that would lose an address. */
+/** What stands for an image: its text without marks, but as it was written where that would lose an address or title. */
 export function alternativeText({ children, content }: Token): string {
-  const losesAddress = children?.some(({ type }) => type === 'link_open' || type === 'image');
-  return losesAddress === true ? content : plainText(children ?? []);
+  return losesNames(children) ? content : plainText(children ?? []);
+}
+
+function losesNames(children: readonly Token[] | null): boolean {
+  // Of tags only abbreviations have a title.
+  const hasName = ({ type, attrs }: Token) =>
+    /^(?:link_open|image)$/.test(type) || (type === 'tag_open' && attrs !== null);
+  return children?.some(hasName) === true;
+}
+
+/** HTML comments in the text of an image that does not show them, by their places in it. */
+export function commentsIn({ children }: Token): Stretch[] {
+  if (losesNames(children)) return [];
+  return (children ?? []).flatMap(({ type, map }) => (type === 'html_comment' && map ? [map] : []));
 }
 
 /** The text of inline tokens as it is read aloud: images by their alternative text, no markup. */

@@ -11,11 +11,12 @@ import {
 } from './elements.ts';
 import { Footnotes } from './footnotes.ts';
 import { mathml } from './maths.ts';
+import { nameToShow } from './hidden-names.ts';
 import { Names } from './names.ts';
 import { originOf, type Origin } from './origin.ts';
 import { Seen } from './seen.ts';
-import { alternativeText, direction, escape, htmlOf, outline, paired } from './tokens.ts';
-import { plainText, resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
+import { alternativeText, commentsIn, direction, escape, htmlOf, outline, paired } from './tokens.ts';
+import { resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
 import { isAllowedImage, isRelativeLink } from '../parse/syntax.ts';
 import { picturePath } from '../../rules/text/media-names.ts';
@@ -237,7 +238,7 @@ class Writer {
     for (const [place, token] of tokens.entries()) {
       const before = this.html.length;
       this.html += htmlOf(token) ?? this.mark(token);
-      if (token.type === 'link_open') this.html += this.addressShown(token, tokens, place);
+      this.html += this.prose(nameToShow(tokens, place));
       if (token.tag === 'a') this.isWithinLink = token.type === 'link_open';
       const separator = separatorOf(token);
       this.text += separator;
@@ -247,18 +248,11 @@ class Writer {
         origin ??= originOf(this.tokens, at, this.places);
         if (this.html.length === before) this.seen.hide(origin(from), origin(to));
         else this.names.reference(token, this.tokens[at]?.content ?? '', origin);
+        for (const [start, end] of token.type === 'image' ? commentsIn(token) : [])
+          this.seen.hide(origin(from + 2 + start), origin(from + 2 + end));
       }
       refuseSize(this.html.length);
     }
-  }
-
-  /** A link whose text shows nothing is shown by its address. */
-  private addressShown(link: Token, tokens: readonly Token[], at: number): string {
-    for (let next = at + 1; tokens[next]?.type !== 'link_close'; next++) {
-      const token = tokens[next];
-      if (token === undefined || token.type === 'image' || !isBlank(plainText([token]))) return '';
-    }
-    return this.prose(String(link.attrGet('href') || link.attrGet('title') || '[]()'));
   }
 
   private mark(token: Token): string {
