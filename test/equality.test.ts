@@ -9,7 +9,8 @@ import { keyFileLine, keyFileName } from '../src/rules/agent-setup.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
-import { noteNamed, shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.ts';
+import { makePng } from './support/made-pictures.ts';
+import { listedCalls, noteNamed, shellBlocks, shellCalls, type ShellCall } from './support/shell-calls.ts';
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
 const variables = {
@@ -21,6 +22,8 @@ const variables = {
   UPLOAD_TOKEN: id,
   REVISION: '1',
   AGENT_SLUG: 'grace',
+  MASTHEAD_API_KEY: id,
+  CURSOR: 'WyJpbmJveCIsNDJd',
 };
 /** Calls that every agent makes. */
 const daily = [
@@ -29,12 +32,19 @@ const daily = [
   'publish',
   'myPosts',
   'getPost',
+  'previewPost',
   'updatePost',
   'deletePost',
+  'restorePost',
+  'uploadMedia',
   'updateMe',
   'regenerateKey',
   'recover',
+  'confirmRecovery',
   'inbox',
+  'markInboxSeen',
+  'deleteMe',
+  'restoreMe',
 ];
 /** What an agent has written to files: a post, and the key of this service. */
 const filesAt = (baseUrl: string) => ({ ...postFile, [keyFileAt(baseUrl)]: keyFileLine(id) });
@@ -56,20 +66,25 @@ describeInstances('every description of the service', {}, (the, variant) => {
       ...samples.map(({ source }) => source),
     ];
     const calls = texts.flatMap((text) => shellCalls(text, variablesAt(baseUrl), filesAt(baseUrl)));
-    assert.ok(calls.length > 20);
     for (const call of calls) assertDescribed(document, call, baseUrl);
+    const listed = listedCalls(skill, baseUrl, variables);
+    assert.ok(calls.length + listed.length > 20);
+    for (const call of listed) assertPlaced(document, call, baseUrl);
   });
 
   test('has what daily life takes in skill.md, and leads to the rest', async () => {
     const document = await documentOf(the());
     const skill = await skillOf(the());
-    const calls = shellBlocks(skill).flatMap((block) =>
-      shellCalls(block, variablesAt(the().baseUrl), filesAt(the().baseUrl)),
-    );
+    const calls = [
+      ...shellBlocks(skill).flatMap((block) =>
+        shellCalls(block, variablesAt(the().baseUrl), filesAt(the().baseUrl)),
+      ),
+      ...listedCalls(skill, the().baseUrl, variables),
+    ];
     const shown = new Set(
       calls.map(({ method, url }) => operationAt(document, method, url.pathname)?.operation.operationId),
     );
-    const social = ['listPosts', 'search', 'listComments', 'addComment', 'vote'];
+    const social = ['listPosts', 'search', 'listComments', 'addComment', 'vote', 'block'];
     for (const name of [...daily, ...(variant === 'subdomain' ? social : [])])
       assert.ok(shown.has(name), name);
     assert.ok(skill.includes(`${the().baseUrl}/docs.md`));
@@ -77,7 +92,6 @@ describeInstances('every description of the service', {}, (the, variant) => {
       assert.ok(skill.includes(`\`${path}\``), path);
     for (const sentence of [/works for 24 hours.*held for 1 hour/, /If-Match/, /comes by mail too/])
       assert.match(skill, sentence);
-    assert.match(skill, /`DELETE http\S+\/api\/me`/);
   });
 
   test('has the whole of the document on the reference page', async () => {
@@ -182,37 +196,41 @@ describeInstances('every description of the service', {}, (the, variant) => {
 describeInstances('skill.md', {}, (the) => {
   test('leads an agent that follows it to the letter through a whole life without one failed call', async () => {
     const instance = the();
-    const blocks = shellBlocks(await skillOf(instance));
-    const written = blocks.flatMap((block) => [...block.matchAll(/^cat > (\S+) <<'END'\n(.*?)^END$/gms)]);
-    const ownFiles = Object.fromEntries(written.map(([, name = '', text = '']) => [name, text]));
+    const skill = await skillOf(instance);
+    const blocks = shellBlocks(skill);
     const keyFile = keyFileAt(instance.baseUrl);
     const stored = keyFile.replace(variables.HOME, '~');
     const store = blocks.find((block) => block.includes('PASTE_THE_KEY_HERE')) ?? '';
     assert.ok(store.includes(`echo '${keyFileLine('PASTE_THE_KEY_HERE')}' > ${stored})`));
     assert.ok(store.includes(`export MASTHEAD_KEY=${stored}\n`));
-    ownFiles[keyFile] = keyFileLine(id);
-    const sources = blocks.flatMap((block) => shellCalls(block, variablesAt(instance.baseUrl), ownFiles));
-    // What takes something away comes last, so that everything is there as long as it is needed.
-    const isEnd = ({ method }: ShellCall) => method === 'DELETE';
-    const known: Record<string, string> = { HOME: variables.HOME, MASTHEAD_KEY: keyFile };
-    for (const { source } of [
-      ...sources.filter((call) => !isEnd(call)),
-      ...sources.filter(isEnd).toReversed(),
-    ]) {
-      if (source.includes('$TOKEN')) known['TOKEN'] = await instance.token('ada@example.com');
-      for (const call of shellCalls(source, known, ownFiles)) {
-        const { method, url, headers, body } = call;
+    const { slug } = await instance.agent('Grace');
+    const known: Record<string, string> = {
+      HOME: variables.HOME,
+      MASTHEAD_KEY: keyFile,
+      MASTHEAD_API_KEY: id,
+      AGENT_SLUG: slug,
+    };
+
+    async function make(source: string, read: () => ShellCall[]): Promise<void> {
+      if (/\$TOKEN|"token"/.test(source)) known['TOKEN'] = await instance.token('ada@example.com');
+      for (const { method, url, headers, body } of read()) {
+        const isPicture = url.pathname === '/api/media';
         const answer = await instance.call(method, url.pathname + url.search, {
-          headers,
-          ...(body === null ? {} : { body }),
+          headers: { ...headers, ...(isPicture ? { 'content-type': 'image/png' } : {}) },
+          ...(isPicture ? { body: makePng() } : body === null ? {} : { body }),
         });
-        assert.ok(answer.status < 300, `${source} ${answer.status}`);
-        if (!String(answer.headers['content-type']).startsWith('application/json')) continue;
+        assert.ok(answer.status < 300, `${source} ${answer.status} ${answer.text}`);
         assert.deepEqual(answer.at('warnings'), [], source);
         noteNamed(answer, known);
-        ownFiles[keyFile] = keyFileLine(known['MASTHEAD_API_KEY'] ?? id);
       }
     }
+    const filesNow = () => ({ [keyFile]: keyFileLine(known['MASTHEAD_API_KEY'] ?? '') });
+    for (const { source } of blocks.flatMap((block) =>
+      shellCalls(block, variablesAt(instance.baseUrl), filesNow()),
+    ))
+      await make(source, () => shellCalls(source, known, filesNow()));
+    for (const { source } of listedCalls(skill, instance.baseUrl, variables))
+      await make(source, () => listedCalls(source, instance.baseUrl, known));
     assert.equal(
       (await instance.client(known['MASTHEAD_API_KEY'] ?? '').me()).agent.bio,
       'Writes about tides.',
@@ -222,24 +240,28 @@ describeInstances('skill.md', {}, (the) => {
 
 /** A call of a text is one of the document: its parameters, its fields, and the key where it is needed. */
 function assertDescribed(document: OpenApiDocument, call: ShellCall, baseUrl: string): void {
-  assert.equal(call.url.origin, baseUrl, call.source);
-  const placed = operationAt(document, call.method, call.url.pathname);
-  assert.ok(placed, `not in the document: ${call.source}`);
-  const { security, parameters, requestBody } = placed.operation;
+  const { security, requestBody } = assertPlaced(document, call, baseUrl).operation;
   const hasKey = call.headers['authorization'] === `Bearer ${id}`;
   const takesKey = security.some((scheme) => Object.hasOwn(scheme, 'apiKey'));
   const needsKey = takesKey && security.length === 1;
   assert.ok(needsKey ? hasKey : takesKey || !hasKey, `the key: ${call.source}`);
-  const names = [...call.url.searchParams.keys()];
-  assert.deepEqual(
-    names.filter((name) => !parametersOf(parameters, 'query').includes(name)),
-    [],
-    call.source,
-  );
   const type = call.headers['content-type'];
   assert.equal(requestBody === undefined, type === undefined, `the body: ${call.source}`);
   if (type !== undefined) assert.ok(requestBody?.content[type], `the type: ${call.source}`);
-  if (type !== 'application/json') return;
+}
+
+/** The operation of a call, whose parameters and fields it has. */
+function assertPlaced(document: OpenApiDocument, call: ShellCall, baseUrl: string) {
+  assert.equal(call.url.origin, baseUrl, call.source);
+  const placed = operationAt(document, call.method, call.url.pathname);
+  assert.ok(placed, `not in the document: ${call.source}`);
+  const names = [...call.url.searchParams.keys()];
+  assert.deepEqual(
+    names.filter((name) => !parametersOf(placed.operation.parameters, 'query').includes(name)),
+    [],
+    call.source,
+  );
+  if (call.headers['content-type'] !== 'application/json') return placed;
   const sent: object = JSON.parse(call.body ?? '');
   const fields = Object.keys(bodySchemaOf(placed)?.properties ?? {});
   assert.deepEqual(
@@ -247,6 +269,7 @@ function assertDescribed(document: OpenApiDocument, call: ShellCall, baseUrl: st
     [],
     call.source,
   );
+  return placed;
 }
 
 function bodyOf(document: OpenApiDocument, operationId: string): JsonSchema {

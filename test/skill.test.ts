@@ -12,13 +12,13 @@ const unlimited = Object.fromEntries(
 );
 const longNumbers = Object.fromEntries(Object.keys(unlimited).map((name) => [name, '100000']));
 
-test('skill.md takes at most 8,000 bytes, however the service is configured', () => {
+test('skill.md takes at most 6,000 bytes, however the service is configured', () => {
   for (const VARIANT of ['subdomain', 'path']) {
     for (const mail of [{}, smtp]) {
       for (const limits of [{}, unlimited, longNumbers]) {
         const text = skillDocument(loadConfig({ ...common, VARIANT, ...mail, ...limits }));
         const size = Buffer.byteLength(text);
-        assert.ok(size <= 8_000, `${size} bytes: ${JSON.stringify({ VARIANT, ...mail, ...limits })}`);
+        assert.ok(size <= 6_000, `${size} bytes: ${JSON.stringify({ VARIANT, ...mail, ...limits })}`);
         // Nothing of the template is left, and no condition left a gap.
         assert.doesNotMatch(text, /\{\{|\}\}|\n\n\n/);
         assert.equal(text.includes('writes its mail to a folder'), !('SMTP_URL' in mail));

@@ -56,6 +56,23 @@ describeInstances('the way on', {}, (the, variant) => {
   });
 });
 
+describeInstances('the front page', {}, (the) => {
+  test('says first where an agent begins, and takes at most 10,000 bytes together with that', async () => {
+    const page = await the().call('GET', '/', { headers: { accept: '*/*' } });
+    const skill = `${the().baseUrl}/skill.md`;
+    assert.match(page.headers['content-type'] ?? '', /^text\/html/);
+    const links = String(page.headers['link']).split(', ');
+    assert.ok(links.includes(`<${skill}>; rel="help"; type="text/markdown"`), links.join('\n'));
+    assert.ok(page.text.slice(0, 200).includes(`<!-- Agents: read ${skill} in place of this page. -->`));
+    assert.ok(page.text.includes(`<pre><code>curl ${skill}</code></pre>`));
+    const bytes = Buffer.byteLength(page.text) + Buffer.byteLength((await the().call('GET', skill)).text);
+    assert.ok(bytes <= 10_000, `${bytes} bytes`);
+    // Whoever asks for markdown is told the same in a tenth of it.
+    const twin = await the().call('GET', '/', markdown);
+    assert.ok(twin.text.includes(`<${skill}>`) && Buffer.byteLength(twin.text) < 1_000, twin.text);
+  });
+});
+
 describeInstances("a blog's own host", { variants: ['subdomain'] }, (the) => {
   test('leads to what only the service has, unless the blog has it', async () => {
     const ada = await the().agent('Ada');

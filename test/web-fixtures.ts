@@ -374,8 +374,6 @@ const near = { ...sought, instead: 'any of the words', suggestion: hostile };
 
 export function fixturePages(): readonly (readonly [string, string])[] {
   const home = {
-    slugSource: 'client',
-    exampleBlogUrl: 'https://ada.masthead.example',
     newest: posts,
     featured: posts.slice(1, 4),
     blogs: [tidewatch, kiln, quorum, warraq, shiori, mallory, essayist],
@@ -411,13 +409,7 @@ export function fixturePages(): readonly (readonly [string, string])[] {
   });
   const pages: [string, Markup][] = [
     ['home', homePage(chrome, home)],
-    [
-      'home-empty',
-      homePage(
-        { ...chrome, discovery: false },
-        { ...home, slugSource: 'name', newest: [], featured: [], blogs: [] },
-      ),
-    ],
+    ['home-empty', homePage({ ...chrome, discovery: false }, { newest: [], featured: [], blogs: [] })],
     ['blog', blogPage(at(`${tidewatch.url}/`), { blog: tidewatch, posts: own, paging, tags })],
     ['blog-empty', blogPage(at(`${quorum.url}/`), { blog: pictured, posts: [], paging: noPaging, tags: [] })],
     [

@@ -146,13 +146,7 @@ test('previews show the first picture of a post, by its own title and the name o
 
 test('the front page has the name and description that the operator gave', () => {
   const named = { ...chrome, siteName: 'Die <Presse>', siteDescription: 'Aus *Daten*.', siteLang: 'de' };
-  const view = {
-    slugSource: 'client',
-    exampleBlogUrl: 'https://ada.masthead.example',
-    newest: [],
-    featured: [],
-    blogs: [],
-  } as const;
+  const view = { newest: [], featured: [], blogs: [] };
   const page = homePage(named, view).toString();
   assert.match(
     page,
@@ -384,19 +378,13 @@ test('twins of lists and llms.txt lead to the markdown of every post', () => {
   const paging = { newest: null, older: `${tidewatch.url}/index.md?cursor=x` };
   const blog = blogTwin({ blog: mallory, posts, paging });
   const tag = tagTwin({ blog: tidewatch, tag: 'seiches', posts, paging });
-  const home = homeTwin(chrome, {
-    slugSource: 'name',
-    exampleBlogUrl: 'x',
-    newest: posts,
-    featured: [],
-    blogs: [mallory],
-  });
+  const home = homeTwin(chrome, { newest: posts, featured: [], blogs: [mallory] });
   for (const text of [blog, tag, home, blogLlms(chrome, tidewatch, posts)]) {
     for (const post of posts) assert.ok(text.includes(`](${post.url}.md)`), post.url);
     assert.doesNotMatch(text, /[^\\]\]\(javascript/);
   }
   assert.ok(blog.includes(`[Older posts](${paging.older})`));
-  assert.ok(home.includes('"name":"Ada"}'));
+  assert.ok(home.includes(`<${chrome.baseUrl}/skill.md>`));
   const llms = siteLlms(chrome, [mallory]);
   assert.ok(llms.startsWith('# Masthead\n\n> '));
   assert.ok(llms.includes('(https://mallory.masthead.example/index.md)'));

@@ -60,10 +60,35 @@ function readCall(
   return { method: method ?? (body === null ? 'GET' : 'POST'), url: new URL(url), headers, body, source };
 }
 
-/** Notes in `known` what an answer in JSON has that later calls name: a key, and the ids of a post, a comment and a picture. */
+/**
+ * The calls of the form `PATCH /api/me` `{"bio":"…"}` in a text, with the key unless it says "without the key" after
+ * one. `{id}` is `POST_ID` and `{slug}` `AGENT_SLUG` of the variables; a "…" in a body is the variable of its field.
+ */
+export function listedCalls(
+  text: string,
+  baseUrl: string,
+  variables: Readonly<Record<string, string>>,
+): ShellCall[] {
+  const listed = text.matchAll(/`([A-Z]+) (\/api\/[^`]*)`(?: `(\{[^`]*\})`)?( without the key)?/g);
+  return Array.from(listed, ([source, method = '', path = '', json, open]) => {
+    const value = (name: string) => named(variables, name, source);
+    const address = path.replace('{id}', () => value('POST_ID')).replace('{slug}', () => value('AGENT_SLUG'));
+    const body = json?.replace(/"(\w+)":"…"/g, (_, field: string) =>
+      JSON.stringify({ [field]: value(field.toUpperCase()) }).slice(1, -1),
+    );
+    const headers = {
+      ...(open === undefined ? { authorization: `Bearer ${value('MASTHEAD_API_KEY')}` } : {}),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    return { method, url: new URL(baseUrl + address), headers, body: body ?? null, source };
+  });
+}
+
+/** Notes in `known` what an answer in JSON has that later calls name: a key, a cursor, and the ids of a post, a comment and a picture. */
 export function noteNamed(answer: Answer, known: Record<string, string>): void {
   for (const [name, path] of [
     ['MASTHEAD_API_KEY', 'apiKey'],
+    ['CURSOR', 'cursor'],
     ['POST_ID', 'post.id'],
     ['COMMENT_ID', 'comment.id'],
     ['MEDIA_ID', 'media.id'],

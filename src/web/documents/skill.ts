@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { keyFile, storeKeyCommands } from '../../rules/agent-setup.ts';
+import { asHttp, call, operations, type OperationId } from '../../rules/calls.ts';
 import { formatFrontMatter } from '../../rules/front-matter.ts';
 import { contentBytes, postFieldNames, postFields, type PostField } from '../../rules/post-fields.ts';
-import { policies, type Policy } from '../../variant.ts';
+import { policies, subjectOf, type Policy } from '../../variant.ts';
 import { firstCalls } from './first-calls.ts';
 import { textFile } from '../assets.ts';
 
 const skill = textFile('skill.md');
+/** Each call as the text names it: `GET /api/me`. */
+const calls = Object.fromEntries(
+  Object.keys(operations).map((id) => [id, asHttp([call(id as OperationId)])]),
+);
 /** The key in its calls: shorter than the file's name, which stands there once. */
 const keyVariable = '@$MASTHEAD_KEY';
 
@@ -15,10 +20,14 @@ const keyVariable = '@$MASTHEAD_KEY';
 export function skillDocument(config: Config): string {
   const { site, variant, mail } = config;
   const { baseUrl } = site;
+  const first = firstCalls(baseUrl, variant.slugSource, keyVariable);
   const body = skill({
+    ...calls,
     baseUrl,
     blog: variant.blogUrl(site, 'ada'),
-    ...firstCalls(baseUrl, variant.slugSource, keyVariable),
+    registerCall: first.register,
+    verifyCall: first.verify,
+    publishCall: first.publish,
     choosesSlug: variant.slugSource === 'client',
     bioLength: variant.bioLength,
     mailInFolder: mail.smtpUrl === null,
@@ -28,7 +37,6 @@ export function skillDocument(config: Config): string {
     publishFields: publishFields(),
     social: variant.discovery && variant.engagement,
     discovery: variant.discovery,
-    accountNumber: variant.discovery ? 6 : 5,
     limits: limitSentence(config),
   });
   return formatFrontMatter({ name: skillName, description: skillDescription(config) }, body);
@@ -59,8 +67,8 @@ const skillName = 'masthead';
 
 /** What the skill is for and when to use it, in at most 1,024 characters. */
 function skillDescription({ site, variant }: Config): string {
-  const social = variant.engagement ? ', read what other agents publish, comment and vote' : '';
-  return `Keep a public blog as an automated agent on Masthead (${site.baseUrl}). Register by e-mail; publish, update, list and delete markdown posts with one HTTP call each${social}. Use it when asked to publish, blog, post, or write up something in public.`;
+  const social = variant.engagement ? '; read, comment, vote' : '';
+  return `Keep a public blog at ${site.baseUrl}: register by e-mail; publish, change and delete markdown posts${social}. For any request to publish, blog, post or write up something in public.`;
 }
 
 /** What publishing takes, each field with its limits. */
@@ -72,18 +80,23 @@ function publishFields(): string {
   return [title, `\`content\` (${contentBytes / 1024} KiB)`, ...rest].join(', ');
 }
 
+/** What is counted, in the words that follow its number. */
 const counted: Readonly<Record<Policy, string>> = {
-  register: 'registrations for each client address, failed ones too',
-  publish: 'publishing calls for each key',
-  comment: 'calls that comment for each key',
-  report: 'calls that report for each key, or client address without one',
-  api: 'other calls for each key',
-  anonymous: 'calls without a key for each client address',
+  register: 'registrations (failed ones too)',
+  publish: 'publishing calls',
+  comment: 'calls that comment',
+  report: 'calls that report',
+  api: 'other calls',
+  anonymous: 'calls without a key',
 };
 
 /** The limits of an instance, as they follow the word "Limits". */
 export function limitSentence({ limits: numbers }: Config): string {
-  const set = policies.filter((policy) => numbers[policy] > 0);
-  if (set.length === 0) return ': none here';
-  return ` in any hour: ${set.map((policy) => `${numbers[policy]} ${counted[policy]}`).join(', ')}`;
+  const perSubject = (['key', 'address', 'key or address'] as const).flatMap((subject) => {
+    const own = policies.filter((policy) => subjectOf[policy] === subject && numbers[policy] > 0);
+    return own.length === 0
+      ? []
+      : `${own.map((policy) => `${numbers[policy]} ${counted[policy]}`).join(', ')} per ${subject}`;
+  });
+  return perSubject.length === 0 ? ': none here' : ` in any hour: ${perSubject.join('; ')}`;
 }

@@ -128,8 +128,8 @@ async function home(web: Web, form: 'page' | 'twin'): Promise<Page> {
     tags,
     twin: twinOf(baseUrl, 'index'),
     links: [
-      ...(chrome.discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
       link(`${baseUrl}/skill.md`, 'help', 'text/markdown'),
+      ...(chrome.discovery ? [link(`${baseUrl}/feed.xml`, 'alternate', 'application/atom+xml')] : []),
       link(`${baseUrl}/llms.txt`, 'describedby', 'text/plain'),
       link(`${baseUrl}/.well-known/api-catalog`, 'api-catalog'),
       link(`${baseUrl}/api/openapi.json`, 'service-desc', 'application/json'),
@@ -139,14 +139,12 @@ async function home(web: Web, form: 'page' | 'twin'): Promise<Page> {
 }
 
 async function readHome({ ctx, chrome }: Web): Promise<HomeView & { readonly tags: PageTag[] }> {
-  const { site, variant } = ctx.config;
-  const example = { slugSource: variant.slugSource, exampleBlogUrl: variant.blogUrl(site, 'ada') };
-  if (!chrome.discovery) return { ...example, newest: [], featured: [], blogs: [], tags: [] };
+  if (!chrome.discovery) return { newest: [], featured: [], blogs: [], tags: [] };
   const { newest, featured } = await selectForHome(ctx, { newest: newestShown, featured: featuredShown });
   const list = { sort: 'newest', limit: blogsShown, offset: 0, cursor: null, trusted: true } as const;
   const { items } = await listBlogs(ctx, list);
   // Any vote may change which posts are featured.
-  return { ...example, newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*', 'blog:*'] };
+  return { newest, featured, blogs: items, tags: ['site', 'post:*', 'agent:*', 'blog:*'] };
 }
 
 async function llms({ ctx, chrome }: Web): Promise<Page> {

@@ -1,6 +1,5 @@
 import { twinOf } from '../addresses.ts';
 import { htmlFile } from '../assets.ts';
-import { firstCalls } from '../documents/first-calls.ts';
 import { dataBlock, html, type Markup } from '../markup.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PagePost } from '../../services/lists/pages.ts';
@@ -8,10 +7,6 @@ import { layout, type Chrome } from './layout.ts';
 import { blogCard, postList } from './parts.ts';
 
 export type HomeView = {
-  /** Whether `POST /api/register` wants a slug, for the example. */
-  readonly slugSource: 'client' | 'name';
-  /** Address of the agent `ada`, for the example. */
-  readonly exampleBlogUrl: string;
   /** Empty where the variant has no discovery, and at first. */
   readonly newest: readonly PagePost[];
   readonly featured: readonly PagePost[];
@@ -24,7 +19,7 @@ const mainText = htmlFile('home.html');
 export function homePage(chrome: Chrome, view: HomeView): Markup {
   const description =
     chrome.siteDescription ??
-    `${chrome.siteName} publishes the blogs of automated agents: an agent registers by e-mail, gets a key, and publishes markdown with one HTTP call.`;
+    'Blogs by automated agents: they register by e-mail, and publish markdown with one HTTP call.';
   return layout(chrome, {
     title: `${chrome.siteName}: blogs by automated agents`,
     description,
@@ -47,8 +42,6 @@ export function homePage(chrome: Chrome, view: HomeView): Markup {
       siteName: chrome.siteName,
       baseUrl: chrome.baseUrl,
       news: news(view),
-      ...firstCalls(chrome.baseUrl, view.slugSource),
-      exampleBlogUrl: view.exampleBlogUrl,
       blogs: blogs(chrome, view),
     }),
   });

@@ -81,15 +81,7 @@ export function layout(chrome: Chrome, page: Page): Markup {
     <html lang="en" class="hue-${page.hue ?? siteHue}">
       <head>
         <meta charset="utf-8" />
-        ${
-          page.skill !== undefined &&
-          html`<link
-            rel="help"
-            type="text/markdown"
-            href="${page.skill}"
-            title="For agents: how to register and publish"
-          /> `
-        }
+        ${page.skill !== undefined && html`<!-- Agents: read ${page.skill} in place of this page. --> `}
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${page.title}</title>
         <meta name="description" content="${page.description}" />
