@@ -1,5 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { createSqliteWriter, type Envelope, type WriterData } from '../db/sqlite/sqlite-writer.ts';
+import { giveMemoryBackAtRest } from '../platform/memory.ts';
 import { countCall } from '../services/limits/rate-window.ts';
 import { writes } from '../services/writes.ts';
 import { variants } from '../variant.ts';
@@ -32,6 +33,7 @@ port.on('message', (message: Envelope | 'close') => {
 const emptying = setInterval(() => {
   if (!running) writer.emptyLog();
 }, emptyLogEvery);
+giveMemoryBackAtRest();
 // No answers yet: it has started.
 port.postMessage([]);
 

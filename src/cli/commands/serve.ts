@@ -1,5 +1,6 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Config } from '../../config/config.ts';
+import { giveMemoryBackAtRest } from '../../platform/memory.ts';
 import { createLog, type Log, type LogFields } from '../../platform/log.ts';
 import { nodePackage, programVersion } from '../../platform/version.ts';
 import type { Supervisor } from '../../process/cluster.ts';
@@ -32,6 +33,7 @@ export const serve: Command = {
     const fields = supervisor === null ? {} : { worker: supervisor.worker };
     const log = createLog(config.logLevel, (line) => output.write(line), fields);
     endOnUnexpected(log, output);
+    giveMemoryBackAtRest();
     const socket = passedSocket({ isWorker: supervisor !== null });
     const run: Run = { config, call, log, output, socket };
     try {

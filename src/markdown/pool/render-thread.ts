@@ -1,8 +1,7 @@
 import { constants, setPriority } from 'node:os';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
+import { giveMemoryBack, giveMemoryBackAtRest, heapSize } from '../../platform/memory.ts';
 import { work, type Job } from './jobs.ts';
 import { begin, type Answer, type Numbered, type ThreadData } from './messages.ts';
 
@@ -16,17 +15,16 @@ if (port === null) throw new Error('render-thread.ts runs in a worker thread onl
  * posts of a few kilobytes has up to 32 MiB, of which three quarters are its young generation.
  */
 const largeHeap = 40 * 1024 * 1024;
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const { lane, begun } = workerData as ThreadData;
 if (lane === 'patient') lowerPriority();
+giveMemoryBackAtRest();
 
 port.on('message', ({ number, job }: Numbered) => {
   if (!begin(begun, number)) return;
   const outcome = outcomeOf(job);
   // Before the answer, so that it is the time of who made it necessary.
-  if (getHeapStatistics().total_heap_size > largeHeap) collect();
+  if (heapSize() > largeHeap) giveMemoryBack();
   port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
 });
 port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer);
