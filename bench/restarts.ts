@@ -1,7 +1,7 @@
 // Requests through restarts, on both engines: npm exec -- node bench/restarts.ts
 // One process, and two workers, on a socket that another process keeps as systemd does; the former behind the shipped
-// file of Caddy too, and two processes behind that of nginx, each restarted once the other is ready. Ends with exit code 1 where a request
-// failed or a post is not there once. Writes restarts.md. Needs nginx-light and caddy.
+// file of Caddy too; and two processes behind those of nginx and of Caddy, each restarted once the other is ready. Ends
+// with exit code 1 where a request failed or a post is not there once. Writes restarts.md. Needs nginx-light and caddy.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ import { writeReport } from './report.ts';
 const { values } = parseArgs({
   options: {
     engines: { type: 'string', default: 'sqlite,postgres' },
-    ways: { type: 'string', default: 'socket 1,socket 2,nginx,caddy' },
+    ways: { type: 'string', default: 'socket 1,socket 2,caddy 1,caddy 2,nginx 2' },
     requests: { type: 'string', default: '20000' },
     restarts: { type: 'string', default: '4' },
     out: { type: 'string', default: new URL('./restarts.md', import.meta.url).pathname },
@@ -72,9 +72,9 @@ const text = [
   '',
   'Written by `npm exec -- node bench/restarts.ts`: eight clients, each with a new connection for each request, three of',
   'four read and one publishes, while the service is restarted. `socket 1` and `socket 2` are one process and `WORKERS=2`',
-  'on a socket that another process keeps, as systemd does; `caddy` is the former behind the shipped Caddyfile, over TLS;',
-  '`nginx` is two processes behind the shipped file, restarted in turn once the other is ready. No request may fail, and',
-  'each acknowledged post is there once.',
+  'on a socket that another process keeps, as systemd does; `caddy 1` is the former behind the shipped Caddyfile, over',
+  'TLS; `caddy 2` and `nginx 2` are two processes behind the shipped files, restarted in turn once the other is ready. No',
+  'request may fail, and each acknowledged post is there once.',
   '',
   '| Engine | Way | Restarts | Requests | of which posts | Failed | Posts lost or doubled |',
   '|---|---|---|---|---|---|---|',
@@ -88,7 +88,7 @@ process.exit(failed === 0 ? 0 : 1);
 
 async function run(way: string, given: Env, folder: string) {
   const port = await freePort();
-  const isTls = way === 'caddy';
+  const isTls = way.startsWith('caddy');
   const env = {
     ...given,
     BASE_URL: isTls ? `https://masthead.test:${port}` : `http://localhost:${port}`,
@@ -97,12 +97,7 @@ async function run(way: string, given: Env, folder: string) {
   const ctx = await openContext(loadConfig(env), { existing: false, log: createLog('silent') });
   await register(ctx, { email: 'ada@example.com', name: 'Ada', slug: 'ada' });
   const { apiKey } = await ctx.engine.write(verifyByOperator, { slug: 'ada' });
-  const service = await (way === 'nginx'
-    ? behindNginx(port, env, folder)
-    : way === 'caddy'
-      ? behindCaddy(port, env, folder)
-      : onSocket(port, { ...env, WORKERS: way.replace('socket ', '') }));
-
+  const service = await serve(way, port, env, folder);
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const faults: string[] = [];
   const over = new AbortController();
@@ -138,6 +133,12 @@ async function run(way: string, given: Env, folder: string) {
   return { done, faults, posts, missing: Math.abs(stored.length - posts) };
 }
 
+async function serve(way: string, port: number, env: Env, folder: string): Promise<Service> {
+  if (way === 'caddy 1') return behindCaddy(port, env, folder);
+  if (way.startsWith('socket ')) return onSocket(port, { ...env, WORKERS: way.replace('socket ', '') });
+  return twoBehind(way === 'nginx 2' ? nginxBefore : caddyBefore, { port, env, folder });
+}
+
 async function onSocket(port: number, env: Env): Promise<Service> {
   const service = await holdSocket(port, env);
   service.start();
@@ -156,13 +157,10 @@ async function onSocket(port: number, env: Env): Promise<Service> {
 async function behindCaddy(port: number, env: Env, folder: string): Promise<Service> {
   const [upstreamPort, internal] = [await freePort(), await freePort()];
   const service = await onSocket(upstreamPort, { ...env, INTERNAL_PORT: String(internal) });
-  const home = join(folder, 'proxy');
-  mkdirSync(home);
-  const proxy = await startCaddy({ folder: home, domain: 'masthead.test', upstreamPort, internal, port });
+  const proxy = await caddyBefore({ folder: proxyFolder(folder), upstreamPort, internal, port });
   return {
     ...service,
-    ask: async ({ path, ...asked }) =>
-      (await proxy.ask(`https://masthead.test:${port}${path}`, asked)).status,
+    ask: proxy.ask,
     async close() {
       await service.close();
       await proxy.stop();
@@ -170,15 +168,47 @@ async function behindCaddy(port: number, env: Env, folder: string): Promise<Serv
   };
 }
 
-async function behindNginx(port: number, env: Env, folder: string): Promise<Service> {
-  const ports = [await freePort(), await freePort()] as const;
-  const spawn = (n: 0 | 1) => spawnServer({ env: { ...env, PORT: String(ports[n]) }, readyWithin: 300_000 });
-  const servers: ServerProcess[] = [await spawn(0), await spawn(1)];
-  const home = join(folder, 'proxy');
-  mkdirSync(home);
-  const proxy = await startNginx({ folder: home, port, upstreamPort: ports[0], secondPort: ports[1] });
+type Upstream = {
+  readonly folder: string;
+  readonly port: number;
+  readonly upstreamPort: number;
+  readonly secondPort?: number;
+  readonly internal: number;
+};
+type Proxy = Pick<Service, 'ask'> & { stop(): Promise<void> };
+
+async function caddyBefore(upstream: Upstream): Promise<Proxy> {
+  const caddy = await startCaddy({ ...upstream, domain: 'masthead.test' });
+  const base = `https://masthead.test:${upstream.port}`;
   return {
-    ask: async (asked) => (await request(`http://localhost:${port}`, { ...asked, timeout: 300_000 })).status,
+    ask: async ({ path, ...asked }) => (await caddy.ask(base + path, asked)).status,
+    stop: () => caddy.stop(),
+  };
+}
+
+async function nginxBefore(upstream: Upstream): Promise<Proxy> {
+  const nginx = await startNginx(upstream);
+  const base = `http://localhost:${upstream.port}`;
+  return {
+    ask: async (asked) => (await request(base, { ...asked, timeout: 300_000 })).status,
+    stop: () => nginx.stop(),
+  };
+}
+
+async function twoBehind(
+  before: (upstream: Upstream) => Promise<Proxy>,
+  { port, env, folder }: { port: number; env: Env; folder: string },
+): Promise<Service> {
+  const [upstreamPort, secondPort, internal] = [await freePort(), await freePort(), await freePort()];
+  const own = [
+    { PORT: String(upstreamPort), INTERNAL_PORT: String(internal) },
+    { PORT: String(secondPort) },
+  ] as const;
+  const spawn = (n: 0 | 1) => spawnServer({ env: { ...env, ...own[n] }, readyWithin: 300_000 });
+  const servers: ServerProcess[] = [await spawn(0), await spawn(1)];
+  const proxy = await before({ folder: proxyFolder(folder), port, upstreamPort, secondPort, internal });
+  return {
+    ask: proxy.ask,
     async restart() {
       for (const n of [0, 1] as const) {
         await servers[n]?.stop();
@@ -190,4 +220,10 @@ async function behindNginx(port: number, env: Env, folder: string): Promise<Serv
       await proxy.stop();
     },
   };
+}
+
+function proxyFolder(folder: string): string {
+  const home = join(folder, 'proxy');
+  mkdirSync(home);
+  return home;
 }

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import type { IncomingHttpHeaders } from 'node:http';
-import { request } from 'node:https';
+import { Agent } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { request, type Answer, type RequestOptions } from './http.ts';
 import { freePort, spawnGuard } from './processes.ts';
 
 const shipped = fileURLToPath(new URL('../../deploy/caddy/Caddyfile', import.meta.url));
@@ -20,15 +20,11 @@ export function caddyVersion(): string | null {
 export type Caddy = {
   readonly port: number;
   readonly httpPort: number;
+  /** The certificate of its authority. */
+  readonly ca: Buffer;
   /** Asks for an https address by way of it, and verifies its certificate. Rejects where there is none. */
-  ask(url: string, options?: Asked): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>;
+  ask(url: string, options?: Pick<RequestOptions, 'method' | 'headers' | 'body'>): Promise<Answer>;
   stop(): Promise<void>;
-};
-
-type Asked = {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
 };
 
 /** Starts Caddy with the file that is shipped, on other ports, for a domain that only this machine has. */
@@ -36,6 +32,7 @@ export async function startCaddy({
   folder,
   domain,
   upstreamPort,
+  secondPort,
   internal,
   port,
 }: {
@@ -44,6 +41,8 @@ export async function startCaddy({
   readonly domain: string;
   /** Where Masthead listens. */
   readonly upstreamPort: number;
+  /** Where a second process of it does: the lines for it are comments otherwise. */
+  readonly secondPort?: number;
   readonly internal: number;
   readonly port: number;
 }): Promise<Caddy> {
@@ -51,6 +50,13 @@ export async function startCaddy({
   const own = `admin off\n http_port ${httpPort}\n https_port ${port}\n local_certs\n skip_install_trust\n`;
   const text = replaceAll(readFileSync(shipped, 'utf8'), [
     ['{\n\t# With VARIANT', `{\n${own}\t# With VARIANT`],
+    ...(secondPort === undefined
+      ? []
+      : ([
+          ['# to 127.0.0.1:3001', `to 127.0.0.1:${secondPort}`],
+          ['# health_uri', 'health_uri'],
+          ['# health_interval', 'health_interval'],
+        ] as const)),
   ]);
   const file = join(folder, 'Caddyfile');
   writeFileSync(file, text);
@@ -79,32 +85,14 @@ export async function startCaddy({
   return {
     port,
     httpPort,
-    ask: (url, { method = 'GET', headers = {}, body } = {}) =>
-      new Promise((resolve, reject) => {
-        const { host, hostname, pathname, search } = new URL(url);
-        const sent = request({
-          host: '127.0.0.1',
-          port,
-          ca,
-          method,
-          servername: hostname,
-          path: pathname + search,
-          headers: { ...headers, host },
-          agent: false,
-          timeout: 120_000,
-        });
-        sent.on('timeout', () => sent.destroy(new Error(`no answer from ${url}`)));
-        sent.on('error', reject);
-        sent.on('response', (response) => {
-          let received = '';
-          response.setEncoding('utf8').on('data', (more: string) => (received += more));
-          response.on('error', reject);
-          response.on('end', () =>
-            resolve({ status: response.statusCode ?? 0, text: received, headers: response.headers }),
-          );
-        });
-        sent.end(body);
-      }),
+    ca,
+    ask(url, options = {}) {
+      const { host, pathname, search } = new URL(url);
+      const asked = { ...options, host, path: pathname + search, agent: new Agent({ ca }), timeout: 120_000 };
+      return request(`https://127.0.0.1:${port}`, asked).catch((error: unknown) => {
+        throw new Error(`${String(error)}; Caddy says: ${errors.slice(-2_000)}`);
+      });
+    },
     async stop() {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGKILL');

@@ -14,7 +14,7 @@ export type RequestOptions = {
   readonly body?: string | Uint8Array;
   /** Value of the `Host` header, when it is not that of the base address. */
   readonly host?: string;
-  /** For connections that are kept; without one, each request has a connection of its own. */
+  /** For connections that are kept, and for https; without one, each request has a connection of its own. */
   readonly agent?: http.Agent;
   /** Longest silence of the server, in milliseconds: 60,000 by default. */
   readonly timeout?: number;
@@ -48,7 +48,7 @@ export async function unlessBusy<Answered extends { readonly status: number; rea
 
 /** Sends one request and reads the whole answer; rejects when it is cut short. Redirects are not followed. */
 export function request(baseUrl: string, options: RequestOptions = {}): Promise<Answer> {
-  const { hostname, port } = new URL(baseUrl);
+  const { protocol, hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const headers: http.OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) {
@@ -58,6 +58,7 @@ export function request(baseUrl: string, options: RequestOptions = {}): Promise<
   if (options.body !== undefined) headers['content-length'] = Buffer.byteLength(options.body);
 
   const sent = http.request({
+    protocol,
     hostname: hostname.replace(/^\[|\]$/g, ''),
     port,
     method: options.method ?? 'GET',

@@ -1,4 +1,5 @@
 import { Agent } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
 import { request, type Answer, type RequestOptions } from './http.ts';
 
 /** Requests that were under way at once, until stopped. */
@@ -18,12 +19,17 @@ export type LoadOptions = {
   readonly accepts?: number;
   /** Keep connections, as most clients do; else each request has its own. */
   readonly keepAlive: boolean;
+  /** The authority to trust, where the address is one of https. */
+  readonly ca?: Buffer | undefined;
 };
 
 /** Starts clients that each send a request when the last one was answered. */
 export function startLoad(baseUrl: string, options: LoadOptions): Load {
-  const { clients, next, accepts = 200, keepAlive } = options;
-  const agents = Array.from({ length: clients }, () => new Agent({ keepAlive, maxSockets: 1 }));
+  const { clients, next, accepts = 200, keepAlive, ca } = options;
+  const kind = { keepAlive, maxSockets: 1 };
+  const agents = Array.from({ length: clients }, () =>
+    ca ? new TlsAgent({ ...kind, ca }) : new Agent(kind),
+  );
   const failures: string[] = [];
   const state = { done: 0, stopped: false };
 
