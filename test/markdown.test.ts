@@ -30,9 +30,9 @@ describe('a post in HTML', () => {
       '<p dir="auto"><img src="https://c.example/d.png" alt="a b" title="t" loading="lazy" decoding="async" referrerpolicy="no-referrer"> c</p>\n',
     ],
     [
-      'a table scrolls, and aligns by class',
+      'a table that fits every screen is no stop of the Tab key, and aligns by class',
       '| a | b |\n| :- | -: |',
-      '<div class="table" role="region" aria-label="Table 1" tabindex="0">\n<table dir="auto">\n<thead>\n<tr>\n' +
+      '<div class="table">\n<table dir="auto">\n<thead>\n<tr>\n' +
         '<th class="left">a</th>\n<th class="right">b</th>\n</tr>\n</thead>\n</table>\n</div>\n',
     ],
     [
@@ -55,9 +55,14 @@ describe('a post in HTML', () => {
         '<pre><code class="language-brainfog">&lt;a&gt;\n</code></pre>\n</figure>\n',
     ],
     [
-      'code of a line that a narrow screen has no room for is reached by the keyboard',
+      'code of a line that only a narrow screen has no room for is reached by the keyboard there',
       `\`\`\`\n${'a'.repeat(33)}\n\`\`\``,
-      `<pre tabindex="0"><code>${'a'.repeat(33)}\n</code></pre>\n`,
+      `<pre class="fits" tabindex="0"><code>${'a'.repeat(33)}\n</code></pre>\n`,
+    ],
+    [
+      'code within a list has less room',
+      `- a\n\n      ${'a'.repeat(49)}`,
+      `<ul dir="auto">\n<li><p>a</p>\n<pre tabindex="0"><code>${'a'.repeat(49)}\n</code></pre>\n</li>\n</ul>\n`,
     ],
     [
       'code that fits is no stop of the Tab key',
@@ -67,7 +72,7 @@ describe('a post in HTML', () => {
     [
       'wide letters and tabs have their width',
       '```\n\t日本語日本語日本語日本語日本語\n```',
-      '<pre tabindex="0"><code>\t日本語日本語日本語日本語日本語\n</code></pre>\n',
+      '<pre class="fits" tabindex="0"><code>\t日本語日本語日本語日本語日本語\n</code></pre>\n',
     ],
     ['a language is never guessed', '```\nlet a\n```', '<pre><code>let a\n</code></pre>\n'],
     [

@@ -1,4 +1,5 @@
 import type { Token } from 'markdown-it';
+import { preformatted, type Scrolls } from './tab-stops.ts';
 import { direction, escape, spelled, titleOf, type Heading } from './tokens.ts';
 
 /** Most entries of a table of contents within a text. */
@@ -14,27 +15,16 @@ export function tableOfContents(headings: Iterable<Heading>): string {
   return `<nav class="toc" aria-label="Contents">\n<ul>\n${items.slice(0, mostEntries).join('')}</ul>\n</nav>\n`;
 }
 
-/** HTML of a text whose lines do not break; one that may have to scroll sideways can be reached by the keyboard. */
-export function preformatted(html: string, text: string): string {
-  const columns = text.replaceAll('\t', '    ').replaceAll(wide, 'xx');
-  return `<pre${longLine.test(columns) ? ' tabindex="0"' : ''}>${html}</pre>\n`;
-}
-
-/** Letters of two columns, or which may be. */
-const wide = /[^\0-\u02FF]/g;
-
-/** More columns than the narrowest screen has, of 320 px. */
-const longLine = /[^\n]{33}/;
-
 /** A block of code, highlighted HTML or else plain text, under its title and the name of its language. */
 export function codeBlock(
   content: string,
   highlighted: string | undefined,
   language: string,
   title: string,
+  scrolls: Scrolls,
 ): string {
   const className = language === '' ? '' : ` class="language-${escape(language)}"`;
-  const pre = preformatted(`<code${className}>${highlighted ?? escape(content)}</code>`, content);
+  const pre = preformatted(`<code${className}>${highlighted ?? escape(content)}</code>`, scrolls);
   if (language === '' && title === '') return pre;
   const label = language === 'mermaid' ? 'mermaid, shown as source' : language;
   const caption = [spelled(title), label].filter(Boolean).map((part) => `<span>${escape(part)}</span>`);

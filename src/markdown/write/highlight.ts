@@ -83,7 +83,9 @@ export function highlight(code: string, language: string): string | undefined {
   if (grammar === undefined || code.length > largestBlock || longLine.test(code)) return undefined;
   const highlightJs: HighlightJs = (loaded ??= require('highlight.js/lib/core'));
   register(highlightJs, grammar);
-  return highlightJs.highlight(code, { language: grammar, ignoreIllegals: true }).value;
+  const { value } = highlightJs.highlight(code, { language: grammar, ignoreIllegals: true });
+  // As everywhere else in the HTML: it is a text between tags.
+  return value.replaceAll('&#x27;', "'");
 }
 
 function register(highlightJs: HighlightJs, grammar: string): void {

@@ -1,20 +1,14 @@
 import type { Token } from 'markdown-it';
 import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
-import {
-  captionedImage,
-  codeBlock,
-  figure,
-  imageElement,
-  preformatted,
-  tableOfContents,
-} from './elements.ts';
+import { captionedImage, codeBlock, figure, imageElement, tableOfContents } from './elements.ts';
 import { Footnotes } from './footnotes.ts';
 import { mathml } from './maths.ts';
 import { nameToShow } from './hidden-names.ts';
 import { Names } from './names.ts';
 import { originOf, type Origin } from './origin.ts';
 import { Seen } from './seen.ts';
+import { codeScrolls, formulaScrolls, preformatted, scrollingBlock, tableScrolls } from './tab-stops.ts';
 import { alternativeText, commentsIn, direction, escape, htmlOf, outline, paired } from './tokens.ts';
 import { resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
@@ -74,6 +68,7 @@ class Writer {
   private leading = '';
   private isLeading = false;
   private tables = 0;
+  private formulas = 0;
   private highlighted = 0;
   private maths = 0;
   /** The checkbox of a task, until the text that it belongs to begins. */
@@ -142,10 +137,9 @@ class Writer {
         return this.code(token);
       case 'table_open':
         this.seen.table(this.tokens, at);
-        // A wide table scrolls by itself; the keyboard can reach it, and its name tells it from other regions.
-        return `<div class="table" role="region" aria-label="Table ${++this.tables}" tabindex="0">\n<table${direction(token)}>\n`;
+        return `${scrollingBlock('table', `Table ${++this.tables}`, tableScrolls(this.tokens, at))}\n<table${direction(token)}>\n`;
       case 'formula_block':
-        return this.formulaBlock(token.content);
+        return this.formulaBlock(token);
       case 'contents':
         return tableOfContents(this.outline.headings.values());
       case 'details_open':
@@ -184,18 +178,20 @@ class Writer {
   }
 
   private code(token: Token): string {
-    const { content, map, meta } = token;
+    const { map, meta } = token;
+    // The last line of a fence that nothing closes is a line too.
+    const content = token.content.replace(/[^\n]$/, '$&\n');
     const language = token.type === 'fence' ? token.info.trim() : '';
     const end = this.places.ends[map?.[0] ?? 0] ?? 0;
     for (const [from, to] of (meta?.['unseen'] as Stretch[] | undefined) ?? [])
       this.seen.hide(end + from, end + to);
     const title = String(token.attrGet('title') ?? '');
-    if (language === 'math' && title === '' && this.kind === 'post') return this.formulaBlock(content);
+    if (language === 'math' && title === '' && this.kind === 'post') return this.formulaBlock(token);
     this.text += title === '' ? content : `${title}\n${content}`;
     const isWithin = this.highlighted + content.length <= mostHighlighted;
     const html = isWithin ? highlight(content, language) : undefined;
     if (html !== undefined) this.highlighted += content.length;
-    return codeBlock(content, html, language, title);
+    return codeBlock(content, html, language, title, codeScrolls(content, this.isOutermost(token)));
   }
 
   /** A formula as MathML; one that cannot be shown whole as the code that it is. */
@@ -209,10 +205,19 @@ class Writer {
     return `<code class="language-tex">${escape(tex)}</code>`;
   }
 
-  private formulaBlock(tex: string): string {
-    const html = this.formula(tex.trim(), true);
+  private formulaBlock(token: Token): string {
+    const tex = token.content.trim();
+    const html = this.formula(tex, true);
     this.text += '\n';
-    return html.startsWith('<math') ? `<div class="formula">${html}</div>\n` : preformatted(html, tex);
+    const isOutermost = this.isOutermost(token);
+    if (!html.startsWith('<math')) return preformatted(html, codeScrolls(tex, isOutermost));
+    const name = `Formula ${++this.formulas}`;
+    return `${scrollingBlock('formula', name, formulaScrolls(tex, isOutermost))}${html}</div>\n`;
+  }
+
+  /** Whether a block has the whole column of a page. */
+  private isOutermost({ level }: Token): boolean {
+    return level === 0 && this.kind === 'post';
   }
 
   /** A paragraph of one image with a title, as a figure. */

@@ -25,10 +25,25 @@ globalThis.misplaced = () => {
   return [...pictures, ...next].map((element) => element.outerHTML.slice(0, 200));
 };
 
+/**
+ * Blocks of an article that scroll sideways and are no stop for the Tab key; and code that is one and does not scroll,
+ * on the widths that this is decided for: those of phones between the narrowest and 48rem have one rule for all.
+ */
+globalThis.wrongStops = () => {
+  const blocks = [...document.querySelectorAll('.text :is(pre, .table, .formula)')].filter((block) => {
+    const scrolls =
+      block.scrollWidth > block.clientWidth + 1 && getComputedStyle(block).overflowX !== 'visible';
+    const isStop = block.tabIndex === 0 && block.checkVisibility({ visibilityProperty: true });
+    return scrolls ? !isStop : isStop && block.localName === 'pre' && innerWidth >= 768;
+  });
+  return blocks.map((block) => block.outerHTML.slice(0, 200));
+};
+
 /** Notes in `walked` which of the page's targets gets the focus, and whether that is seen; how many there are. */
 globalThis.watchFocus = () => {
   const targets = [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')].filter(
-    (element) => element.checkVisibility() && !element.matches(':disabled, [type="hidden"]'),
+    (element) =>
+      element.checkVisibility({ visibilityProperty: true }) && !element.matches(':disabled, [type="hidden"]'),
   );
   globalThis.walked = [];
   document.addEventListener('focusin', ({ target }) => {
