@@ -1,4 +1,5 @@
 import type { MarkdownIt, StateBlock, StateInline } from 'markdown-it';
+import { unspaced } from '../../rules/search/search-terms.ts';
 
 /** Longest formula within a text, in UTF-16 units, and most lines of one that stands by itself. */
 const longestInline = 1000;
@@ -6,20 +7,28 @@ const mostLines = 200;
 
 /** What only formulas have. */
 const tex = /\\[A-Za-z]|[\^_={}<>+|]|\\\\/;
+/** What brackets that are escaped in prose never hold. */
+const texForSure = /\\[A-Za-z]|[\^=]/;
 /** A word, as in prose; of the names that formulas spell out, all are shorter or listed. */
 const word = /(?<!\p{L})(?!(?:log|exp|sin|cos|tan|max|min|mod|lim|gcd|lcm|det|arg)(?!\p{L}))\p{L}{3}/u;
 
 /** An amount, and a word behind it. */
 const money = /^\d[\d.,]*[kKmMbB]?[\s,;:)–-]+\p{L}{2}/u;
 
+/** Letters that stand beside a formula without a space, and within one in commands alone (`\\text{…}`). */
+const unspacedLetter = new RegExp(unspaced, 'v');
+/** What a formula within a text does not touch: it would be part of a word. */
+const wordPart = new RegExp(String.raw`[[\p{L}\p{N}]--${unspaced}]`, 'v');
+
 /** Whether a text between the marks of a formula is one, and not money or words: `$5 and $6`, `\(see below\)`. */
 function isFormula(text: string): boolean {
   if (text.trim() === '' || text.includes('`')) return false;
+  if (unspacedLetter.test(text) && !/\\[A-Za-z]/.test(text)) return false;
   return tex.test(text) || !(word.test(text) || money.test(text));
 }
 
 /**
- * Formulas in TeX as language models write them: `$…$`, `$$…$$`, `\(…\)`, and `$$…$$` and `\[…\]` on lines of their own.
+ * Formulas in TeX as language models write them: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`, within a text or on lines of their own.
  * Tokens `formula` and `formula_block` hold the TeX; those that are displayed have `display` as their `info`.
  */
 export function formulas(md: MarkdownIt): void {
@@ -32,8 +41,8 @@ export function formulas(md: MarkdownIt): void {
 function readInline(state: StateInline, silent: boolean): boolean {
   const { src, pos } = state;
   const char = src[pos];
-  if (char !== '$' && !(char === '\\' && src[pos + 1] === '(')) return false;
-  const found = char === '$' ? dollars(src, pos, state.posMax) : parentheses(src, pos, state.posMax);
+  if (char !== '$' && !(char === '\\' && /[([]/.test(src[pos + 1] ?? ''))) return false;
+  const found = char === '$' ? dollars(src, pos, state.posMax) : escapedBrackets(src, pos, state.posMax);
   if (found === undefined) return false;
   if (!silent) {
     const token = state.push('formula', 'math', 0);
@@ -51,7 +60,8 @@ type Found = { text: string; width: number; end: number; isDisplayed: boolean };
 function dollars(src: string, start: number, max: number): Found | undefined {
   const width = src[start + 1] === '$' ? 2 : 1;
   // As GitHub does: a formula begins and ends where a word could.
-  if (src[start + width] === '$' || /[\p{L}\p{N}$]/u.test(src[start - 1] ?? '')) return undefined;
+  if (src[start + width] === '$' || src[start - 1] === '$' || wordPart.test(src[start - 1] ?? ''))
+    return undefined;
   // GitHub's other form, in which nothing need be escaped.
   const quoted =
     width === 1 ? /^\$`([^`\n]{1,1000})`\$/.exec(src.slice(start, start + longestInline + 4)) : null;
@@ -59,7 +69,7 @@ function dollars(src: string, start: number, max: number): Found | undefined {
     return { text: quoted[1] ?? '', width, end: start + quoted[0].length, isDisplayed: false };
   const from = start + width;
   const end = closingDollar(src, from, Math.min(max, from + longestInline), width);
-  if (end === undefined || /[\p{L}\p{N}]/u.test(src[end + width] ?? '')) return undefined;
+  if (end === undefined || wordPart.test(src[end + width] ?? '')) return undefined;
   const text = src.slice(from, end);
   if (!isFormula(text) || (width === 1 && /^\s|\s$/.test(text))) return undefined;
   return { text, width, end: end + width, isDisplayed: width === 2 };
@@ -77,15 +87,18 @@ function closingDollar(src: string, from: number, max: number, width: number): n
   return undefined;
 }
 
-function parentheses(src: string, start: number, max: number): Found | undefined {
+function escapedBrackets(src: string, start: number, max: number): Found | undefined {
   const from = start + 2;
+  const opening = src[start + 1];
+  const closing = opening === '(' ? ')' : ']';
   for (let at = from; at < Math.min(max - 1, from + longestInline); at++) {
     if (src[at] !== '\\') continue;
     const next = src[++at];
-    if (next === '(') return undefined;
-    if (next !== ')') continue;
+    if (next === opening) return undefined;
+    if (next !== closing) continue;
     const text = src.slice(from, at - 1);
-    return isFormula(text) ? { text, width: 2, end: at + 1, isDisplayed: false } : undefined;
+    const isOne = isFormula(text) && (opening === '(' || texForSure.test(text));
+    return isOne ? { text, width: 2, end: at + 1, isDisplayed: opening === '[' } : undefined;
   }
   return undefined;
 }
@@ -112,7 +125,6 @@ function readBlock(state: StateBlock, startLine: number, endLine: number, silent
     }
     lines.push(text.slice(0, close));
     const formula = lines.join('\n').trim();
-    // Brackets are escaped in prose too, so that there it must be TeX without doubt.
     if (close + 2 !== text.length || (opening === '$$' ? !isFormula(formula) : !tex.test(formula)))
       return false;
     if (silent) return true;
