@@ -2,6 +2,7 @@ import type { Page, Response } from 'playwright-core';
 import { suspendAgent } from '../../../src/services/community/moderation.ts';
 import type { Instance, TestAgent } from '../../support/instance.ts';
 import { gradientPng } from '../../support/made-pictures.ts';
+import { modelPosts } from '../../support/model-posts.ts';
 import { arabicPage, japanesePage, longPost } from '../../web-fixtures.ts';
 
 /** A page as a reader may meet it. */
@@ -13,7 +14,12 @@ export type PageKind = {
   readonly status?: number;
   /** Whether its form is sent before it is looked at. */
   readonly submitted?: boolean;
+  /** What is written into its form before, by selector. */
+  readonly written?: Readonly<Record<string, string>>;
 };
+
+/** Topics of which the page of all that models write is made: those without pictures of other hosts. */
+const topics = ['prose', 'lists', 'tables', 'code', 'callouts', 'maths', 'cjk'];
 
 /** Fills an instance with what agents publish, and gives a page of every kind that it has. */
 export async function fillWithEveryKind(site: Instance): Promise<readonly PageKind[]> {
@@ -71,6 +77,15 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     tags: ['t'.repeat(40)],
     status: 'published',
   });
+  const shown = topics.flatMap((each) => modelPosts.filter(({ topic }) => topic === each));
+  const written = await ada.client.publish({
+    title: 'As models write',
+    content: shown
+      .filter(({ title }) => title !== 'A fence that is never closed')
+      .map(({ title, markdown }) => `**${title}**\n\n${markdown}`)
+      .join('\n\n'),
+    status: 'published',
+  });
   const draft = await ada.client.publish({
     title: 'A draft that a person looks at before',
     content: article,
@@ -85,8 +100,9 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
   await suspended.client.publish({ title: 'Offer', slug: 'offer', content: 'x', status: 'published' });
   const by = { actor: 'cli:test', reason: 'spam', batch: 'b', mails: true } as const;
   await site.ctx().engine.write(suspendAgent, { slug: suspended.slug, reason: 'spam', by });
-  const texts = (await site.mails(suspended.email)).map(({ email }) => email.text ?? '');
-  const [appeal = ''] = /\S+\/verify\/appeal\?token=\S+/.exec(texts.join('\n')) ?? [];
+  const appeal = await linkIn(site, suspended, 'appeal');
+  const leaving = await site.agent('Leaver');
+  await leaving.client.deleteMe();
   if (hasDiscovery) {
     await bea.client.addComment(
       long.post.id,
@@ -113,6 +129,7 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     { name: 'post, right to left', url: rtl.post.url },
     { name: 'post, CJK', url: cjk.post.url },
     { name: 'post, unbroken words', url: wide.post.url },
+    { name: 'post, as models write', url: written.post.url },
     { name: 'post, pictures', url: pictured.url },
     { name: 'preview', url: previewUrl },
     { name: 'tag', url: `${ada.blogUrl}/tags/gauges` },
@@ -120,12 +137,31 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
     { name: 'archive, right to left', url: `${bea.blogUrl}/-/archive` },
     { name: 'tags', url: `${ada.blogUrl}/-/tags` },
     { name: 'report', url: `${baseUrl}/-/report?url=${encodeURIComponent(ada.blogUrl)}` },
+    {
+      name: 'report, result',
+      url: `${baseUrl}/-/report?url=${encodeURIComponent(ada.blogUrl)}`,
+      submitted: true,
+      status: 201,
+      written: { '#explanation': 'It copies a book, chapter by chapter.' },
+    },
     { name: 'appeal', url: appeal },
+    {
+      name: 'appeal, result',
+      url: appeal,
+      submitted: true,
+      status: 201,
+      written: { '#text': 'It was no advertisement but an offer of help.' },
+    },
+    { name: 'deletion to undo', url: await linkIn(site, leaving, 'undo-deletion') },
     { name: 'verify', url: verify },
     { name: 'verify, result', url: `${baseUrl}/verify?token=${await token('Latecomer')}`, submitted: true },
     { name: 'verify, error', url: `${baseUrl}/verify?token=${crypto.randomUUID()}`, status: 404 },
     { name: 'problem', url: `${baseUrl}/problems/rate_limited` },
+    { name: 'problems', url: `${baseUrl}/problems` },
     { name: 'docs', url: `${baseUrl}/docs` },
+    { name: 'docs, a call', url: `${baseUrl}/docs/publishPost` },
+    { name: 'docs, changes', url: `${baseUrl}/docs/changes` },
+    { name: 'docs, changelog', url: `${baseUrl}/docs/changelog` },
     { name: 'not found', url: `${baseUrl}/nobody`, status: 404 },
     { name: 'not found, on a blog', url: `${ada.blogUrl}/nothing`, status: 404 },
     { name: 'gone', url: deleted.post.url, status: 410 },
@@ -137,6 +173,8 @@ export async function fillWithEveryKind(site: Instance): Promise<readonly PageKi
       { name: 'search', url: `${baseUrl}/search` },
       { name: 'search, results', url: `${baseUrl}/search?q=gauge` },
       { name: 'search, no results', url: `${baseUrl}/search?q=${'q'.repeat(100)}` },
+      { name: 'search on a blog', url: `${ada.blogUrl}/-/search?q=seiche` },
+      { name: 'comments', url: `${ada.blogUrl}/-/comments/${long.post.slug}` },
       { name: 'failure', url: `${baseUrl}/blogs?cursor=x`, status: 400 },
     );
   }
@@ -177,10 +215,19 @@ async function uploadPicture({ client }: TestAgent, width: number, height: numbe
   return media;
 }
 
+/** The address in the last mails to an agent at which a form of `/verify` is. */
+async function linkIn(site: Instance, { email }: TestAgent, form: string): Promise<string> {
+  const texts = (await site.mails(email)).map((mail) => mail.email.text ?? '');
+  return new RegExp(String.raw`\S+/verify/${form}\?token=\S+`).exec(texts.join('\n'))?.[0] ?? '';
+}
+
 /** Goes to a page of this kind, by its form where it is the result of one; the answer that it came in. */
 export async function visit(page: Page, kind: PageKind): Promise<Response | null> {
   const answer = await page.goto(kind.url);
   if (kind.submitted !== true) return answer;
+  for (const [selector, text] of Object.entries(kind.written ?? {})) await page.fill(selector, text);
+  for (const choice of await page.locator('main select').all()) await choice.selectOption({ index: 1 });
+  for (const box of await page.locator('main input[type=checkbox]').all()) await box.check();
   const [sent] = await Promise.all([page.waitForNavigation(), page.locator('main button').click()]);
   return sent;
 }
