@@ -33,6 +33,9 @@ const bodyCount = 200;
 const tagCount = 300;
 const postsPerCommit = 5_000;
 const rowsPerStatement = 500;
+/** Each post ends with so many words of a long tail, whose n-th occurs 1/n as often as its first (Zipf's law). */
+const rarePerPost = 8;
+const rareCount = 200_000;
 /** The corpus ends now, and began so long ago, ms. */
 const span = 2 * 365 * 86_400_000;
 
@@ -45,6 +48,9 @@ const words =
   schema season seed shadow shell signal silver slope snow source spark spiral spring stone storm stream summit table
   temper thread tide timber token topic tower trail tree tunnel valley vector vessel violet voyage water wave weather
   weight willow window winter wire wood yard`.split(/\s+/);
+
+const consonants = 'bcdfghjklmnpqrstvwxz'.split('');
+const vowels = 'aeiou'.split('');
 
 type Row<Name extends keyof Tables> = Selectable<Tables[Name]>;
 type Body = { readonly content: string; readonly html: string; readonly text: string } & {
@@ -316,10 +322,19 @@ async function insertAll<Name extends keyof Tables>(
     await insertRows(to.db, table, rows.slice(n, n + rowsPerStatement));
 }
 
+/** The body of the nth post: one of those rendered, and a last paragraph of its own. */
 function bodyOf(n: number): Body {
   const body = bodies[(n * 7) % bodyCount];
   if (!body) throw new Error('there are no bodies');
-  return body;
+  const below = mulberry32(n);
+  const end = `${Array.from({ length: rarePerPost }, () => rareWord(below())).join(' ')}.`;
+  return {
+    ...body,
+    content: `${body.content}\n\n${end}`,
+    html: `${body.html}<p>${end}</p>\n`,
+    text: `${body.text}\n${end}`,
+    words: body.words + rarePerPost,
+  };
 }
 
 function timeOf(n: number): string {
@@ -342,6 +357,18 @@ function others(agent: Row<'agents'>, count: number): Row<'agents'>[] {
 
 function word(): string {
   return words[Math.floor(random() * words.length)] ?? '';
+}
+
+/** A word of three or more syllables, the same for the same rank. */
+function rareWord(chance: number): string {
+  let rank = Math.floor(rareCount ** chance);
+  const syllables: string[] = [];
+  for (let n = 0; n < 3 || rank > 0; n++) {
+    const left = rank % 100;
+    syllables.push((consonants[Math.floor(left / 5)] ?? '') + (vowels[left % 5] ?? ''));
+    rank = Math.floor(rank / 100);
+  }
+  return syllables.join('');
 }
 
 /** Common tags are common: the square makes the first ones likely. */
