@@ -109,6 +109,23 @@ describeInstances('compressed answers', {}, (the, variant) => {
     }
   });
 
+  test('to the change of a word in 200 KB are as short as the call: 1 KiB', async () => {
+    const lines = Array.from(
+      { length: 2_500 },
+      (_, n) => `Line ${n}: the gauge at the pier, ${n * 7919} mm of water, and a wind from the north.`,
+    );
+    const content = lines.join('\n\n');
+    assert.ok(content.length > 200_000);
+    const { post } = await ada.client.publish({ title: 'Long', content, status: 'published' });
+    const body = JSON.stringify({ edits: [{ old: 'Line 1200: the', new: 'Line 1200: our' }] });
+    const json = { 'content-type': 'application/json' };
+    const sent = { method: 'PATCH', key: ada.key, body, headers: json } as const;
+    const answer = await take(the(), `/api/posts/${post.id}`, 'gzip', sent);
+    assert.equal(answer.encoding, 'gzip');
+    assert.match(String(answer.at('diff')), /^\+Line 1200: our/m);
+    assert.ok(body.length <= 1024 && Number(answer.headers['content-length']) <= 1024, answer.text);
+  });
+
   test('HEAD has the headers of GET', async () => {
     const path = `/api/posts/${id}`;
     const get = await take(the(), path, 'gzip');
