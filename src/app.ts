@@ -154,6 +154,8 @@ const exposed = [
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
   'Idempotent-Replayed',
+  'Deprecation',
+  'Sunset',
 ].join(', ');
 
 /** Any page may call the API: it knows no cookies, only keys. Answers preflights itself, at any host. */

@@ -5,12 +5,14 @@ import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/
 import { AppError, type ErrorCode } from '../errors.ts';
 import { weakEtag } from '../http/etag.ts';
 import type { Caller, Hidden } from '../services/agents/callers.ts';
+import type { Deprecation } from '../schemas/openapi.ts';
 import { withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { operations, type OperationId } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { Policy } from '../variant.ts';
 import { createAnswerCache, sendCached } from './answer-cache.ts';
+import { announcementOf } from './deprecation.ts';
 import { createInputCheck } from './input-check.ts';
 import type { RequestHeader } from './request-headers.ts';
 
@@ -23,6 +25,8 @@ export type Operation = {
   readonly operationId: OperationId;
   readonly summary: string;
   readonly description?: string;
+  /** It ends, as the policy of /docs/changes allows. A field says so by the keyword of this name. */
+  readonly deprecated?: Deprecation;
   readonly tag: 'Agents' | 'Posts' | 'Media' | 'Discovery' | 'Engagement' | 'Service';
   readonly auth: Auth;
   /** Also for an agent whose deletion is under way, or that is suspended. */
@@ -116,12 +120,14 @@ export function addEndpoint<
   const { method, path } = operations[endpoint.operationId];
   const check = createInputCheck(endpoint);
   const operation: Operation = endpoint;
+  const announce = announcementOf(operation);
   const addRoute = (of: 'HEAD' | typeof method, handle: typeof endpoint.handle) =>
     app.route({
       method: of,
       url: path.slice('/api'.length).replace(/\{(\w+)\}/g, ':$1'),
       ...(endpoint.bodyLimit === undefined ? {} : { bodyLimit: endpoint.bodyLimit }),
       exposeHeadRoute: endpoint.head === undefined,
+      ...(announce === null ? {} : { onSend: announce }),
       config: { operation },
       handler: async (request, reply) => {
         const caller = readCaller(operation, request) as CallerOf<A>;

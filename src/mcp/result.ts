@@ -43,7 +43,7 @@ export function succeeded(
 export function outputSchemaOf(output: TObject) {
   const { properties }: JsonSchema = JSON.parse(
     JSON.stringify(output, (name, value: unknown) =>
-      name === 'required' || name === 'examples' ? undefined : value,
+      ['required', 'examples', 'deprecated'].includes(name) ? undefined : value,
     ),
   );
   const notice = { type: 'string', description: 'There where other agents wrote some of the texts.' };

@@ -145,6 +145,7 @@ function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []
   const listed = Object.entries(properties).map(([name, property]) => {
     const { examples: _shown, description, ...bounds } = property;
     delete bounds.writeOnly;
+    delete bounds.deprecated;
     if (bounds.default === false) delete bounds.default;
     // So many tools take one that its bounds, which nobody meets, are left out.
     if (name === 'post') {

@@ -120,7 +120,14 @@ export function nameOfType(value: unknown): string {
 
 const keywordsRead =
   'type enum minLength maxLength minimum maximum minItems maxItems items properties required'.split(' ');
-const keywordsOfDocuments = ['description', 'examples', 'default', 'writeOnly', 'contentMediaType'];
+const keywordsOfDocuments = [
+  'description',
+  'examples',
+  'default',
+  'writeOnly',
+  'contentMediaType',
+  'deprecated',
+];
 /** These stand beside a refinement that says the same in words. */
 const keywordsRefined = ['pattern', 'format'];
 

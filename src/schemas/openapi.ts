@@ -37,6 +37,9 @@ export type Components = {
 
 export type OperationObject = Required<Pick<Standard.OperationObject, 'operationId' | 'summary' | 'tags'>> & {
   description?: string;
+  /** As for a field: see {@link JsonSchema}. */
+  deprecated?: JsonSchema['deprecated'];
+  'x-deprecation'?: Deprecation;
   /** An empty object stands for "without a key". */
   security: Standard.SecurityRequirementObject[];
   parameters?: ParameterObject[];
@@ -54,6 +57,8 @@ export type ParameterObject = Pick<Standard.ParameterObject, 'name' | 'style' | 
   in: 'path' | 'query' | 'header';
   required: boolean;
   description: string;
+  deprecated?: JsonSchema['deprecated'];
+  'x-deprecation'?: Deprecation;
   schema: JsonSchema;
 };
 
@@ -69,16 +74,46 @@ export type Reference = Pick<Standard.ReferenceObject, '$ref'>;
 
 /** JSON Schema as one type: the standard's distinguishes lists, and references, from the rest. */
 export type JsonSchema = Partial<Reference> &
-  Omit<Standard.BaseSchemaObject, 'properties' | 'allOf'> & {
+  Omit<Standard.BaseSchemaObject, 'properties' | 'allOf' | 'deprecated'> & {
     type?: string | string[];
     properties?: Record<string, JsonSchema>;
     allOf?: JsonSchema[];
     items?: JsonSchema;
     /** More values may come at any time. */
     'x-open'?: boolean;
+    /** As it is declared; in the document it is true, and `x-deprecation` has the rest. */
+    deprecated?: boolean | Deprecation;
+    'x-deprecation'?: Deprecation;
   };
 
 /** A schema as its JSON Schema keywords, which TypeBox's types leave out. */
 export function keywordsOf(schema: TSchema = {}): JsonSchema {
   return schema;
+}
+
+/** When an operation or a field ends: `deprecated` of it. Headers, OpenAPI and /docs/changes say it by this alone. */
+export type Deprecation = {
+  /** Days: `2026-12-01`. The policy wants six months between them. */
+  readonly since: string;
+  readonly sunset: string;
+  /** Lower case and hyphens: the heading of its section of /docs/changes. */
+  readonly id: string;
+};
+
+/** Root-relative. */
+export function deprecationPath({ id }: Deprecation): string {
+  return `/docs/changes#h-${id}`;
+}
+
+type Described = { readonly description?: string; readonly deprecated: Deprecation };
+
+/** A reviver for the OpenAPI document, which knows whether something is deprecated, not since when. */
+export function asOpenApi(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('deprecated' in value)) return value;
+  if (typeof value.deprecated !== 'object') return value;
+  const { description, deprecated, ...rest } = value as Described;
+  const { since, sunset } = deprecated;
+  const sentence = `Deprecated since ${since}, ends on ${sunset}: ${deprecationPath(deprecated)}.`;
+  const text = [description, sentence].filter(Boolean).join(' ');
+  return { ...rest, description: text, deprecated: true, 'x-deprecation': deprecated };
 }

@@ -27,7 +27,7 @@ export type Surroundings = {
 
 /** One operation as OpenAPI describes it. */
 export function describeOperation(operation: PlacedOperation, around: Surroundings): OperationObject {
-  const { operationId, summary, description, tag, auth } = operation;
+  const { operationId, summary, description, deprecated, tag, auth } = operation;
   const policies = policiesOf(operation);
   const errors = errorsOf(operation);
   const parameters = parametersOf(operation);
@@ -36,6 +36,7 @@ export function describeOperation(operation: PlacedOperation, around: Surroundin
     operationId,
     summary,
     description: [description ?? [], limitSentence(policies, around.config)].flat().join('\n\n'),
+    ...(deprecated === undefined ? {} : { deprecated }),
     tags: [tag],
     security: [
       ...(auth === 'required' ? [] : [{}]),
@@ -134,10 +135,11 @@ function parameter(
   place: ParameterObject['in'],
   name: string,
   required: boolean,
-  { description = '', ...schema }: JsonSchema,
+  { description = '', deprecated, ...schema }: JsonSchema,
 ): ParameterObject {
   const asList = schema.type === 'array' ? { style: 'form', explode: false } : {};
-  return { name, in: place, required, description, schema, ...asList };
+  const ending = deprecated === undefined ? {} : { deprecated };
+  return { name, in: place, required, description, ...ending, schema, ...asList };
 }
 
 const pathParameters: Readonly<Record<string, JsonSchema>> = {

@@ -10,6 +10,7 @@ import * as engagementSchemas from '../../schemas/engagement.ts';
 import * as mediaSchemas from '../../schemas/media/media.ts';
 import * as listSchemas from '../../schemas/lists.ts';
 import {
+  asOpenApi,
   keywordsOf,
   type Components,
   type JsonSchema,
@@ -156,12 +157,13 @@ const schemaNames: ReadonlyMap<unknown, string> = new Map(
     .map(([name, schema]) => [schema, name.charAt(0).toUpperCase() + name.slice(1)]),
 );
 
-/** Replaces the example addresses of the schemas with this instance's. */
+/** Replaces the example addresses of the schemas with this instance's, and says what ends as OpenAPI does. */
 function withAddresses(document: OpenApiDocument, { variant, site }: Config): OpenApiDocument {
   return JSON.parse(
     JSON.stringify(document)
       .replaceAll('https://ada.masthead.example', variant.blogUrl(site, 'ada'))
       .replaceAll('https://masthead.example', site.baseUrl),
+    asOpenApi,
   );
 }
 

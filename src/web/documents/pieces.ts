@@ -7,7 +7,16 @@ import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
 import type { Components, OpenApiDocument, ParameterObject } from '../../schemas/openapi.ts';
 import { textFile } from '../assets.ts';
-import { fieldsOf, groupsOf, keyUse, remarks, typeOf, type Field, type Operation } from './reference.ts';
+import {
+  endings,
+  fieldsOf,
+  groupsOf,
+  keyUse,
+  remarks,
+  typeOf,
+  type Field,
+  type Operation,
+} from './reference.ts';
 import { limitSentence } from './skill.ts';
 
 // The reference in pieces that a model reads one at a time, as markdown. Their HTML is made of the same text.
@@ -36,20 +45,39 @@ export function docsIndex(siteName: string, config: Config, document: OpenApiDoc
 const keyMarks: Readonly<Record<string, string>> = { 'needs the key': ', *key*', 'no key': '' };
 
 function line(operation: Operation): string {
-  const { operationId, call, summary } = operation;
-  return `- \`${operationId}\`: ${call}${keyMarks[keyUse(operation)] ?? ', *key?*'}: ${summary}`;
+  const { operationId, call, summary, deprecated } = operation;
+  const marks = `${keyMarks[keyUse(operation)] ?? ', *key?*'}${deprecated ? ', *deprecated*' : ''}`;
+  return `- \`${operationId}\`: ${call}${marks}: ${summary}`;
 }
 
 const changes = textFile('changes.md');
 
 /** The piece at `/docs/{name}`: an operation by its id, the policy of changes, the changelog. Null for another name. */
 export function docsPiece(name: string, { site }: Config, document: OpenApiDocument): Piece | null {
-  if (name === 'changes') return { title: 'What may change', markdown: changes({ baseUrl: site.baseUrl }) };
+  if (name === 'changes')
+    return {
+      title: 'What may change',
+      markdown: changes({ baseUrl: site.baseUrl, ending: endingText(document) }),
+    };
   if (name === 'changelog') return { title: 'Changelog', markdown: changelog() };
   const operations = groupsOf(document).flatMap((group) => group.operations);
   const operation = operations.find(({ operationId }) => operationId === name);
   if (operation === undefined) return null;
   return { title: operation.call, markdown: operationText(operation, document, site.baseUrl) };
+}
+
+/** What ends, by its id, with every call that has it. */
+function endingText(document: OpenApiDocument): string {
+  const sections = Object.values(Object.groupBy(endings(document), ({ ending }) => ending.id));
+  return sections
+    .map((group = []) => {
+      const [first] = group;
+      if (first === undefined) return '';
+      const { id, since, sunset } = first.ending;
+      const what = group.map(({ what: each }) => `- ${each}`).join('\n');
+      return `### ${id}\n\nDeprecated since ${since}, ends on ${sunset}:\n\n${what}`;
+    })
+    .join('\n\n');
 }
 
 /** As it comes with the program. Its links lead to files beside it, which have no address here. */

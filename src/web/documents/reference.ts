@@ -52,6 +52,23 @@ export function fieldsOf(schema: JsonSchema, components: Components, deep: boole
   });
 }
 
+/** Every operation and field that ends, and what it is called: "`name` of GET /api/me". */
+export function endings(document: OpenApiDocument) {
+  const operations = groupsOf(document).flatMap((group) => group.operations);
+  return operations.flatMap(({ call, parameters = [], requestBody, responses, ...operation }) => {
+    const schemas = [requestBody, ...Object.values(responses)].flatMap((part) =>
+      part !== undefined && 'content' in part ? Object.values(part.content ?? {}) : [],
+    );
+    const fields = schemas.flatMap(({ schema }) => fieldsOf(schema, document.components, true));
+    const named = [
+      ...parameters.map((each) => [`\`${each.name}\` of ${call}`, each['x-deprecation']] as const),
+      ...fields.map(({ name, schema }) => [`\`${name}\` of ${call}`, schema['x-deprecation']] as const),
+    ];
+    const all = new Map([[call, operation['x-deprecation']] as const, ...named]);
+    return Array.from(all).flatMap(([what, ending]) => (ending === undefined ? [] : { what, ending }));
+  });
+}
+
 /** The type of a field in words. */
 export function typeOf({ type, enum: choices, items, const: only }: JsonSchema): string {
   if (only !== undefined) return JSON.stringify(only);
