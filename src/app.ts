@@ -72,6 +72,8 @@ export async function createApp(
       headersTimeout: 8_000,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: mostHeaders,
+      // Less than a packet: of a body that waits for its turn, one packet is in memory.
+      highWaterMark: 16 * 1024,
       // A missing Host is answered by requireWellFormed, with a body that says so.
       requireHostHeader: false,
     },

@@ -126,6 +126,18 @@ describe('request bodies', () => {
     await untilToldTo(/^HTTP\/1\.1 100 /, 4 * mebibyte);
   });
 
+  test('take no memory once they are read', async () => {
+    const inBuffers = () => process.memoryUsage().arrayBuffers;
+    const atFirst = inBuffers();
+    let most = 0;
+    for (let i = 0; i < 6; i++) {
+      assertProblem(await publish(ada, 3 * mebibyte), 'too_large');
+      most = Math.max(most, inBuffers() - atFirst);
+    }
+    // One that is read, and what has come in of it.
+    assert.ok(most < 4 * mebibyte, `${most} bytes`);
+  });
+
   test('give their room back however they end', async () => {
     const large = `{"title":"T","content":"${'x'.repeat(4 * mebibyte - 100)}"}`;
     const send = (body: string) => the().call('POST', '/api/publish', { key: ada.key, body });

@@ -149,19 +149,25 @@ export function freeChunk({ buffer, byteLength }: Buffer): void {
   if (byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
 
-/** Connections that are read from in one turn of the event loop, a packet of each, where nobody wants what comes. */
-const mostReadOn = 16;
+/** Packets that nobody wants and that are read in as many ms, of all connections: a quarter of the time at most. */
+const mostUnwanted = 16;
+const unwantedEvery = 4;
 const toReadOn: Socket[] = [];
+let unwanted = 0;
+let readingOn: NodeJS.Timeout | null = null;
 
 /** Reads no more from a connection until it is its turn: a thousand of them would hold all others up for a second. */
 function readInTurn(socket: Socket): void {
+  readingOn ??= setTimeout(readSome, unwantedEvery);
+  if (unwanted++ < mostUnwanted) return;
   handleOf(socket)?.readStop();
-  if (toReadOn.push(socket) === 1) setImmediate(readSome);
+  toReadOn.push(socket);
 }
 
 function readSome(): void {
-  for (const socket of toReadOn.splice(0, mostReadOn)) handleOf(socket)?.readStart();
-  if (toReadOn.length > 0) setImmediate(readSome);
+  unwanted = 0;
+  for (const socket of toReadOn.splice(0, mostUnwanted)) handleOf(socket)?.readStart();
+  readingOn = toReadOn.length > 0 ? setTimeout(readSome, unwantedEvery) : null;
 }
 
 /** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */

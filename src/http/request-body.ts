@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { clientLeft } from './connection.ts';
-import { createBodyReader, smallBody, type BodyTerms } from './read-body.ts';
+import { createBodyReader, freeChunk, smallBody, type BodyTerms } from './read-body.ts';
 import { errorMessage } from '../rules/failure.ts';
 import { quoted } from '../rules/text.ts';
 import type { Turns } from './turns.ts';
@@ -63,8 +63,12 @@ export function addBodyParsers(
     if (turn) await turn;
     if (request.raw.socket.destroyed) throw clientLeft();
     if (body.length === 0) return undefined;
-    refuseEncoding(request);
-    return parse(body, request);
+    try {
+      refuseEncoding(request);
+      return parse(body, request);
+    } finally {
+      freeChunk(body);
+    }
   });
   // Until a call is answered there are texts made from its body, whether or not its client still waits.
   app.addHook('onSend', (request, { raw: response }, _payload, done) => {

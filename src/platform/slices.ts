@@ -2,20 +2,25 @@
 const slice = 4;
 
 /**
- * Does what it is given, in that order: at once while there is time left in this turn of the event loop, else in later
- * ones. For what comes by thousands, of which each takes little.
+ * Does what it is given: at once while there is time left in this turn of the event loop, else in later ones, the newest
+ * and the oldest by turns, so that who comes behind thousands need not wait for all of them, nor anybody for ever. For
+ * what comes by thousands, of which each takes little.
  */
 export function createSlices(): (work: () => void) => void {
   const waiting: (() => void)[] = [];
   let end: number | null = null;
+  let oldestIsNext = true;
 
   function renew(): void {
     end = performance.now() + slice;
-    let done = 0;
-    for (; done < waiting.length && performance.now() < end; done++) waiting[done]?.();
-    waiting.splice(0, done);
-    if (done > 0) setImmediate(renew);
-    else end = null;
+    const isIdle = waiting.length === 0;
+    while (waiting.length > 0 && performance.now() < end) {
+      const work = oldestIsNext ? waiting.shift() : waiting.pop();
+      oldestIsNext = !oldestIsNext;
+      work?.();
+    }
+    if (isIdle) end = null;
+    else setImmediate(renew);
   }
 
   return (work) => {
