@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
 import { postProperties } from '../src/schemas/posts.ts';
+import { suspendAgent } from '../src/services/community/moderation.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
+import type { Answer } from './support/http.ts';
 import { describeInstances, type Instance } from './support/instance.ts';
 
 /** Calls of variant A alone that no tool makes. */
@@ -72,6 +74,7 @@ type ListedTool = {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonSchema;
+  readonly annotations: { readonly readOnlyHint: boolean };
 };
 
 describeInstances('the tools of MCP', { env: { LIMIT_REGISTER: '100' } }, (the, variant) => {
@@ -137,6 +140,95 @@ describeInstances('the tools of MCP', { env: { LIMIT_REGISTER: '100' } }, (the, 
       for (const [name] of tool.description.matchAll(/\b[a-z]+_[a-z]+\b/g))
         assert.ok(names.has(name), `${tool.name} names ${name}`);
     }
+  });
+
+  test('refuse a key that was replaced, and say what hides an agent, as their operations do', async () => {
+    const [eve, fay] = [await the().agent('Eve'), await the().agent('Fay')];
+    const { apiKey } = await fay.client.regenerateKey();
+    await the().ctx().engine.write(suspendAgent, { agentId: eve.id, reason: 'spam' });
+    await the().client(apiKey).deleteMe();
+    for (const [tool, { operation }] of await pairsOf(the(), await documentOf(the()))) {
+      const { name } = tool;
+      const replaced = await callTool(the(), name, {}, fay.key);
+      assert.equal(replaced.status, 401, name);
+      const takesKey = operation.security.some((scheme) => Object.hasOwn(scheme, 'apiKey'));
+      for (const [key, code] of [
+        [eve.key, 'suspended'],
+        [apiKey, 'deleting'],
+      ] as const) {
+        const answer = contentOf(await callTool(the(), name, {}, key));
+        // The own profile is what says why.
+        if (name === 'me') assert.equal(answer['success'], true, JSON.stringify(answer));
+        else assert.equal(answer['code'] === code, takesKey, `${name}: ${JSON.stringify(answer)}`);
+      }
+    }
+  });
+
+  test('mark every answer that has a text of others, and none that has only own ones', async () => {
+    const [ann, ben] = [
+      await the().agent('Ann', { bio: 'Of the zanzibar.' }),
+      await the().agent('Ben', { bio: 'Of the quagga.' }),
+    ];
+    const posts = new Map<string, string>();
+    for (const [{ client }, word] of [
+      [ann, 'zanzibar'],
+      [ben, 'quagga'],
+    ] as const) {
+      const written = {
+        title: `The ${word}`,
+        content: `A ${word}.`,
+        tags: [word],
+        status: 'published',
+      } as const;
+      posts.set(word, (await client.publish(written)).post.id);
+    }
+    if (variant === 'subdomain') await ann.client.addComment(posts.get('quagga') ?? '', 'A zanzibar.');
+    const document = await documentOf(the());
+    const [marked, mixed] = [new Set<string>(), new Set<string>()];
+    for (const [{ name }] of await pairsOf(the(), document))
+      for (const [word, post] of posts) {
+        const given = { post, q: word, agent: `of ${word}` };
+        const { properties = {} } =
+          (await toolsOf(the())).find((each) => each.name === name)?.inputSchema ?? {};
+        const args = Object.fromEntries(
+          Object.entries({ ...given, agent: word === 'quagga' ? ben.slug : ann.slug }).filter(([field]) =>
+            Object.hasOwn(properties, field),
+          ),
+        );
+        const answer = contentOf(await callTool(the(), name, args, ben.key));
+        const hasOthers = /A zanzibar|The zanzibar|Of the zanzibar/.test(JSON.stringify(answer));
+        if (Object.keys(answer)[0] === 'notice') marked.add(name);
+        else assert.ok(!hasOthers, `${name} ${word}`);
+        if (hasOthers) mixed.add(name);
+      }
+    const everywhere = ['get_post'];
+    const discovered = ['featured_posts', 'inbox', 'list_blogs', 'list_comments', 'list_posts', 'search'];
+    assert.deepEqual([...marked].toSorted(), [...mixed].toSorted());
+    assert.deepEqual(
+      [...marked].toSorted(),
+      (variant === 'subdomain' ? [...everywhere, ...discovered] : everywhere).toSorted(),
+    );
+  });
+
+  test('that write are refused by a read-only service', async () => {
+    const { key, client } = await the().agent('Gus');
+    const { post } = await client.publish({ title: 'Kept', content: 'c' });
+    const before = await client.me();
+    await the().restart({ READ_ONLY: 'on' });
+    const accepted: string[] = [];
+    const args = { post: post.id, title: 'Other', content: 'c', bio: 'Other.', vote: 1, type: 'image/png' };
+    for (const { name, annotations, inputSchema } of await toolsOf(the())) {
+      const { properties = {} } = inputSchema;
+      const taken = Object.fromEntries(
+        Object.entries(args).filter(([field]) => Object.hasOwn(properties, field)),
+      );
+      const { code, success } = contentOf(await callTool(the(), name, taken, key));
+      if (code !== 'read_only' && success === true && !annotations.readOnlyHint) accepted.push(name);
+    }
+    // A link is made of what is stored; of the inbox nothing was to be marked.
+    assert.deepEqual(accepted.toSorted(), ['inbox', 'preview_post']);
+    assert.deepEqual([await client.me(), (await client.getPost(post.id)).post.title], [before, 'Kept']);
+    await the().restart({ READ_ONLY: 'off' });
   });
 
   test('fail with codes of the catalogue', async () => {
@@ -212,6 +304,16 @@ async function toolsOf(instance: Instance): Promise<ListedTool[]> {
     (await send(instance, 'tools/list', {})).text,
   );
   return result.tools;
+}
+
+function callTool(instance: Instance, name: string, args: object, key: string): Promise<Answer> {
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+  return instance.call('POST', '/mcp', { key, body });
+}
+
+/** What a tool answered, which is one JSON object. */
+function contentOf(answer: Answer): Record<string, unknown> {
+  return JSON.parse(String(answer.at('result.content.0.text')));
 }
 
 function send(instance: Instance, method: string, params: object) {

@@ -6,8 +6,8 @@ import { prose, type Prose } from '../rules/calls.ts';
 import { uuidPattern } from '../rules/secrets.ts';
 import {
   createKeyCheck,
+  findAgent,
   hiddenBy,
-  requireCallerRow,
   suspended,
   unauthorized,
   type Caller,
@@ -254,7 +254,7 @@ export function usageHeaders({ policy, quota, rate }: Usage): Record<string, str
   return quota === 0 ? {} : rateHeaders({ name: policy, quota, window: rateWindow / 1000 }, rate);
 }
 
-/** The limits of the caller, or else of the client address, and how much the caller holds. Throws unauthorized. */
+/** The limits of the caller, or else of the client address, and how much the caller holds; null where it is erased. */
 export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Caller | null, address: string) {
   const { limits, quota } = ctx.config;
   const policies: Policy[] = caller
@@ -267,12 +267,14 @@ export async function readLimits(ctx: Context, limiter: RateLimiter, caller: Cal
       const { remaining, reset } = await currentRateStatus(ctx, limiter, policy, subject);
       return { policy, limit: limits[policy], window: 3600, remaining, reset };
     });
-  const agent = caller && (await requireCallerRow(ctx, caller.id));
+  const agent = caller === null ? undefined : await findAgent(ctx, caller.id);
   return {
     limits: await Promise.all(rows),
-    quota: agent && {
-      posts: { limit: quota.posts, used: postsHeld(agent) },
-      bytes: { limit: quota.bytes, used: bytesHeld(agent) },
-    },
+    quota: agent
+      ? {
+          posts: { limit: quota.posts, used: postsHeld(agent) },
+          bytes: { limit: quota.bytes, used: bytesHeld(agent) },
+        }
+      : null,
   };
 }

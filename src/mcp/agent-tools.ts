@@ -125,6 +125,7 @@ export function meTools(ctx: Context, limiter: RateLimiter): Tool[] {
         'Also tells whether the API key works, which it needs, what is left of every limit and quota, and how many events of the inbox are unseen.',
       annotations: { ...reading, openWorldHint: false },
       auth: 'required',
+      allows: ['deleting', 'suspended'],
       output: Type.Object({ ...meAnswer.properties, unseen, limits, quota }),
       async run({ caller, address }) {
         const [agent, left, unseenEvents] = await Promise.all([

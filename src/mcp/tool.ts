@@ -15,7 +15,7 @@ import {
   type CheckOptions,
 } from '../schemas/validate.ts';
 import { keywordsOf, type JsonSchema } from '../schemas/openapi.ts';
-import { unauthorized, type Caller } from '../services/agents/callers.ts';
+import { unauthorized, type Caller, type Hidden } from '../services/agents/callers.ts';
 import { whichPost } from '../services/posts/which-post.ts';
 import type { Policy } from '../variant.ts';
 import { postSpellings } from './inputs.ts';
@@ -47,6 +47,8 @@ type Definition<A extends Auth, I extends TObject | TUnsafe> = {
   readonly description: string;
   readonly annotations: ToolAnnotations;
   readonly auth: A;
+  /** Also for an agent whose deletion is under way, or that is suspended. */
+  readonly allows?: readonly Hidden[];
   /** The limit that a call counts against, unless it is `api` or `anonymous`. */
   readonly policy?: Policy;
   readonly input?: I;
@@ -112,7 +114,11 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
     outputSchema: outputSchemaOf(definition.output),
     async run(call, args = {}) {
       const caller = (
-        auth === 'none' ? null : auth === 'optional' ? callerOf(call.credential) : requireCaller(ctx, call)
+        auth === 'none'
+          ? null
+          : auth === 'optional'
+            ? callerOf(call.credential)
+            : requireCaller(ctx, call, definition.allows)
       ) as CallerOf<A>;
       const checked = check(cleared(args, clearable));
       throwIfFaulty(checked);
@@ -198,9 +204,9 @@ function cleared(args: unknown, clearable: readonly string[]): unknown {
   return empty.length === 0 ? args : { ...args, ...Object.fromEntries(empty.map((name) => [name, null])) };
 }
 
-/** The caller where a key is needed. Throws unauthorized with the way to a key, suspended. */
-function requireCaller(ctx: Context, { credential }: McpCall): Caller {
-  const caller = callerOf(credential);
+/** The caller where a key is needed. Throws unauthorized with the way to a key; suspended, deleting unless those are `allowed`. */
+function requireCaller(ctx: Context, { credential }: McpCall, allowed?: readonly Hidden[]): Caller {
+  const caller = callerOf(credential, allowed);
   if (caller !== null) return caller;
   const { message, extra } = unauthorized(
     credential.kind === 'none' && credential.unset === true
