@@ -213,7 +213,9 @@ function answerRequests(app: FastifyInstance, ctx: Context, web: WebRoutes, rout
 }
 
 function addProbes(app: FastifyInstance, ctx: Context, health: Health): void {
-  app.get('/healthz', async () => ({ success: true, status: 'ok' }));
+  app.get('/healthz', async (_request, reply) =>
+    reply.header('cache-control', 'no-store').send({ success: true, status: 'ok' }),
+  );
   app.get('/readyz', async (request, reply) => {
     const state = health.state();
     const readable = await ctx.engine.probe().then(

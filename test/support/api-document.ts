@@ -89,7 +89,26 @@ export function answerFaults(
   const response = followed(document, listed);
   return [
     ...headerFaults(response, answer),
+    ...cacheFaults(placed, answer),
     ...(response.content === undefined ? [] : bodyFaults(document, response.content, answer)),
+  ];
+}
+
+/** What lets a cache give an answer to somebody else, or keep what it must not. */
+function cacheFaults({ method, operation }: Placed, { status, headers, text }: ReceivedAnswer): string[] {
+  const [caching, vary] = [String(headers['cache-control']), String(headers['vary'])];
+  const schemes = operation.security.map((scheme) => Object.keys(scheme).length > 0);
+  const isOptional = schemes.includes(true) && schemes.includes(false);
+  // Where nothing says that an answer is still good, it is asked for again.
+  const isTagged = method === 'GET' && headers['etag'] !== undefined;
+  return [
+    // The document itself shows what a key looks like.
+    ...(text.includes('"apiKey":"') && operation.operationId !== 'openapi' && caching !== 'no-store'
+      ? [`a key is sent with ${caching}`]
+      : []),
+    ...(status >= 400 && caching !== 'no-store' ? [`a failure is sent with ${caching}`] : []),
+    ...(isOptional && isTagged && !vary.includes('Authorization') ? [`varies by ${vary} alone`] : []),
+    ...(/no-store|no-cache|max-age/.test(caching) ? [] : [`says nothing of caches: ${caching}`]),
   ];
 }
 
