@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { suspendAgent } from '../src/services/community/moderation.ts';
-import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
+import { bodySchemaOf, documentOf, operationsOf, parametersOf, type Placed } from './support/api-document.ts';
 import {
   assertOk,
   assertProblem,
@@ -12,6 +12,9 @@ import {
 
 /** What a suspended agent may still do, beside what needs no agent. */
 const whileSuspended = ['appeal', 'deleteMe', 'exportMe', 'me'];
+
+/** The same of one whose deletion is under way. */
+const whileDeleting = ['deleteMe', 'exportMe', 'me', 'restoreMe'];
 
 /**
  * The limit that each counts against, as it was published; `caller`: `api` with a key, else `anonymous`; `link`:
@@ -136,6 +139,84 @@ describeInstances('every operation', { env: { LIMIT_REGISTER: '1000' } }, (the) 
     }
     assert.deepEqual([...new Set(answered)].toSorted(), whileSuspended);
   });
+
+  test('gives an agent that is being deleted the day, but for what it may still do', async () => {
+    const { client, key } = await the().agent('Fay');
+    const { erasedAt } = await client.deleteMe();
+    // These two would end the deletion, one way or the other.
+    const answered = ['deleteMe', 'restoreMe'];
+    for (const placed of operations.filter(takesKey)) {
+      if (answered.includes(placed.operation.operationId)) continue;
+      const answer = await ask(the(), placed, key);
+      if (answer.status === 403) {
+        assertProblem(answer, 'deleting');
+        assert.ok(String(answer.at('detail')).includes(erasedAt), nameOf(placed));
+      } else answered.push(placed.operation.operationId);
+    }
+    assert.deepEqual(answered.toSorted(), whileDeleting);
+    assert.equal((await client.me()).agent.erasedAt, erasedAt);
+    assert.equal((await client.restoreMe()).changed, true);
+  });
+
+  test('with an Idempotency-Key is done once, and for its caller and its post alone', async () => {
+    const [gil, hal] = [await the().agent('Gil'), await the().agent('Hal')];
+    const keyed = operations.filter(({ operation }) =>
+      parametersOf(operation.parameters, 'header').includes('Idempotency-Key'),
+    );
+    assert.ok(keyed.length >= 4, String(keyed.length));
+    for (const placed of keyed) {
+      const { operationId, requestBody } = placed.operation;
+      const name = nameOf(placed);
+      const [example] = Object.values(requestBody?.content['application/json']?.examples ?? {});
+      const shown = example && 'value' in example ? Object(example.value) : {};
+      // The address of the example is that of an agent by now.
+      const body = { ...shown, ...('email' in shown ? { email: 'ivy@example.com', name: 'Ivy' } : {}) };
+      if ('slug' in body && 'email' in body) body.slug = 'ivy';
+      // What the example edits stands in the post.
+      const content: string = shown.edits?.[0]?.old ?? 'The same.';
+      const [first, second] = [
+        await postOf(gil, `${operationId} 1`, content),
+        await postOf(gil, `${operationId} 2`, content),
+      ];
+      const send = (id: string, key: string | undefined, sent: object = body) =>
+        the().call(placed.method, placed.path.replace('{id}', id), {
+          ...(key === undefined || !takesKey(placed) ? {} : { key }),
+          body: sent,
+          headers: { 'idempotency-key': operationId },
+        });
+      const made = await send(first, gil.key);
+      assert.ok(made.status < 300, `${name}: ${made.text}`);
+      assert.equal(made.headers['idempotent-replayed'], undefined, name);
+      const again = await send(first, gil.key);
+      assert.deepEqual([again.status, again.headers['idempotent-replayed']], [made.status, 'true'], name);
+      assert.deepEqual(
+        again.at('post.id') ?? again.at('comment.id'),
+        made.at('post.id') ?? made.at('comment.id'),
+      );
+      const { properties = {} } = bodySchemaOf(placed) ?? {};
+      const changed = ['title', 'content', 'name'].find((field) => Object.hasOwn(properties, field));
+      const other = { ...body, [changed ?? '']: 'Something else' };
+      assertProblem(await send(first, gil.key, other), 'idempotency_mismatch');
+      if (placed.path.includes('{id}')) {
+        const beside = await send(second, gil.key);
+        assert.deepEqual(
+          [beside.status, beside.headers['idempotent-replayed']],
+          [made.status, undefined],
+          name,
+        );
+      }
+      if (takesKey(placed)) {
+        const ofHal = placed.method === 'PATCH' ? await postOf(hal, `${operationId} 3`, content) : first;
+        const another = await send(ofHal, hal.key);
+        assert.equal(another.headers['idempotent-replayed'], undefined, name);
+        assert.ok(another.status < 300, `${name}: ${another.text}`);
+      }
+    }
+  });
+
+  async function postOf({ client }: TestAgent, title: string, content: string): Promise<string> {
+    return (await client.publish({ title, content, status: 'published' })).post.id;
+  }
 
   test('counts against the limit that was published for it, which the document names', async () => {
     const { key: bobs } = await the().agent('Bob');
