@@ -1,223 +1,184 @@
 // Plants the faults of test/mutants one at a time and looks whether a test fails: npm run mutate [-- words of paths or places].
-import { execFileSync, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { folderOf, listMutants, root, type Mutant } from '../test/mutants/list.ts';
+import { folderOf, listMutants, type Mutant, root } from '../test/mutants/list.ts';
+import { type Coverage, recordCoverage } from './mutation/coverage.ts';
+import { byLikelihood, nextBatch } from './mutation/likely.ts';
+import { type Outcome, type Outcomes, idOf, score, writeReport } from './mutation/report.ts';
+import { type Bench, type Failure, keepPostgres, makeBench, runFiles } from './mutation/run-files.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
+  allowNegative: true,
   options: {
-    /** Longest time for one fault, minutes: then it counts as undecided. */
-    minutes: { type: 'string', default: '15' },
-    /** Only so many test files, the most related first: what survives them is undecided. */
-    files: { type: 'string', default: '1000' },
-    /** Test files at once. */
-    concurrency: { type: 'string', default: '2' },
-    /** Try again what an earlier run has decided. */
+    /** Longest time for one fault, minutes: then it is undecided. */
+    minutes: { type: 'string', default: '5' },
+    /** When no further fault is begun, minutes. */
+    within: { type: 'string', default: '1000' },
+    /** Faults at once. */
+    benches: { type: 'string', default: '2' },
+    /** Tries again what an earlier run has decided, or only what survived or was undecided in it. */
     again: { type: 'boolean', default: false },
+    survivors: { type: 'boolean', default: false },
+    /** Only so many test files for a fault in one run, the most likely first: then it is undecided, and goes on later. */
+    files: { type: 'string', default: '1000' },
+    /** `--no-record` takes what was recorded before, and a test file without that for one that runs everything. */
+    record: { type: 'boolean', default: true },
+    /** Only writes what is known already. */
+    report: { type: 'boolean', default: false },
   },
 });
 
-type Outcome = { readonly outcome: 'caught' | 'survived' | 'undecided'; readonly by: string };
-type Caught = Outcome & { readonly files: readonly string[] };
-
-/** Names of tests that have failed with a fault and pass without any: a test that always fails catches nothing. */
-const sound = new Set<string>();
-
-const scratch = join(root, '.mutants');
 const kept = join(root, 'node_modules/.cache/masthead-mutants.json');
-mkdirSync(dirname(kept), { recursive: true });
-/** By what was planted, so that a run goes on where another ended. */
-const outcomes: Record<string, Outcome> = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : {};
-const tests = globSync(['test/*.test.ts', 'client/test/*.test.ts', 'test/full/*.test.ts'], {
-  cwd: root,
-}).filter(
-  // It fails for any fault at all: the text is no longer there.
-  (path) => path !== 'test/mutants.test.ts',
-);
-/** Of the tests, in lower case. */
-const codes = new Map(tests.map((path) => [path, readFileSync(join(root, path), 'utf8').toLowerCase()]));
-
-const mutants = listMutants().filter(
+const outcomes: Outcomes = existsSync(kept) ? (JSON.parse(readFileSync(kept, 'utf8')) as Outcomes) : {};
+const mutants = listMutants();
+requirePlaces(mutants);
+const chosen = mutants.filter(
   ({ file, text }) =>
     positionals.length === 0 || positionals.some((word) => file.includes(word) || text.includes(word)),
 );
-const misplaced = mutants.filter(({ file, text }) => {
-  const path = join(root, file);
-  return !existsSync(path) || readFileSync(path, 'utf8').split(text).length !== 2;
-});
-if (misplaced.length > 0) {
+if (!values.report) await plantAll(inTurns(chosen.filter((mutant) => isToTry(outcomes[idOf(mutant)]))));
+writeReport(join(root, 'bench/mutants.md'), mutants, outcomes);
+process.stdout.write(`${score(mutants, outcomes)}\n`);
+
+function requirePlaces(all: readonly Mutant[]): void {
+  const misplaced = all.filter(({ file, text }) => {
+    const path = join(root, file);
+    return !existsSync(path) || readFileSync(path, 'utf8').split(text).length !== 2;
+  });
+  if (misplaced.length === 0) return;
   const lines = misplaced.map(({ file, text }) => `${file}: ${text}\n`);
   process.stderr.write(
     `Each text must stand exactly once in its file. Mend these in test/mutants, then run this again:\n${lines.join('')}`,
   );
   process.exit(2);
 }
-makeScratch();
-try {
-  for (const [n, mutant] of mutants.entries()) {
-    const id = idOf(mutant);
-    if (outcomes[id] === undefined || outcomes[id].outcome === 'undecided' || values.again) {
-      outcomes[id] = await plant(mutant);
-      writeFileSync(kept, JSON.stringify(outcomes, null, 1));
-    }
-    const { outcome, by } = outcomes[id];
-    process.stdout.write(`${n + 1} of ${mutants.length} ${outcome}: ${mutant.file}: ${by || mutant.why}\n`);
+
+/** One of each folder after the other, so that what is done of them is spread over all. */
+function inTurns(all: readonly Mutant[]): readonly Mutant[] {
+  const place = new Map<Mutant, number>();
+  for (const ofFolder of Map.groupBy(all, ({ file }) => folderOf(file)).values())
+    // Of each, those first that were listed without a look at the tests.
+    for (const [n, mutant] of ofFolder
+      .toSorted((a, b) => Number(b.unseen === true) - Number(a.unseen === true))
+      .entries())
+      place.set(mutant, n / ofFolder.length);
+  return all.toSorted((a, b) => (place.get(a) ?? 0) - (place.get(b) ?? 0));
+}
+
+function isToTry(known: Outcome | undefined): boolean {
+  if (values.again || known === undefined) return true;
+  return known.outcome === 'undecided' || (values.survivors && known.outcome !== 'caught');
+}
+
+async function plantAll(toTry: readonly Mutant[]): Promise<void> {
+  // Whatever else runs on the machine goes first.
+  setPriority(10);
+  const until = Date.now() + Number(values.within) * 60_000;
+  const benches = Array.from({ length: Number(values.benches) }, (_, n) => makeBench(root, `bench-${n}`));
+  const endPostgres = await keepPostgres(root);
+  try {
+    const recorded = join(dirname(kept), 'masthead-coverage.json');
+    const coverage = await recordCoverage(values.record ? benches : [], recorded);
+    const waiting = [...toTry.entries()].values();
+    await Promise.all(
+      benches.map(async (bench) => {
+        for (const [n, mutant] of waiting) {
+          if (Date.now() > until) return;
+          const outcome = await plant(bench, coverage, mutant);
+          outcomes[idOf(mutant)] = outcome;
+          mkdirSync(dirname(kept), { recursive: true });
+          writeFileSync(kept, JSON.stringify(outcomes, null, 1));
+          const said = outcome.outcome === 'caught' ? `${outcome.file}: ${outcome.by}` : mutant.why;
+          process.stdout.write(`${n + 1} of ${toTry.length} ${outcome.outcome}: ${mutant.file}: ${said}\n`);
+        }
+      }),
+    );
+  } finally {
+    endPostgres();
+    for (const bench of benches) bench.remove();
+    rmSync(join(root, '.mutants'), { recursive: true, force: true });
   }
-} finally {
-  rmSync(scratch, { recursive: true });
-}
-process.stdout.write(`\n${report(mutants)}\n`);
-
-/** A copy of what git knows of, as it is now, with the libraries linked. */
-function makeScratch(): void {
-  rmSync(scratch, { recursive: true, force: true });
-  mkdirSync(scratch);
-  const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0');
-  for (const file of files)
-    if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(scratch, file));
-  execFileSync('cp', ['-al', join(root, 'node_modules'), scratch]);
-  execFileSync(process.execPath, ['test/support/bundled-libraries.ts'], { cwd: scratch });
 }
 
-function idOf({ file, text, becomes }: Mutant): string {
-  return createHash('sha256')
-    .update(JSON.stringify([file, text, becomes]))
-    .digest('hex')
-    .slice(0, 12);
-}
-
-async function plant(mutant: Mutant): Promise<Outcome> {
-  const path = join(scratch, mutant.file);
+async function plant(bench: Bench, coverage: Coverage, mutant: Mutant): Promise<Outcome> {
+  const path = join(bench.folder, mutant.file);
   const source = readFileSync(path, 'utf8');
+  const begun = Date.now();
   writeFileSync(path, source.split(mutant.text).join(mutant.becomes));
-  const outcome = await tryTests(mutant).finally(() => writeFileSync(path, source));
-  if ('files' in outcome && !sound.has(outcome.by)) {
-    const without = await runTests(outcome.files, Number(values.minutes) * 60_000);
-    if (without !== null) throw new Error(`This fails without any fault, mend it first: ${without.by}`);
-    sound.add(outcome.by);
+  try {
+    const before = values.again || values.survivors ? [] : triedBefore(mutant);
+    const { failure, tried, isLate } = await tryTests(bench, coverage, mutant, before);
+    const seconds = Math.round((Date.now() - begun) / 1000);
+    if (failure !== null)
+      return { outcome: 'caught', tier: 'tests', file: failure.file, by: failure.test, seconds };
+    if (isLate) return { outcome: 'undecided', seconds, passed: [...before, ...tried] };
+    const check = failingCheck(bench.folder);
+    if (check !== null)
+      return { outcome: 'caught', tier: 'check', file: 'npm run check', by: check, seconds };
+    return { outcome: 'survived', seconds };
+  } finally {
+    writeFileSync(path, source);
   }
-  return { outcome: outcome.outcome, by: outcome.by };
 }
 
-/** Related files first, few at a time, since most faults are caught there. */
-async function tryTests(mutant: Mutant): Promise<Outcome | Caught> {
-  const end = Date.now() + Number(values.minutes) * 60_000;
-  const files = byRelation(mutant).slice(0, Number(values.files));
-  for (let first = 0, size = 4; first < files.length; first += size, size = 12) {
-    if (first > 0) size = 12;
-    const batch = files.slice(first, first + size);
-    const failure = await runTests(batch, end - Date.now());
-    if (failure !== null) return failure.outcome === 'caught' ? { ...failure, files: batch } : failure;
-  }
-  return { outcome: files.length === tests.length ? 'survived' : 'undecided', by: '' };
-}
-
-/**
- * The tests, those first that import the file, or have words of its path and of what is changed, in their name above
- * all: each word counts as much as it is rare among the tests.
- */
-function byRelation({ file, text }: Mutant): readonly string[] {
-  const own = wordsOf(file.replace(/^(?:client\/)?src\//, ''));
-  const near = [...new Set([...own, ...wordsOf(text)])];
-  /** How much each of these words counts, by the number of tests of which this holds. */
-  const worth = (words: Iterable<string>, isIn: (path: string, word: string) => boolean) =>
-    new Map([...words].map((word) => [word, 1 / tests.filter((path) => isIn(path, word)).length]));
-  const inName = worth(own, (path, word) => path.includes(word));
-  const inCode = worth(near, (path, word) => codes.get(path)?.includes(word) === true);
-  const score = (path: string): number => {
-    const code = codes.get(path) ?? '';
-    let sum = code.includes(`${file}'`.toLowerCase()) ? 1 : 0;
-    for (const [word, value] of inName) if (path.includes(word)) sum += 2 * value;
-    for (const [word, value] of inCode) if (code.includes(word)) sum += value;
-    return sum;
-  };
-  const scores = new Map(tests.map((path) => [path, score(path)]));
-  return tests.toSorted((a, b) => (scores.get(b) ?? 0) - (scores.get(a) ?? 0));
-}
-
-/** Words of at least four letters, in lower case and without the s of a plural. */
-function wordsOf(text: string): Set<string> {
-  const words =
-    text
-      .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
-      .toLowerCase()
-      .match(/[a-z]{4,}/g) ?? [];
-  return new Set(
-    words.filter((word) => word !== 'test' && word !== 'client').map((word) => word.replace(/s$/, '')),
-  );
-}
-
-/** What the first failure is; null where all pass. */
-async function runTests(files: readonly string[], ms: number): Promise<Outcome | null> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const args = [
-    '--import=./test/support/bundled-libraries.ts',
-    '--test',
-    '--test-reporter=tap',
-    '--test-timeout=120000',
-    `--test-concurrency=${values.concurrency}`,
-    ...files,
-  ];
-  const child = spawn(process.execPath, args, {
-    cwd: scratch,
-    env,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-    // The rest of the files would say nothing more.
-    if (failureIn(output) !== undefined) end();
-  });
-  let isLate = false;
-  const end = () => {
+/** Types and lint come last, for what no test has caught: they take longer than most tests that do. */
+function failingCheck(folder: string): string | null {
+  for (const name of ['typecheck', 'lint'])
     try {
-      process.kill(-(child.pid ?? 0), 'SIGTERM');
+      execFileSync('npm', ['run', name], { cwd: folder, stdio: 'ignore' });
     } catch {
-      // It has ended by itself.
+      return name;
     }
-  };
-  const timer = setTimeout(
-    () => {
-      isLate = true;
-      end();
-    },
-    Math.max(0, ms),
+  return null;
+}
+
+/** The test files that a fault has passed in runs that ended before it was decided, and that are still the same. */
+function triedBefore(mutant: Mutant): readonly string[] {
+  const known = outcomes[idOf(mutant)];
+  return known?.outcome === 'undecided' ? known.passed : [];
+}
+
+type Tried = {
+  readonly failure: Failure | null;
+  readonly tried: readonly string[];
+  readonly isLate: boolean;
+};
+
+/** The tests that run the place of a fault, those first that are most likely to fail in the least time. */
+async function tryTests(
+  bench: Bench,
+  coverage: Coverage,
+  mutant: Mutant,
+  passed: readonly string[],
+): Promise<Tried> {
+  const end = Date.now() + Number(values.minutes) * 60_000;
+  const likely = byLikelihood(coverage, mutant, (path) => catchesOf(path, mutant.file)).filter(
+    (path) => !passed.includes(path),
   );
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  clearTimeout(timer);
-  const failed = failureIn(output);
-  if (failed !== undefined) return { outcome: 'caught', by: failed };
-  if (isLate) return { outcome: 'undecided', by: 'not within its time' };
-  return code === 0 ? null : { outcome: 'caught', by: 'a file that did not run' };
+  const waiting = likely.slice(0, Number(values.files));
+  const tried: string[] = [];
+  const ownPostgres = mutant.file.startsWith('src/db/migrat');
+  for (let most = 12; waiting.length > 0; most = 40) {
+    const batch = nextBatch(coverage, waiting, most);
+    const failure = await runFiles(bench, batch, { ms: end - Date.now(), ownPostgres });
+    // Where its time is over, nothing is known of these.
+    if (Date.now() > end && (failure === null || failure.isLate))
+      return { failure: null, tried, isLate: true };
+    tried.push(...batch);
+    if (failure !== null) return { failure, tried, isLate: false };
+  }
+  return { failure: null, tried, isLate: likely.length > tried.length };
 }
 
-/** The name of a test that failed: of the innermost, which is reported first. */
-function failureIn(tap: string): string | undefined {
-  return /^ *not ok \d+ - (.*)\n/m.exec(tap)?.[1];
-}
-
-/** The score by folder, and what survived. */
-function report(planted: readonly Mutant[]): string {
-  const rows = Map.groupBy(planted, ({ file }) => folderOf(file));
-  const count = (of: readonly Mutant[], wanted: Outcome['outcome']) =>
-    of.filter((mutant) => outcomes[idOf(mutant)]?.outcome === wanted).length;
-  const line = (name: string, of: readonly Mutant[]) =>
-    `| ${name} | ${of.length} | ${count(of, 'caught')} | ${count(of, 'survived')} | ${count(of, 'undecided')} |`;
-  const left = planted.filter((mutant) => outcomes[idOf(mutant)]?.outcome !== 'caught');
-  return [
-    '| | planted | caught | survived | undecided |',
-    '|---|---|---|---|---|',
-    ...[...rows].toSorted(([a], [b]) => a.localeCompare(b)).map(([name, of]) => line(name, of)),
-    line('all', planted),
-    '',
-    ...left.map(
-      (mutant) =>
-        `${outcomes[idOf(mutant)]?.outcome}: ${mutant.file}: ${mutant.text} → ${mutant.becomes} (${mutant.why})`,
-    ),
-  ].join('\n');
+/** The share of the faults of a source, caught before, that this test file caught. */
+function catchesOf(path: string, file: string): number {
+  const caught = mutants.flatMap((mutant) => {
+    const known = outcomes[idOf(mutant)];
+    return mutant.file === file && known?.outcome === 'caught' ? [known.file] : [];
+  });
+  return caught.length === 0 ? 0 : caught.filter((by) => by === path).length / caught.length;
 }

@@ -11,6 +11,8 @@ export type Mutant = {
   readonly becomes: string;
   /** Why a hurried colleague could make it. */
   readonly why: string;
+  /** Listed by a reader who had not seen the tests. */
+  readonly unseen?: true;
 };
 
 export const root = join(import.meta.dirname, '../..');
