@@ -120,6 +120,7 @@ describeInstances('an upload link', { env }, (the) => {
       url.replace(token, `${token}A`),
       url.replace(token, `${token}=`),
       url.replace(token, token.slice(0, -1)),
+      url.replace(token, 'x'.repeat(501)),
       url.replace('square', 'circle'),
       url.replace(/\?.*/, ''),
       `${url}&alt=B`,

@@ -74,6 +74,8 @@ function uploadEndpoints(app: FastifyInstance, ctx: Context): void {
       'blocked_media',
       'leaked_key',
       'invalid_token',
+      // Of what is too long to be a token, which is refused before it is known for one.
+      'not_found',
       'token_expired',
     ],
     handle: async ({ caller, query, request }) => {
