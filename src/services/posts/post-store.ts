@@ -226,11 +226,20 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
 
 const insertPost = preparedChange((db, post: PostRow) => db.insertInto('posts').values(post).compile());
 
-const storeBody = preparedChange((db, { post_id, ...body }: Tables['post_bodies']) =>
+const storeBody = preparedChange((db, body: Tables['post_bodies']) =>
   db
     .insertInto('post_bodies')
-    .values({ post_id, ...body })
-    .onConflict((conflict) => conflict.column('post_id').doUpdateSet(body))
+    .values(body)
+    // The new texts by name, which are long: as parameters again they would be sent twice.
+    .onConflict((conflict) =>
+      conflict.column('post_id').doUpdateSet((row) => ({
+        content: row.ref('excluded.content'),
+        html: row.ref('excluded.html'),
+        text: row.ref('excluded.text'),
+        headings: row.ref('excluded.headings'),
+        unseen: row.ref('excluded.unseen'),
+      })),
+    )
     .compile(),
 );
 
