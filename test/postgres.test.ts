@@ -267,6 +267,19 @@ describe('the PostgreSQL engine', () => {
     await own.close();
   });
 
+  it('has statistics made of tables that were empty when it began', async () => {
+    const fresh = await newDatabase();
+    const own = await open(fresh);
+    const rowsOf = async () => {
+      const [known] = await query(fresh, `select reltuples from pg_class where relname = 'meta'`);
+      return Number(known?.['reltuples']);
+    };
+    assert.ok((await rowsOf()) < 60);
+    for (let n = 0; n < 64; n++) await own.engine.write(put, `row ${n}`);
+    await own.close();
+    assert.ok((await rowsOf()) >= 60);
+  });
+
   it('tells what a commit changed before it answers', async () => {
     const heard: string[][] = [];
     ctx.engine.onCommit(({ changed }) => heard.push([...changed]));

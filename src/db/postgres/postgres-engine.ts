@@ -12,6 +12,7 @@ import { createLanes } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
 import { cancelBackend, mostWriting, readInSession } from './postgres-server.ts';
 import type { Servers } from './postgres-servers.ts';
+import { createEarlyStatistics } from './postgres-statistics.ts';
 
 /** Attempts at a write that conflicts with others, and at one whose connection broke before its commit. */
 const mostTries = 6;
@@ -40,6 +41,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const { servers, config, log, now } = options;
   const underWay = new Set<Promise<unknown>>();
   const lanes = createLanes((batch, another) => runBatch(options, batch, another), mostWriting, busy);
+  const statistics = createEarlyStatistics(() => servers.primary(), log);
   let version = 0;
   /** Counts what this process learnt of visible changes, and until when (of `performance.now()`) it knows of all. */
   let learnt = 0;
@@ -54,6 +56,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       const outcome = await running;
       servers.catchUp();
       if (outcome.changed.length > 0) learnt++;
+      statistics.written();
       return outcome;
     } catch (error) {
       throw await explain(error);
@@ -67,12 +70,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
     const state = sqlState(error);
     if (state === null) return error;
     if (state === '25006') return whyReadOnly();
-    if (state === '53100') {
-      databaseFailures.full.value++;
-      return new AppError('storage_full', 'The disk of the database is full: nothing was stored.', {
-        retryAfter: 5,
-      });
-    }
+    if (state === '53100') return diskFull();
     if (conflicts.includes(state)) return busy();
     // Resources, intervention (a server's timeout, a cancelled statement), I/O: not the call's fault.
     if (/^(53|55|57|58)/.test(state)) {
@@ -130,7 +128,7 @@ export function createPostgresEngine(options: PostgresEngineOptions): Engine {
       await sql`select 1`.execute(servers.publicReads);
     },
     async close() {
-      await Promise.allSettled(underWay);
+      await Promise.allSettled([...underWay, statistics.end()]);
       await servers.close();
     },
   };
@@ -170,4 +168,10 @@ async function runUntilDone(
 
 function busy(): AppError {
   return new AppError('unavailable', 'The database is busy. Repeat the call in a moment.', { retryAfter: 2 });
+}
+
+function diskFull(): AppError {
+  databaseFailures.full.value++;
+  const message = 'The disk of the database is full: nothing was stored.';
+  return new AppError('storage_full', message, { retryAfter: 5 });
 }

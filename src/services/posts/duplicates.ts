@@ -3,7 +3,6 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { sha256 } from '../../rules/secrets.ts';
-import { keptPosts } from './find-post.ts';
 import type { SaveInput } from './post-plan.ts';
 
 type DuplicateRow = Pick<PostRow, 'id' | 'slug' | 'title' | 'status' | 'published_at'>;
@@ -47,25 +46,28 @@ function titleKey(title: string): string {
 
 type Alike = { agentId: string; content: string; title: string };
 
-/** One statement, since every new post pays for it. */
+/** One statement, since every new post pays for it. What is in the trash has another status. */
 const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
   const first = (same: Same, column: 'content_hash' | 'title_hash', hash: string) =>
-    keptPosts(db)
-      .select(['id', 'slug', 'title', 'status', 'published_at', sql<Same>`${sql.lit(same)}`.as('same')])
-      .where('id', '=', (row) =>
+    db
+      .selectFrom((row) =>
         row
-          .selectFrom('posts as alike')
-          .select('alike.id')
-          .where('alike.agent_id', '=', agentId)
-          .where(`alike.${column}`, '=', hash)
-          .where('alike.status', 'in', ['draft', 'published'])
+          .selectFrom('posts')
+          .select(['id', 'slug', 'title', 'status', 'published_at'])
+          .select(sql<Same>`${sql.lit(same)}`.as('same'))
+          .where('agent_id', '=', agentId)
+          .where(column, '=', hash)
+          .where('status', 'in', ['draft', 'published'])
           .$if(same === 'hidden', (hidden) =>
             // Literally, so that the partial index of hidden posts serves it.
-            hidden.where('alike.moderation', '=', sql.lit('hidden')),
+            hidden.where('moderation', '=', sql.lit('hidden')),
           )
-          .orderBy('alike.id')
-          .limit(1),
-      );
+          .orderBy('id')
+          .limit(1)
+          .as('alike'),
+      )
+      .selectAll()
+      .$narrowType<Pick<PostRow, 'status'>>();
   return first('content', 'content_hash', content)
     .unionAll(first('hidden', 'content_hash', content))
     .unionAll(first('title', 'title_hash', title))
