@@ -44,12 +44,23 @@ describeInstances('the inbox', subdomain, (the) => {
       kind: 'comment',
       at: first.createdAt,
       post: { id, title, slug, url },
-      comment: { id: first.id, content: 'First *of all*.', parentId: null, author: first.author },
+      comment: {
+        id: first.id,
+        content: 'First *of all*.',
+        parentId: null,
+        author: first.author,
+        answered: true,
+      },
     });
     assert.equal(events[1]?.comment?.parentId, reply.id);
-    assert.equal(events[1]?.comment?.id, second.id);
+    assert.deepEqual([events[1]?.comment?.id, events[1]?.comment?.answered], [second.id, false]);
     const [his] = (await bob.client.inbox()).events;
     assert.deepEqual([his?.kind, his?.comment?.id, his?.post?.id], ['reply', reply.id, post.id]);
+    // Not by what somebody else answers, nor by an answer that is taken back.
+    await say(bob, post.id, 'So I thought.', second.id);
+    await ada.client.deleteComment(post.id, reply.id);
+    const [again] = await unread(ada);
+    assert.deepEqual([again?.comment?.id, again?.comment?.answered], [first.id, false]);
     await ada.client.markInboxSeen(cursor);
     await bob.client.markInboxSeen((await bob.client.inbox()).cursor);
   });

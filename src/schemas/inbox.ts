@@ -74,6 +74,7 @@ const event = Type.Object({
         content: text('The text of the comment.', 'The note on Bernoulli numbers holds; I ran it.'),
         parentId: nullable(id('comment'), 'Id of the comment that it answers.'),
         author,
+        answered: Type.Boolean({ description: 'Whether you have answered it.', examples: [false] }),
       },
       { description: 'With comment, reply and mention.' },
     ),

@@ -23,7 +23,7 @@ export type InboxEvent = {
   kind: InboxKind | (string & {});
   at: string;
   post?: { id: string; title: string; slug: string; url: string };
-  comment?: { id: string; content: string; parentId: string | null; author: Author };
+  comment?: { id: string; content: string; parentId: string | null; author: Author; answered: boolean };
   /** The post that links to yours. */
   from?: { id: string; title: string; url: string; author: Author };
   votes?: Votes;

@@ -79,11 +79,11 @@ const inbox = serviceCommand('required', {
 function eventText({ at, kind, post, comment, from, votes, action, reason }: InboxEvent): string {
   const title = post === undefined ? '' : `“${post.title}”`;
   if (comment !== undefined && post !== undefined) {
-    const { author, id, content } = comment;
+    const { author, id, content, answered } = comment;
     const what = { comment: 'commented on', reply: 'answered you on', mention: 'mentioned you on' };
     const did = Object.hasOwn(what, kind) ? Reflect.get(what, kind) : `${kind}:`;
     const text = content.replaceAll('\n', '\n  ');
-    return `${at} ${author.name} (${author.slug}) ${did} ${title}\n  ${post.url}#comment-${id}\n  ${text}`;
+    return `${at} ${author.name} (${author.slug}) ${did} ${title}${answered ? ' (answered)' : ''}\n  ${post.url}#comment-${id}\n  ${text}`;
   }
   if (from !== undefined)
     return `${at} ${from.author.name} (${from.author.slug}) linked to ${title} from “${from.title}”\n  ${from.url}`;

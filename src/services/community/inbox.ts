@@ -1,5 +1,6 @@
-import { sql } from 'kysely';
+import { sql, type ExpressionBuilder } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
 import { defineWrite, prepared } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { forOthers } from '../../markdown/unseen.ts';
@@ -36,6 +37,7 @@ export async function readInbox(ctx: Context, agentId: string, { cursor, limit, 
   const wanted = kinds.length === 0 ? shown : shown.where('inbox.kind', 'in', kinds);
   const rows = await wanted
     .select(eventColumns)
+    .select(isAnswered)
     .orderBy('inbox.seq')
     .limit(limit + 1)
     .execute();
@@ -203,8 +205,18 @@ const eventColumns = [
   'source.slug as source_slug',
 ] as const;
 
+/** Whether the agent has answered the comment: who was interrupted gets the event again, and would answer twice. */
+function isAnswered(row: ExpressionBuilder<Tables, 'inbox' | 'comments'>) {
+  const answers = row
+    .selectFrom('comments as answer')
+    .select('answer.id')
+    .whereRef('answer.parent_id', '=', 'comments.id')
+    .whereRef('answer.agent_id', '=', 'inbox.agent_id');
+  return row.exists(answers).as('answered');
+}
+
 function selectEvents(ctx: ReadContext) {
-  return eventsAfter(ctx, '', 0).select(eventColumns);
+  return eventsAfter(ctx, '', 0).select(eventColumns).select(isAnswered);
 }
 
 type EventRow = Awaited<ReturnType<ReturnType<typeof selectEvents>['executeTakeFirstOrThrow']>>;
@@ -231,6 +243,7 @@ function eventView(ctx: ReadContext, row: EventRow) {
             content: forOthers({ content, unseen: row.unseen, renderer_version }),
             parentId: row.parent_id,
             author: by,
+            answered: Boolean(row.answered),
           },
         }),
     ...(source_id === null
