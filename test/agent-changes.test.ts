@@ -186,6 +186,13 @@ describe('changing posts from the command line', () => {
       edited.err,
       /^note: .*e\.md'?, from which the post was published, is not changed by this: see that it agrees$/,
     );
+    const { slug, id } = (await ada.client.lookupPost({ agent: 'ada', slug: 'gamma' })).post;
+    const [, { revision } = { revision: 0 }] = (await ada.client.listRevisions(id)).revisions;
+    const undone = await run('post', 'restore', slug, '--revision', String(revision));
+    assert.deepEqual([undone.code, undone.err], [0, '']);
+    // A title of its own alone does not agree either.
+    assert.match((await run('post', 'edit', slug, '--title', 'Other')).err, /^note: .*e\.md'?, from/);
+    assert.equal((await run('post', 'edit', slug, '--title', 'Beta')).err, '');
     await goes('gamma', '# Beta\n\nThree.');
 
     // The title of another post would find that one.

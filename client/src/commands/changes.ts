@@ -141,12 +141,15 @@ async function change(call: Call, connection: Connection, id: string, changes: C
   if (answer.changed && !isMoved && !call.has('dry-run')) await noteFile(call, connection, id);
 }
 
-/** Says which file a post was published from, where the post alone has been changed, and what to think of. */
+/**
+ * Says which file a post was published from, where the post alone has been changed and they no longer agree, or what
+ * else is to be thought of.
+ */
 export async function noteFile(
   { err }: Call,
   { client, url, configDir }: Connection,
   id: string,
-  note = 'is not changed by this: see that it agrees',
+  note?: string,
 ): Promise<void> {
   // The change is made: what cannot be found out about a file is no failure of it.
   const agentId = await client.me().then(
@@ -156,8 +159,25 @@ export async function noteFile(
   if (agentId === null) return;
   const state = await loadPublishState(configDir, url, agentId);
   const [path] = state.files().find(([, published]) => published.id === id) ?? [];
-  if (path !== undefined && existsSync(path))
-    err(`note: ${shown(path)}, from which the post was published, ${note}`);
+  if (path === undefined || !existsSync(path)) return;
+  if (note === undefined && (await agrees(client, path, id))) return;
+  err(
+    `note: ${shown(path)}, from which the post was published, ${note ?? 'is not changed by this: see that it agrees'}`,
+  );
+}
+
+/** Whether publishing a file would leave the post as it is. */
+async function agrees(client: MastheadClient, path: string, id: string): Promise<boolean> {
+  try {
+    const { post, changed } = await client.publishMarkdown(
+      await readFile(path, 'utf8'),
+      {},
+      { dryRun: true },
+    );
+    return post.id === id && !changed;
+  } catch {
+    return false;
+  }
 }
 
 /** What the newest change of a post did to its text; empty where that is not known. */
