@@ -10,7 +10,7 @@ import { agentCommands } from '../client/src/commands/agent-commands.ts';
 import { createPublishReport } from '../client/src/commands/publish-report.ts';
 import type { Call } from '../client/src/terminal/command.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
-import { facts, table } from '../client/src/terminal/format.ts';
+import { facts, fitted, table } from '../client/src/terminal/format.ts';
 import { columnsOf, cutInMiddle } from '../client/src/terminal/width.ts';
 import { masthead, unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -189,6 +189,38 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
     for (const width of [20, 44, 80, 140])
       for (const line of table(rows, { width }).split('\n')) assert.ok(line.length <= width, line);
     assert.equal(table(rows, { width: 44 }).split('\n')[1], `e-mail  ${'y'.repeat(20)}`);
+  });
+
+  test('what others wrote goes on at a word, below its indent', () => {
+    const text = [
+      'Iris (iris) commented on “A long title”',
+      '  http://a.example/a-very-long-address',
+      '  One  two three',
+    ];
+    const narrow = fitted(text.join('\n'), 20).split('\n');
+    assert.deepEqual(narrow, [
+      'Iris (iris)',
+      'commented on “A long',
+      'title”',
+      '  http://a.example/a-very-long-address',
+      '  One  two three',
+    ]);
+    assert.deepEqual(fitted('  灯台 日誌 two', 9).split('\n'), ['  灯台', '  日誌', '  two']);
+    assert.equal(fitted(text.join('\n')), text.join('\n'));
+  });
+
+  test('the inbox, comments and search fit the width', async () => {
+    const long = `It is ${'rather '.repeat(20)}long`;
+    const { post } = await ada.client.publish({ title: long, content: long, status: 'published' });
+    const noa = await instance.agent('Noa');
+    await noa.client.addComment(post.id, long);
+    for (const args of [['inbox'], ['comments', post.id], ['search', 'rather'], ['my', 'comments']]) {
+      let text = '';
+      const terminal = { out: (line: string) => (text += line), err: unlessSlow(assert.fail), env: env() };
+      assert.equal(await runCommandLine(args, { ...terminal, columns: () => 44 }), 0);
+      for (const line of text.split('\n'))
+        assert.ok(line.length <= 44 || /^ *http\S+$/.test(line), `${args.join(' ')}: ${line}`);
+    }
   });
 
   test('help fits the width, and says the same in any', async () => {

@@ -4,7 +4,7 @@ import { uuidPattern } from '../../../src/rules/secrets.ts';
 import { printable } from '../../../src/rules/text.ts';
 import type { MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
-import { plainText, shown, tableOrList } from '../terminal/format.ts';
+import { fitted, plainText, shown, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
 import { serviceCommand, type Connection } from './connection.ts';
 import { draftState, warningsOf } from './publish-report.ts';
@@ -62,10 +62,11 @@ const search = serviceCommand('none', {
   async run(call, { client }) {
     const limit = Number(call.value('limit') ?? 20);
     const answer = await client.search(call.operands.join(' '), { limit });
-    const found = answer.posts.map(({ title, agent, url, snippet }) =>
-      plainText(`${title}, by ${agent.name}\n  ${url}\n  ${snippet.replaceAll(/\s+/g, ' ').trim()}`),
+    const found = answer.posts.map(
+      ({ title, agent, url, snippet }) =>
+        `${title}, by ${agent.name}\n  ${url}\n  ${snippet.replaceAll(/\s+/g, ' ').trim()}`,
     );
-    call.result(answer, found.join('\n') || 'No post contains these words.');
+    call.result(answer, othersText(call, found) || 'No post contains these words.');
   },
 });
 
@@ -95,12 +96,11 @@ const comments = postCommand('optional', {
   details: [untrusted],
   async run(call, client, id) {
     const all = await collect(client.iterateComments(id, { limit: 1000 }));
-    const lines = all.map((each) =>
-      plainText(
+    const lines = all.map(
+      (each) =>
         `${each.authorName} (${each.authorSlug}), ${each.createdAt}, ${each.id}${each.parentId ? `, in answer to ${each.parentId}` : ''}\n  ${each.content.replaceAll('\n', '\n  ')}`,
-      ),
     );
-    call.result(all, lines.join('\n') || 'There are no comments.');
+    call.result(all, othersText(call, lines) || 'There are no comments.');
   },
 });
 
@@ -114,6 +114,11 @@ const deleteComment = postCommand('required', {
     call.result(answer, answer.message);
   },
 });
+
+/** What others wrote, as the terminal has room for it. */
+export function othersText(call: Call, lines: readonly string[]): string {
+  return fitted(plainText(lines.join('\n')), call.columns?.('result'));
+}
 
 /** A comment may be named by its address. */
 function idOfComment(named: string): string {

@@ -73,6 +73,17 @@ export function glossary(
   return lines.join('\n');
 }
 
+/** Lines that go on at a word, below their indent, where a terminal is narrower: prose that the terminal would cut. */
+export function fitted(text: string, width = Infinity): string {
+  return text
+    .split('\n')
+    .flatMap((line) => {
+      const indent = /^ */.exec(line)?.[0] ?? '';
+      return wrapped(line.slice(indent.length), width - indent.length).map((each) => indent + each);
+    })
+    .join('\n');
+}
+
 /** A word of the command line, safe to repeat. */
 export function shown(word: string): string {
   return quoted(word, 60);
