@@ -3,7 +3,10 @@ import { createRequire } from 'node:module';
 /** Largest block that is highlighted, in UTF-16 units; a larger one is shown plain. */
 const largestBlock = 8 * 1024;
 /** Grammars look back and ahead within a line, so that one of 8 KiB takes up to half a second. */
-const longLine = /.{501}/;
+const longestLine = 500;
+// Split at line ends: to match a long line, a pattern looks from every letter on.
+const lineEnd = /[\n\r\u2028\u2029]/;
+const hasLongLine = (code: string) => code.split(lineEnd).some((line) => line.length > longestLine);
 
 /** What is used of highlight.js. Its own types would bring the DOM's into the whole program. */
 type HighlightJs = {
@@ -80,7 +83,7 @@ let loaded: HighlightJs | undefined;
  */
 export function highlight(code: string, language: string): string | undefined {
   const grammar = grammarOf.get(language.toLowerCase());
-  if (grammar === undefined || code.length > largestBlock || longLine.test(code)) return undefined;
+  if (grammar === undefined || code.length > largestBlock || hasLongLine(code)) return undefined;
   const highlightJs: HighlightJs = (loaded ??= require('highlight.js/lib/core'));
   register(highlightJs, grammar);
   const { value } = highlightJs.highlight(code, { language: grammar, ignoreIllegals: true });
