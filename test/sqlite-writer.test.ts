@@ -106,10 +106,35 @@ test('a commit waits for as many writes as the one before had, for a moment', as
   const { run } = openWriter(t);
   const [a, b, c, d, e, f, g] = 'abcdefg'.split('').map((word) => ({ word }));
   const nothing = Array.from({ length: 9 }, () => null);
-  const commits = await run(note, [a, b, c, null, d, null, e, null, null, f, null, g, ...nothing]);
+  const commits = await run(note, [a, b, c, null, null, d, null, e, null, null, f, null, g, ...nothing]);
   assert.deepEqual(
     commits.map((answers) => answers.map(([, { value }]) => value)),
     [['a', 'b', 'c'], ['d', 'e', 'f'], ['g']],
+  );
+});
+
+test('it also waits for those that came while the one before was stored', async (t) => {
+  const { run } = openWriter(t);
+  const [a, b, c, d, e, f, g] = 'abcdefg'.split('').map((word) => ({ word }));
+  const nothing = Array.from({ length: 9 }, () => null);
+  const commits = await run(note, [
+    a,
+    b,
+    null,
+    c,
+    d,
+    null,
+    null,
+    e,
+    ...nothing.slice(4),
+    f,
+    null,
+    g,
+    ...nothing,
+  ]);
+  assert.deepEqual(
+    commits.map((answers) => answers.map(([, { value }]) => value)),
+    [['a', 'b'], ['c', 'd', 'e', 'f'], ['g']],
   );
 });
 
@@ -174,13 +199,10 @@ function openWriter(t: TestContext) {
       });
       const operations = new Map([[toRun.name, toRun as Write<never, unknown>]]);
       const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
-      const writer = createSqliteWriter(
-        file,
-        context,
-        operations,
-        countCall,
-        () => waiting.shift() ?? undefined,
-      );
+      const writer = createSqliteWriter(file, context, operations, countCall, {
+        next: () => waiting.shift() ?? undefined,
+        count: () => [...waiting, null].indexOf(null),
+      });
       const answers: Answers<Outcome>[] = [];
       while (waiting.length > 0) {
         const first = waiting.shift();

@@ -22,7 +22,13 @@ const writer = createSqliteWriter(
   { config: { ...config, variant: variants[config.variant] }, secretKey: Buffer.from(secretKey) },
   writes,
   countCall,
-  () => waiting.shift() ?? (receiveMessageOnPort(port)?.message as Envelope | undefined),
+  {
+    next: () => waiting.shift() ?? received(),
+    count() {
+      for (let other = received(); other; other = received()) waiting.push(other);
+      return waiting.length;
+    },
+  },
 );
 
 port.on('message', (message: Envelope | 'close') => {
@@ -36,6 +42,10 @@ const emptying = setInterval(() => {
 giveMemoryBackAtRest();
 // No answers yet: it has started.
 port.postMessage([]);
+
+function received(): Envelope | undefined {
+  return port ? (receiveMessageOnPort(port)?.message as Envelope | undefined) : undefined;
+}
 
 /** Runs what is waiting; then closes, if that was asked for. */
 async function run(): Promise<void> {

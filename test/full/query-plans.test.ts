@@ -78,7 +78,8 @@ function sqliteFault(detail: string, text: string): string | null {
 /** Operations run on a connection of this thread, where they can be watched; returns how to close it. */
 function writeHere(engine: Engine, file: string, instance: Instance): () => Promise<void> {
   const { config, secretKey } = instance.ctx();
-  const writer = createSqliteWriter(file, { config, secretKey }, writes, countCall, () => undefined);
+  const nothing = { next: () => undefined, count: () => 0 };
+  const writer = createSqliteWriter(file, { config, secretKey }, writes, countCall, nothing);
   let last: Promise<unknown> = Promise.resolve();
   async function write<I, O>({ name }: Write<I, O>, input: I, ticket?: Ticket): Promise<O> {
     const uncounted = ticket && ticket.rate === null ? ticket : undefined;

@@ -21,9 +21,9 @@ import type { Answers } from './sqlite-engine.ts';
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 const batchSize = 256;
 const batchTime = 25;
-/** How often a batch looks again for as many writes as the one before it had, and the time (ms) between two looks. */
+/** How often a batch looks for one more of the writes that it expects, and the time (ms) between two looks. */
 const mostLooks = 6;
-const lookEvery = 0.5;
+const lookEvery = 1;
 
 /** How long a writer waits for the lock, ms. */
 const lockPatience = 5_000;
@@ -36,6 +36,9 @@ const contendedFor = 1_000;
 
 /** A request and the number by which its outcome is returned. */
 export type Envelope = { readonly id: number; readonly request: Request };
+
+/** The writes that have arrived and were not begun: takes the next one, and counts them. */
+export type Waiting = { readonly next: () => Envelope | undefined; readonly count: () => number };
 
 /** What crosses to the thread at its start. The variant is looked up again there: functions do not cross. */
 export type WriterData = {
@@ -58,7 +61,7 @@ export function createSqliteWriter(
   context: Pick<WriteContext, 'config' | 'secretKey'>,
   writes: ReadonlyMap<string, Write<never, unknown>>,
   countCall: CountCall,
-  next: () => Envelope | undefined,
+  waiting: Waiting,
 ) {
   const { raw, db } = openSqlite(file, { readOnly: false });
   const turns = createTurns(raw);
@@ -66,9 +69,8 @@ export function createSqliteWriter(
   // A read-only service must not change the marker either.
   const { dataDir, readOnly } = context.config;
   const marks = readOnly ? null : createMarks(raw, { dataDir, ...turns });
-  /** Whether the write-ahead log may hold something. */
-  let logged = false;
-  const gather = createGathering(next);
+  const log = createLog(raw);
+  const gathering = createGathering(waiting);
 
   async function runBatch(first: Envelope, now: () => number): Promise<Answers<Outcome>> {
     const batch: Envelope[] = [first];
@@ -76,14 +78,14 @@ export function createSqliteWriter(
       turns.begin();
     } catch (error) {
       // Those that wait behind it would each wait as long again, one after another.
-      for (let other = next(); other; other = next()) batch.push(other);
+      for (let other = waiting.next(); other; other = waiting.next()) batch.push(other);
       return refused(batch, error);
     }
     const rowsBefore = changedRows();
     try {
       const start = now();
       const isFull = () => batch.length >= batchSize || now() - start >= batchTime;
-      const gathered = gather(batch);
+      const gathered = gathering.begin(batch);
       const answers = await runAll(batch, unguarded, () => (isFull() ? undefined : gathered())).catch(
         (error: unknown) => {
           if (!(error instanceof HalfDone)) throw error;
@@ -94,7 +96,7 @@ export function createSqliteWriter(
       );
       raw.exec('commit');
       if (changedRows() !== rowsBefore) {
-        logged = true;
+        log.written();
         const newest = batch.findLast(({ request }) => !isUpkeep(request));
         if (newest && marks) marks.unmarked = newest.request.now;
       }
@@ -104,6 +106,7 @@ export function createSqliteWriter(
       return refused(batch, error);
     } finally {
       turns.ended();
+      gathering.ended(batch);
     }
   }
 
@@ -135,44 +138,58 @@ export function createSqliteWriter(
     return answers;
   }
 
-  /** Checkpoints and truncates the write-ahead log, which still holds what was overwritten, unless a reader uses it. */
-  function emptyLog(): void {
-    if (!logged || raw.isTransaction) return;
-    try {
-      logged = raw.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'] !== 0;
-    } catch {
-      // A full disk, for example: the next checkpoint covers it.
-    }
-  }
-
   async function close(): Promise<void> {
     await marks?.close();
-    emptyLog();
+    log.empty();
     raw.close();
   }
 
-  return { runBatch, emptyLog, close };
+  return { runBatch, emptyLog: log.empty, close };
+}
+
+/** The write-ahead log. */
+function createLog(raw: DatabaseSync) {
+  /** Whether it may hold something. */
+  let isUsed = false;
+  return {
+    written: () => void (isUsed = true),
+    /** Checkpoints and truncates it, which still holds what was overwritten, unless a reader uses it. */
+    empty: () => {
+      if (!isUsed || raw.isTransaction) return;
+      try {
+        isUsed = raw.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'] !== 0;
+      } catch {
+        // A full disk, for example: the next checkpoint covers it.
+      }
+    },
+  };
 }
 
 /**
  * Those who write at the same time come one by one, since their documents are rendered one by one, and a commit costs as
- * much as several writes: one that has fewer than the one before it waits for more, a few times.
+ * much as several writes. As many as shared the last one, and as many as came while it was stored, are waited for as
+ * long as one follows another: they are those who write at present. One who writes alone never waits.
  */
-function createGathering(next: () => Envelope | undefined) {
-  let last: readonly Envelope[] = [];
-  /** What gives the next write of a batch that begins. */
-  return (batch: readonly Envelope[]): (() => Envelope | undefined) => {
-    const before = last.length;
-    last = batch;
-    let looks = 0;
-    return () => {
-      let found = next();
-      for (; !found && batch.length < before && looks < mostLooks; looks++) {
-        sleep(lookEvery);
-        found = next();
-      }
-      return found;
-    };
+function createGathering({ next, count }: Waiting) {
+  let expected = 1;
+  return {
+    /** What gives the next write of a batch that begins. */
+    begin(batch: readonly Envelope[]): () => Envelope | undefined {
+      let looks = 0;
+      return () => {
+        let found = next();
+        for (; !found && batch.length < expected && looks < mostLooks; looks++) {
+          sleep(lookEvery);
+          found = next();
+        }
+        if (found) looks = 0;
+        return found;
+      };
+    },
+    /** A batch is stored, and those in it are not answered yet. */
+    ended(batch: readonly Envelope[]): void {
+      expected = batch.length + count();
+    },
   };
 }
 
