@@ -42,10 +42,14 @@ export function tableScrolls(tokens: readonly Token[], at: number): Scrolls {
     if (type === 'th_open' || type === 'td_open') column++;
     if (type !== 'inline' || children === null) continue;
     const text = plainText(children);
-    const fixed = children.map((part) => (part.type === 'code_inline' ? columnsOf(part.content) : 0));
-    const pictures = children.filter((part) => part.type === 'image').length * pictureColumns;
-    most[column] = Math.max(most[column] ?? 0, columnsOf(text) + pictures);
-    least[column] = Math.max(least[column] ?? 0, columnsOf(text.replace(/\s+/g, '\n')), pictures, ...fixed);
+    let picture = 0;
+    let unbroken = columnsOf(text.replace(/\s+/g, '\n'));
+    for (const { type: part, content } of children) {
+      if (part === 'image') picture = pictureColumns;
+      if (part === 'code_inline') unbroken = Math.max(unbroken, columnsOf(content));
+    }
+    most[column] = Math.max(most[column] ?? 0, columnsOf(text) + picture);
+    least[column] = Math.max(least[column] ?? 0, unbroken, picture);
   }
   const total = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + betweenCells, 0);
   return scrollsAt(total(most), tokens[at]?.level === 0, total(least));
