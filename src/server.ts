@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { StartError } from './rules/failure.ts';
 import type { Health } from './app.ts';
 import type { Config } from './config/config.ts';
@@ -16,12 +16,16 @@ import { preparePictures } from './services/media/uploads.ts';
 import { startHousekeeping } from './workers/housekeeping.ts';
 import { startOutboxWorker } from './workers/outbox-worker.ts';
 
-/** How long to serve after the readiness probe fails, so that a proxy notices; then open connections for as long again. */
+/**
+ * How long to serve after the readiness probe fails, so that a proxy notices; then open connections for as long again. A
+ * proxy that goes by the probe has to find before that the other process, restarted just now, is back.
+ */
 const linger = {
   none: { ms: 0, always: false },
   direct: { ms: 200, always: false },
   proxied: { ms: 1_000, always: true },
 };
+const othersAreSeenWithin = 500;
 
 export type ServerOptions = {
   /** Refuse to create a database; false by default. */
@@ -116,11 +120,16 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
     inside,
     /** Stops taking requests, answers those under way, and closes everything. Can be called again. */
     close(): Promise<void> {
-      state = 'draining';
-      closed ??= opened.disposeAsync();
+      closed ??= stop();
       return closed;
     },
   };
+
+  async function stop(): Promise<void> {
+    if (lingers && lingerOf(config).always) await delay(othersAreSeenWithin);
+    state = 'draining';
+    await opened.disposeAsync();
+  }
 }
 
 function lingerOf({ trustProxy }: Config): Linger {

@@ -364,7 +364,11 @@ describe('SIGTERM', () => {
     const server = await spawnServer({ env: { DATA_DIR: freshDir(), TRUST_PROXY: 'loopback' }, script });
     server.kill('SIGTERM');
     await until(() => server.output().includes('"stopping"'));
-    const probe = await request(server.baseUrl, { path: '/readyz' });
+    const probing = () => request(server.baseUrl, { path: '/readyz' });
+    // A proxy has to see first that a process that was restarted just before is back.
+    let probe = await probing();
+    assert.deepEqual([probe.status, probe.at('state')], [200, 'ready']);
+    while (probe.status === 200) probe = await probing();
     assert.deepEqual([probe.status, probe.at('state')], [503, 'draining']);
     const kept = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const list = () => request(server.baseUrl, { path: '/api/posts', agent: kept });
