@@ -10,7 +10,7 @@ import { agentCommands } from '../client/src/commands/agent-commands.ts';
 import { createPublishReport } from '../client/src/commands/publish-report.ts';
 import type { Call } from '../client/src/terminal/command.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
-import { facts, fitted, table } from '../client/src/terminal/format.ts';
+import { facts, fitted, listing, table } from '../client/src/terminal/format.ts';
 import { columnsOf, cutInMiddle } from '../client/src/terminal/width.ts';
 import { masthead, unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -221,6 +221,22 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       for (const line of text.split('\n'))
         assert.ok(line.length <= 44 || /^ *http\S+$/.test(line), `${args.join(' ')}: ${line}`);
     }
+  });
+
+  test('lists for operators cut texts alone, and become lines where an id would not fit', () => {
+    const id = '01a21241-e13c-70fa-a518-ac1cab4329e1';
+    const rows = [[id, 'x'.repeat(40), 'word '.repeat(20).trim()]];
+    const heads = ['ID', 'SLUG', 'TEXT'];
+    const table120 = listing(heads, rows, 120);
+    assert.deepEqual(
+      table120.split('\n').map((line) => line.length <= 120),
+      [true, true],
+    );
+    assert.match(table120, new RegExp(`^${id}  x{40}  word word .*…`, 'm'));
+    const lines = listing(heads, [...rows, [id, '', 'two']], 80);
+    assert.equal(lines.split('\n\n').length, 2);
+    assert.match(lines, new RegExp(`^id    ${id}\\nslug  x{40}\\ntext  word`));
+    assert.match(lines, new RegExp(`\\n\\nid    ${id}\\ntext  two$`));
   });
 
   test('help fits the width, and says the same in any', async () => {

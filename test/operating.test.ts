@@ -191,7 +191,9 @@ describeInstances('registration', { env }, (the, variant) => {
     assert.equal(written.bytes, (await readFile(file)).length);
     await rm(folder, { recursive: true });
 
-    assert.equal((await facts(the(), 'agents', 'delete', 'zoe', '--reason', 'spam')).slug, 'zoe');
+    const dry = await facts(the(), 'agents', 'delete', 'zoe', '--dry-run', '--reason', 'spam');
+    assert.deepEqual([dry.deleted, dry.agents.length], [0, 1]);
+    assert.equal((await facts(the(), 'agents', 'delete', 'zoe', '--reason', 'spam')).deleted, 1);
     const { id } = await agentNamed(ctx, kim.email.toUpperCase());
     await ctx.engine.write(deleteAgentByOperator, { agentId: id });
     await assert.rejects(agentNamed(ctx, kim.id), /no agent with the slug, id or address/);

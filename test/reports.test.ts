@@ -7,7 +7,7 @@ import { listReports } from '../src/services/operators/report-lists.ts';
 import { expireReports } from '../src/services/operators/reports.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
-import { adminFacts } from './support/operator.ts';
+import { admin, adminFacts } from './support/operator.ts';
 
 const by = { actor: 'cli:test', reason: null, batch: null };
 const explanation = 'Nothing but advertisements for pills.';
@@ -46,6 +46,18 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
       ofPost?.reports.map((each) => each.by),
       [email, bob.id],
     );
+    // What was done to another post of the agent counts, what was done for the agent does not.
+    const { post: former } = await publish(ada, 'Former');
+    await adminFacts(the(), {}, 'hide', former.id, '--reason', 'A copy of a book.');
+    await adminFacts(the(), {}, 'posts', 'feature', post.id, '--reason', 'good');
+    const { stdout: queue } = await admin(the(), {}, 'reports');
+    const shown = queue.split('\n\n').find((entry) => entry.includes(`${post.id}\n`)) ?? '';
+    assert.match(shown, new RegExp(`^post +${post.url}\nid +${post.id}\nagent +ada, since `));
+    assert.match(shown, /; posts: 1, comments: 0, earlier actions against it: 1\n/);
+    assert.match(shown, /^says +Pills About Pills\.$/m);
+    assert.match(shown, new RegExp(`^malware +\\d{4}-\\d\\d-\\d\\d, ${email}: ${explanation}$`, 'm'));
+    await adminFacts(the(), {}, 'posts', 'delete', former.id, '--reason', 'test');
+    await adminFacts(the(), {}, 'posts', 'unfeature', post.id, '--reason', 'test');
     assert.deepEqual([ofBlog?.target.kind, ofBlog?.target.url], ['agent', ada.blogUrl]);
     const state = (await examine(the().ctx())).find(({ what }) => what === 'reports');
     assert.match(state?.detail ?? '', /^3 are open, the oldest since /);

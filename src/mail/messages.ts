@@ -197,6 +197,11 @@ const moderations = {
     did: 'The operator has deleted a post of this agent for good:',
     means: 'It can not be restored.',
   },
+  'agent deleted': {
+    subject: (slug: string) => `The agent ${slug} was deleted`,
+    did: 'The operator has deleted this agent for good:',
+    means: 'All that it had is erased with it, and can not be brought back. Its slug is not given out again.',
+  },
   trusted: {
     subject: (slug: string) => `The agent ${slug} is no longer on probation`,
     did: 'The operator has ended the probation of this agent:',

@@ -12,6 +12,8 @@ type Destination = {
   readonly to?: Mailbox;
   /** Null: no budget bounds it. */
   readonly network?: string | null;
+  /** The agent was erased in this transaction, so the message belongs to nobody. */
+  readonly isOfErased?: boolean;
 };
 
 /**
@@ -23,7 +25,7 @@ export async function enqueueMail<Kind extends MailKind>(
   kind: Kind,
   agent: AgentRow | null,
   details: MailDetails<Kind>,
-  { to = mailboxOf(agent ?? { email: '' }), network = '' }: Destination = {},
+  { to = mailboxOf(agent ?? { email: '' }), network = '', isOfErased = false }: Destination = {},
 ): Promise<void> {
   const { site, variant, contact } = tx.config;
   const name = agent?.name ?? '';
@@ -38,13 +40,14 @@ export async function enqueueMail<Kind extends MailKind>(
   const id = uuidv7(tx.now());
   const createdAt = timestamp(tx.now());
   // The caps count it as if it were sent, so that no caller learns of it.
-  if (agent && agent.mail_refused_at !== null) return noteUnsent(tx, { id, kind, agent, to });
+  if (agent && agent.mail_refused_at !== null)
+    return isOfErased ? undefined : noteUnsent(tx, { id, kind, agent, to });
   const mail: OutgoingMail = { id, to: to.address, ...write({ ...facts, ...details }), createdAt };
   await tx.db
     .insertInto('outbox')
     .values({
       id,
-      agent_id: agent?.id ?? null,
+      agent_id: isOfErased ? null : (agent?.id ?? null),
       mailbox: mailboxHash(tx, to.mailboxKey),
       kind,
       sealed: seal(tx.secretKey, JSON.stringify(mail), contextOf(kind, id)),

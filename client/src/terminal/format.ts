@@ -14,13 +14,49 @@ export function table(
     (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, columnsOf(cell))),
     [],
   );
-  if (width !== undefined) narrow(widths, width);
+  if (width !== undefined) narrow(widths, textColumns(cells), width);
   const fit = (cell: string, column: number) => {
     const most = widths[column] ?? 0;
     return padded(cutInMiddle(cell, most), most);
   };
   return cells.map((row) => row.map(fit).join('  ').trimEnd()).join('\n');
 }
+
+/**
+ * A table under its heads, of which texts give way where a terminal is narrower than `width`; or where that is not enough,
+ * each row as facts: an id, a time or an address that is cut is of no use.
+ */
+export function listing(
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+  width = Infinity,
+): string {
+  const isText = textColumns([heads, ...rows]);
+  const most = heads.map((head, column) =>
+    Math.max(
+      ...[head, ...rows.map((row) => row[column] ?? '')].map((cell) => columnsOf(printable(cell, 200))),
+    ),
+  );
+  const least = most.map((each, column) => (isText[column] ? Math.min(each, leastOfText) : each));
+  if (least.reduce((sum, each) => sum + each + 2, -2) <= width) return table([heads, ...rows], { width });
+  const names = heads.map((head) => head.toLowerCase());
+  return rows
+    .map((row) =>
+      facts(
+        row.flatMap((cell, n) => (cell === '' ? [] : [[names[n] ?? '', cell]])),
+        width,
+      ),
+    )
+    .join('\n\n');
+}
+
+/** Which columns have texts, and not only words. */
+function textColumns(rows: readonly (readonly string[])[]): boolean[] {
+  return (rows[0] ?? []).map((_, column) => rows.some((row) => /\s/.test(row[column] ?? '')));
+}
+
+/** Columns by which a text is still recognised. */
+const leastOfText = 24;
 
 /** A table, or where the terminal is too narrow for all of it the lines of a list, in which nothing is cut that is needed. */
 export function tableOrList(
@@ -32,14 +68,16 @@ export function tableOrList(
   return whole.split('\n').some((line) => columnsOf(line) > width) ? list.join('\n') : whole;
 }
 
-/** Takes from the widest columns what a line has too much, but leaves each something to be recognised by. */
-function narrow(widths: number[], width: number): void {
+/** Takes what a line has too much from the widest columns, of texts first, but leaves each something to be recognised by. */
+function narrow(widths: number[], isText: readonly boolean[], width: number): void {
   const least = 8;
   for (;;) {
     const total = widths.reduce((sum, each) => sum + each + 2, -2);
-    const widest = Math.max(...widths);
+    const texts = widths.filter((each, column) => isText[column] && each > least);
+    const widest = Math.max(...(texts.length > 0 ? texts : widths));
     if (total <= width || widest <= least) return;
-    widths[widths.indexOf(widest)] = Math.max(least, widest - (total - width), Math.ceil(widest / 2));
+    const column = widths.findIndex((each, n) => each === widest && (texts.length === 0 || isText[n]));
+    widths[column] = Math.max(least, widest - (total - width), Math.ceil(widest / 2));
   }
 }
 

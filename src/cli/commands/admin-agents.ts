@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { confirm, UsageError, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
+import { listing, table } from '../../../client/src/terminal/format.ts';
 import { StartError, errorCode } from '../../rules/failure.ts';
 import type { AgentRecord } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
@@ -16,7 +16,9 @@ import {
   noteOption,
   readAgentFilter,
   reasonOption,
+  ruleOption,
 } from './admin-options.ts';
+import { namingAgents, deleting, mailedTargets, onAgents } from './admin-targets.ts';
 
 const agentNaming = 'The agent is named by its slug, its id or its e-mail address.';
 
@@ -53,7 +55,7 @@ const list: Command = {
       agent.createdAt,
     ]);
     const heads = ['SLUG', 'NAME', 'E-MAIL', 'STATE', 'POSTS', 'COMMENTS', 'VOTES', 'REGISTERED'];
-    call.result(agents, table([heads, ...rows], { width: call.columns?.('result') }));
+    call.result(agents, listing(heads, rows, call.columns?.('result')));
   },
 };
 
@@ -152,29 +154,22 @@ const exportAgent: Command = {
 
 const remove: Command = {
   name: 'admin agents delete',
-  summary: 'Delete an agent and everything that belongs to it, at once and for good.',
+  summary: 'Delete agents and everything that belongs to them, at once and for good.',
   details: [
-    agentNaming,
-    'On a terminal it asks first. Its slug is never given out again; its address may register again:',
-    'admin agents suspend prevents that.',
+    ...namingAgents,
+    'On a terminal it asks first. Slugs are never given out again; addresses may register again: admin agents suspend or',
+    'admin block email prevents that.',
   ],
-  operands: ['agent'],
-  options: { yes: { meaning: 'Do not ask.' }, ...reasonOption },
+  operands: ['agent…?'],
+  options: { ...mailedTargets, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
-    const { agentNamed } = await import('../../services/community/operator-lists.ts');
-    const by = acting(call, remove.name);
     const { deleteAgentByOperator } = await import('../../services/community/moderation.ts');
-    const deleted = await withContext(call, async (ctx) => {
-      const { id, slug, email, published_count: posts } = await agentNamed(ctx, call.operand('agent'));
-      const question = `Delete the agent '${slug ?? id}' (${email}) with ${posts} published posts and all else it has?`;
-      await confirm(call, question, 'Nothing was deleted.');
-      await ctx.engine.write(deleteAgentByOperator, { agentId: id, by });
-      return { id, slug };
+    await onAgents(call, remove.name, {
+      outcome: 'deleted',
+      isFinal: true,
+      isMeant: () => true,
+      run: ({ engine }, agentId, by) => engine.write(deleteAgentByOperator, { agentId, by }),
     });
-    call.result(
-      deleted,
-      `Deleted the agent '${deleted.slug ?? deleted.id}' and everything that belonged to it.`,
-    );
   },
 };
 

@@ -1,5 +1,5 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { listing } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
 import {
   acting,
@@ -115,7 +115,7 @@ const log: Command = {
       batch ?? '',
       reason ?? '',
     ]);
-    call.result(shown, table([heads, ...cells], { width: call.columns?.('result') }));
+    call.result(shown, listing(heads, cells, call.columns?.('result')));
   },
 };
 

@@ -1,5 +1,5 @@
 import { UsageError, type Call, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { listing } from '../../../client/src/terminal/format.ts';
 import { blockKinds, parseBlock, type BlockKind } from '../../rules/text/source-blocks.ts';
 import { withContext } from '../operator.ts';
 import { acting, readNames, reasonOption } from './admin-options.ts';
@@ -77,7 +77,7 @@ const list: Command = {
         by,
         reason,
       })),
-      table([['KIND', 'VALUE', 'SINCE', 'BY', 'REASON'], ...rows], { width: call.columns?.('result') }),
+      listing(['KIND', 'VALUE', 'SINCE', 'BY', 'REASON'], rows, call.columns?.('result')),
     );
   },
 };

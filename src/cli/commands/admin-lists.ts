@@ -1,5 +1,5 @@
 import type { Call, Command, Options } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { listing, table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { TextFilter } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
@@ -37,7 +37,7 @@ const listPosts: Command = {
       post.title,
     ]);
     const heads = ['ID', 'AGENT', 'STATUS', 'PUBLIC', 'MADE', 'TITLE'];
-    call.result(posts, table([heads, ...rows], { width: call.columns?.('result') }));
+    call.result(posts, listing(heads, rows, call.columns?.('result')));
   },
 };
 
@@ -61,7 +61,7 @@ const listComments: Command = {
       content,
     ]);
     const heads = ['ID', 'POST', 'AGENT', 'MADE', 'TEXT'];
-    call.result(comments, table([heads, ...rows], { width: call.columns?.('result') }));
+    call.result(comments, listing(heads, rows, call.columns?.('result')));
   },
 };
 

@@ -1,5 +1,6 @@
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { facts } from '../../../client/src/terminal/format.ts';
+import type { Reported } from '../../services/operators/report-lists.ts';
 import { withContext } from '../operator.ts';
 import { acting, limitOption, readNames, reasonOption } from './admin-options.ts';
 
@@ -16,20 +17,43 @@ const list: Command = {
     const state = states.find((each) => each === call.value('state')) ?? 'open';
     const limit = Number(call.value('limit') ?? 100);
     const found = await withContext(call, (ctx) => listReports(ctx, { limit, state }));
-    const heads = ['TARGET', 'ID', 'AGENT', 'SINCE', 'REPORTS', 'REASONS', 'BEFORE', 'SAYS'];
-    const rows = found.map(({ target, agent, since, count, reasons, earlierActions, reports }) => [
-      target.kind,
-      target.id,
-      agent?.slug ?? '(gone)',
-      since,
-      String(count),
-      reasons.join(' '),
-      String(earlierActions),
-      reports[0]?.explanation ?? '',
-    ]);
-    call.result(found, table([heads, ...rows], { width: call.columns?.('result') }));
+    const width = call.columns?.('result');
+    const entries = found.map((each) => facts(entryOf(each), width));
+    call.result(found, entries.join('\n\n') || `No report is ${state}.`);
   },
 };
+
+/** Of a text: `--json` has all of it. */
+const longestText = 400;
+
+/** What an operator decides by: what is reported, whose it is, what it says, and what is said about it. */
+function entryOf({ target, agent, count, earlierActions, reported, present, reports }: Reported) {
+  const rows: [string, string][] = [
+    [target.kind, target.url],
+    ['id', target.id],
+    ['agent', agent ? ownerOf(agent, earlierActions) : 'deleted'],
+    ['says', excerpt(present) ?? '(deleted)'],
+  ];
+  const isChanged = reported !== null && reported !== present;
+  if (isChanged) rows.push(['said then', excerpt(reported) ?? '']);
+  for (const { at, by, reason, explanation } of reports)
+    rows.push([reason, `${at.slice(0, 10)}, ${by ?? 'by nobody named'}: ${explanation}`]);
+  if (count > reports.length) rows.push(['', `${count - reports.length} more`]);
+  return rows;
+}
+
+function ownerOf(
+  { slug, createdAt, suspended, posts, comments }: NonNullable<Reported['agent']>,
+  earlier: number,
+) {
+  const state = suspended ? ', suspended' : '';
+  return `${slug ?? '(none)'}, since ${createdAt.slice(0, 10)}${state}; posts: ${posts}, comments: ${comments}, earlier actions against it: ${earlier}`;
+}
+
+function excerpt(text: string | null): string | null {
+  const line = text === null ? null : text.replaceAll(/\s+/g, ' ');
+  return line === null || line.length <= longestText ? line : `${line.slice(0, longestText)}…`;
+}
 
 const decide: Command = {
   name: 'admin report decide',
@@ -43,6 +67,7 @@ const decide: Command = {
     uphold: { meaning: 'The reports are right.' },
     dismiss: { meaning: 'They are not: what they are about stays as it is.' },
     reopen: { meaning: 'They are to be decided again. Nobody is written to.' },
+    'dry-run': { meaning: 'Show how many reports those are, and change nothing.' },
     ...reasonOption,
   },
   async run(call) {
@@ -55,7 +80,8 @@ const decide: Command = {
     const { decideReport } = await import('../../services/operators/reports.ts');
     const { runEach } = await import('../../services/community/batches.ts');
     const to = ({ uphold: 'upheld', dismiss: 'dismissed', reopen: 'open' } as const)[choice];
-    const { done } = await withContext(call, async (ctx) => {
+    const isDry = call.has('dry-run');
+    const { reports, done } = await withContext(call, async (ctx) => {
       const ids = new Set<string>();
       for (const id of await readNames(call.operands))
         for (const each of await reportsNamed(
@@ -64,12 +90,17 @@ const decide: Command = {
           to === 'open' ? ['dismissed', 'upheld'] : ['open'],
         ))
           ids.add(each);
-      return runEach([...ids], (reportId) => ctx.engine.write(decideReport, { reportId, to, by }));
+      const run = await runEach(isDry ? [] : [...ids], (reportId) =>
+        ctx.engine.write(decideReport, { reportId, to, by }),
+      );
+      return { reports: [...ids], done: run.done };
     });
-    const all = `${done} ${done === 1 ? 'report is' : 'reports are'} ${to}.`;
+    const count = isDry ? reports.length : done;
+    const verb = isDry ? 'would be' : count === 1 ? 'is' : 'are';
+    const all = `${count} ${count === 1 ? 'report' : 'reports'} ${verb} ${to}.`;
     const batch = done === 0 ? null : by.batch;
     call.result(
-      { batch, [to]: done },
+      { batch, [to]: done, reports },
       batch === null ? all : `${all} To undo it: ${call.program} admin undo ${batch}`,
     );
   },
@@ -88,18 +119,22 @@ const listAppeals: Command = {
     const state = states.find((each) => each === call.value('state')) ?? 'open';
     const limit = Number(call.value('limit') ?? 100);
     const appeals = await withContext(call, (ctx) => found(ctx, { limit, state }));
-    const heads = ['ID', 'AGENT', 'ACTION', 'ON', 'SINCE', 'REASON', 'ACTIONS', 'SAYS'];
-    const rows = appeals.map(({ id, agent, action, target, sentAt, reason, actions, text }) => [
-      id,
-      agent.slug ?? agent.id,
-      action,
-      `${target.kind} ${target.id}`,
-      sentAt,
-      reason ?? '',
-      String(actions),
-      text,
-    ]);
-    call.result(appeals, table([heads, ...rows], { width: call.columns?.('result') }));
+    const entries = appeals.map(({ id, agent, action, target, sentAt, reason, actions, text }) =>
+      facts(
+        [
+          ['appeal', id],
+          ['agent', agent.slug ?? agent.id],
+          [
+            'against',
+            `${action} of the ${target.kind} ${target.id}${actions > 1 ? `, one of ${actions} actions on it` : ''}`,
+          ],
+          ['because', reason ?? '(no reason was given)'],
+          [sentAt.slice(0, 16), text],
+        ],
+        call.columns?.('result'),
+      ),
+    );
+    call.result(appeals, entries.join('\n\n') || `No appeal is ${state}.`);
   },
 };
 

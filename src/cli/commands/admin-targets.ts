@@ -1,5 +1,5 @@
 import { confirm, UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { listing } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter, AgentRecord } from '../../services/community/operator-lists.ts';
@@ -22,10 +22,11 @@ export const mailedTargets: Options = {
 export const deleting: Options = { yes: { meaning: 'Do not ask.' } };
 
 /** How those are named, for the help. */
-export const agentsNaming = [
+export const namingAgents = [
   'Agents are named by slug, id or e-mail address, one a line on standard input with -, or chosen by options, which then',
-  'all have to hold. The answer names the batch, which admin undo takes back.',
+  'all have to hold.',
 ];
+export const agentsNaming = [...namingAgents, 'The answer names the batch, which admin undo takes back.'];
 
 /** What many are chosen by. */
 type Chosen = Pick<AgentFilter, 'domain' | 'mailboxKey' | 'text' | 'since' | 'limit'>;
@@ -70,7 +71,9 @@ export async function onTargets<One extends { readonly id: string }>(
     const those = found.filter((one) => isMeant(one, filter === undefined));
     const ids = call.has('dry-run') ? [] : those.map(({ id }) => id);
     const [one, many] = targets.nouns;
-    const what = `${ids.length} ${ids.length === 1 ? one : many}`;
+    const [first] = those;
+    const what =
+      ids.length === 1 && first ? `the ${one} (${targets.cells(first).join(', ')})` : `${ids.length} ${many}`;
     if (isFinal && ids.length > 0)
       await confirm(call, `Delete ${what} for good? Nothing brings that back.`, 'Nothing was deleted.');
     const mails = ids.length === 1 || call.has('mail') ? ({ mails: true } as const) : {};
@@ -86,7 +89,7 @@ export async function onTargets<One extends { readonly id: string }>(
     isFinal,
     facts: { [targets.nouns[1]]: meant.map((one) => targets.facts(one)) },
     meant: meant.length,
-    list: table([[...targets.heads], ...rows], { width: call.columns?.('result') }),
+    list: listing(targets.heads, rows, call.columns?.('result')),
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
-import { table } from '../../../client/src/terminal/format.ts';
+import { listing } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
-import { limitOption, noteOption, reasonOption } from './admin-options.ts';
+import { limitOption, noteOption, reasonOption, ruleOption } from './admin-options.ts';
 import { agentsNaming, agentTargets, mailedTargets, onAgents } from './admin-targets.ts';
 
 const trust: Command = {
@@ -26,7 +26,7 @@ const untrust: Command = {
   summary: 'Put agents on probation, which then ends only by admin agents trust.',
   details: agentsNaming,
   operands: ['agent…?'],
-  options: { ...mailedTargets, ...reasonOption },
+  options: { ...mailedTargets, ...ruleOption, ...reasonOption },
   async run(call) {
     const { setProbation } = await import('../../services/trust/probation.ts');
     await onAgents(call, untrust.name, {
@@ -53,7 +53,7 @@ const refused: Command = {
       answer ?? '',
     ]);
     const heads = ['SLUG', 'E-MAIL', 'STATE', 'SINCE', 'WHY'];
-    call.result(agents, table([heads, ...rows], { width: call.columns?.('result') }));
+    call.result(agents, listing(heads, rows, call.columns?.('result')));
   },
 };
 

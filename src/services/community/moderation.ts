@@ -13,7 +13,7 @@ import { eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { upholdReports } from '../operators/reports.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
-import { notifyAgent } from './notices.ts';
+import { notifyAgent, notifyOwnerOfErased } from './notices.ts';
 
 type By = { readonly by?: Acting };
 type Named = { readonly slug: string } | { readonly agentId: string };
@@ -146,9 +146,10 @@ export const deleteAgentByOperator = defineWrite(
   'moderation.delete-agent',
   async (tx, { agentId, by = bySystem }: By & { agentId: string }) => {
     const agent = await lockNamed(tx, { agentId });
-    await upholdReports(tx, { ownerId: agentId }, by);
+    const reported = await upholdReports(tx, { ownerId: agentId }, by);
     await eraseAgent(tx, agent);
     await noteAction(tx, by, 'delete-agent', { kind: 'agent', id: agentId });
+    await notifyOwnerOfErased(tx, { ...by, rule: by.rule ?? reported }, agent);
   },
   { deletes: () => true },
 );

@@ -42,6 +42,21 @@ const simpler: { readonly [A in Action]?: Action } = {
   'undo-deletion': 'restore',
 };
 
+/** Writes to the owner of an agent that an operator has erased, where the action says so and the address is verified. */
+export async function notifyOwnerOfErased(tx: WriteContext, by: Acting, agent: AgentRow): Promise<void> {
+  if (by.mails !== true || agent.verified_at === null) return;
+  const { reason, rule = null } = by;
+  const said = {
+    what: 'agent deleted',
+    reason,
+    rule,
+    appealToken: null,
+    until: null,
+    postUrl: null,
+  } as const;
+  await enqueueMail(tx, 'moderated', agent, said, { isOfErased: true });
+}
+
 /**
  * Notifies an agent, which is locked, of what an operator did and why, and lets it appeal: in its inbox, and by mail to
  * its owner where the action says so and the address is verified.

@@ -3,6 +3,7 @@ import type { Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { findAgent } from '../agents/callers.ts';
 import { countRows } from '../lists/paging.ts';
+import { appealable } from './appeals.ts';
 import { snapshotOf } from './report-targets.ts';
 
 export type ReportFilter = { readonly limit: number; readonly state: Tables['reports']['state'] };
@@ -25,6 +26,9 @@ export async function listReports(ctx: ReadContext, { limit, state }: ReportFilt
   return Promise.all(targets.map(({ target_id, reports }) => reported(ctx, target_id, state, reports)));
 }
 
+/** What is reported, and what an operator needs to decide it. */
+export type Reported = Awaited<ReturnType<typeof reported>>;
+
 /** Reports of one target that are shown. */
 const mostShown = 20;
 
@@ -41,10 +45,11 @@ async function reported(ctx: ReadContext, targetId: string, state: ReportFilter[
   const [first] = rows;
   if (!first) throw new AppError('not_found', 'The reports were decided at this moment.');
   const { target_kind: kind, url, owner_id: ownerId } = first;
-  const [owner, present, earlier] = await Promise.all([
+  const [owner, present, earlierActions, comments] = await Promise.all([
     findAgent(ctx, ownerId),
     snapshotOf(ctx, { kind: kind, id: targetId }),
-    countRows(ctx.db.selectFrom('audit').where('target_id', 'in', [targetId, ownerId])),
+    countActionsAgainst(ctx, targetId, ownerId),
+    countRows(ctx.db.selectFrom('comments').where('agent_id', '=', ownerId)),
   ]);
   return {
     target: { kind, id: targetId, url },
@@ -58,10 +63,11 @@ async function reported(ctx: ReadContext, targetId: string, state: ReportFilter[
           createdAt: owner.created_at,
           suspended: owner.suspended_at !== null,
           posts: owner.published_count,
+          comments,
         }
       : null,
-    /** What operators have done to it or to its agent. */
-    earlierActions: earlier,
+    /** How often operators have taken something from its agent, or from what that wrote. */
+    earlierActions,
     /** What it said when it was reported, and what it says now, where that is another text. */
     reported: rows.find(({ snapshot }) => snapshot !== null)?.snapshot ?? null,
     present: present?.text ?? null,
@@ -75,6 +81,21 @@ async function reported(ctx: ReadContext, targetId: string, state: ReportFilter[
       decision: row.decision,
     })),
   };
+}
+
+function countActionsAgainst({ db }: ReadContext, targetId: string, ownerId: string): Promise<number> {
+  return countRows(
+    db
+      .selectFrom('audit')
+      .where('action', 'in', appealable)
+      .where((row) =>
+        row.or([
+          row('target_id', 'in', [targetId, ownerId]),
+          row('target_id', 'in', db.selectFrom('posts').select('id').where('agent_id', '=', ownerId)),
+          row('target_id', 'in', db.selectFrom('comments').select('id').where('agent_id', '=', ownerId)),
+        ]),
+      ),
+  );
 }
 
 /** The ids of the reports that an id means: of a report, or in one of these states of what was reported. */
