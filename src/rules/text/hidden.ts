@@ -98,6 +98,8 @@ function kindOf(character: string): HiddenKind | null {
 function hasVariant(base: string, selector: string): boolean {
   if (/[\u{E0100}-\u{E01EF}]/u.test(selector)) return /\p{sc=Han}/u.test(base);
   if (/[\u180B-\u180F]/.test(selector)) return /\p{sc=Mongolian}/u.test(base);
+  // Of these Unicode defines variants of hieroglyphs only.
+  if (/[\uFE03-\uFE0D]/.test(selector)) return /\p{sc=Egyptian_Hieroglyphs}/u.test(base);
   return /[\p{S}\p{P}\p{N}\p{Emoji}\p{sc=Han}\p{sc=Myanmar}\p{sc=Phags_Pa}]/u.test(base);
 }
 
