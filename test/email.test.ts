@@ -32,6 +32,8 @@ test('all spellings of a mailbox of a large provider count as one, and of others
     ['ada.l@yandex.ru', 'ada-l@ya.ru', 'ada.l+x@yandex.com'],
     ['ada@icloud.com', 'Ada+x@me.com', 'ada@mac.com'],
     ['ada@yahoo.com', 'ada-shop@yahoo.com', 'ada-a-b+x@yahoo.com'],
+    ['ada@fastmail.com', 'ada+x@fastmail.com', 'x@ada.fastmail.com', 'y+z@Ada.fastmail.com'],
+    ['ada@fastmail.co.uk', 'x@ada.fastmail.co.uk'],
     ['ada@example.com', 'ada+x@EXAMPLE.com', 'ADA+@example.com'],
     // What no provider is known to fold.
     ['ada.l@example.com'],
@@ -39,6 +41,8 @@ test('all spellings of a mailbox of a large provider count as one, and of others
     ['al@outlook.com'],
     ['ada@yahoo.de'],
     ['ada.l@gmail.com.example'],
+    ['x@ada.fastmail.com.example'],
+    ['x@ada.example.com'],
     // Nothing is left of these, so they stay as they are.
     ['_-_@proton.me', '_-_+x@pm.me'],
   ];

@@ -57,8 +57,9 @@ export function domainOf(key: string): string {
 export function mailboxKeyOf(address: string): string {
   const key = address.toLowerCase();
   const at = key.lastIndexOf('@');
-  const [local, typed] = [key.slice(0, at), key.slice(at + 1)];
-  const domain = domainToASCII(typed) || typed;
+  const typed = key.slice(at + 1);
+  const ascii = domainToASCII(typed) || typed;
+  const [, local = key.slice(0, at), domain = ascii] = subdomainAddress.exec(ascii) ?? [];
   const { domains, fold } = providers.find((one) => one.domains.includes(domain)) ?? unknownProvider;
   const untagged = local.replace(/^([^+]+)\+.*/, '$1');
   // Where everything is a tag or a dot, the address is its own mailbox.
@@ -89,6 +90,9 @@ const providers: readonly Provider[] = [
     (domain) => ({ domains: [domain], fold: (local: string) => local.replace(/^([^-]+)-.*/, '$1') }),
   ),
 ];
+
+/** `anything@user.fastmail.com` is `user@fastmail.com`: fastmail.help/hc/en-us/articles/360060591053. */
+const subdomainAddress = /^([^.]+)\.(fastmail\.[a-z]{2,3}(?:\.[a-z]{2})?)$/;
 
 function fault(message: string): ParsedEmail {
   return { ok: false, message: `${message}; send one plain address like 'ada@example.com'` };
