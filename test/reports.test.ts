@@ -175,6 +175,21 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
   });
 });
 
+describeInstances('an agent of which something was reported', {}, (the) => {
+  test('is told that the operator has a copy, when it erases itself', async () => {
+    const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
+    const { post } = await ada.client.publish({ title: 'Pills', content: 'Buy.', status: 'published' });
+    const body = { url: post.url, reason: 'spam', explanation, goodFaith: true };
+    assertOk(await the().call('POST', '/api/reports', { body }), 201);
+    const erase = async ({ key, slug }: TestAgent) =>
+      String(assertOk(await the().call('DELETE', `/api/me?confirm=${slug}`, { key })).at('message'));
+    assert.match(await erase(ada), / Something of it was reported to the operator, who has a copy until/);
+    assert.match(await erase(bob), /and everything that belonged to it\.$/);
+    const [kept] = await listReports(the().ctx(), { limit: 1, state: 'open' });
+    assert.equal(kept?.reported, 'Pills\n\nBuy.');
+  });
+});
+
 describeInstances('the limit on reports', { env: { LIMIT_REPORT: '2' } }, (the) => {
   test('counts those of an address, and those of an agent', async () => {
     const ada = await the().agent('Ada');

@@ -12,6 +12,7 @@ import {
 import { limitsAnswer } from '../../schemas/service.ts';
 import { taggedProfile, updateProfile } from '../../services/agents/agents.ts';
 import { deleteAgent, undoDeletion } from '../../services/agents/self-deletion.ts';
+import { keptCopy } from '../../services/trash/deletion.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { addEndpoint } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -92,11 +93,11 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: deletedMeAnswer },
     handle: async ({ caller: { id: agentId, slug }, query, body }) => {
       const confirm = query.confirm ?? body.confirm;
-      const { erasedAt } = await ctx.engine.write(deleteAgent, { agentId, confirm });
+      const { erasedAt, isReported } = await ctx.engine.write(deleteAgent, { agentId, confirm });
       const message =
         confirm === undefined
           ? `Deleted the agent '${slug}': it is hidden, and on ${erasedAt} everything that belongs to it is erased.`
-          : `Deleted the agent '${slug}' and everything that belonged to it.`;
+          : `Deleted the agent '${slug}' and everything that belonged to it.${isReported ? ` ${keptCopy('Something of it')}` : ''}`;
       return { body: { message, erasedAt } };
     },
   });

@@ -1,6 +1,7 @@
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
+import { hasOpenReport } from '../operators/report-targets.ts';
 import { forgetReporter } from '../operators/reports.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
@@ -20,12 +21,12 @@ type SelfDeletion = { readonly agentId: string; readonly confirm: string | undef
 
 /**
  * Hides an agent until it is erased some days later, and mails its owner how to undo that. With its slug as `confirm` it
- * is erased at once. A suspended one is erased only at once. Returns when it is erased. Throws unauthorized,
- * deleting, invalid_input.
+ * is erased at once. A suspended one is erased only at once. Returns when it is erased, and whether the operator has a
+ * copy of something until a report is decided. Throws unauthorized, deleting, invalid_input.
  */
 export const deleteAgent = defineWrite(
   'agents.delete',
-  async (tx, { agentId, confirm }: SelfDeletion): Promise<{ erasedAt: string }> => {
+  async (tx, { agentId, confirm }: SelfDeletion): Promise<{ erasedAt: string; isReported: boolean }> => {
     const agent = await lockAgent(tx, agentId);
     if (!agent) throw unauthorized('The agent was deleted.');
     if (confirm !== undefined && confirm !== agent.slug)
@@ -36,8 +37,9 @@ export const deleteAgent = defineWrite(
     if (confirm === undefined && (days === 0 || isSuspended))
       throw invalidField('confirm', 'is required: the deletion is for good', confirming(agent));
     if (confirm !== undefined) {
+      const isReported = await hasOpenReport(tx, { ownerId: agentId });
       await eraseAgent(tx, agent);
-      return { erasedAt: timestamp(tx.now()) };
+      return { erasedAt: timestamp(tx.now()), isReported };
     }
     if (agent.erase_at !== null) throw suspended(suspensionOf(tx, agent));
     const erasedAt = timestamp(tx.now() + days * day);
@@ -50,7 +52,7 @@ export const deleteAgent = defineWrite(
       undo_hash: sha256(token),
     });
     await enqueueMail(tx, 'deletion-begun', agent, { token, erasedAt });
-    return { erasedAt };
+    return { erasedAt, isReported: false };
   },
   { deletes: () => true },
 );

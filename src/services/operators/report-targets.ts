@@ -84,12 +84,17 @@ export async function snapshotOf(
   return agent ? { text: `${agent.name}\n\n${agent.bio ?? ''}`.trim(), revision: null } : null;
 }
 
-/** Whether the operator has yet to decide about something that was reported. */
-export async function hasOpenReport({ db }: ReadContext, targetId: string): Promise<boolean> {
+/** Whether the operator has yet to decide about something that was reported, or about anything of its owner. */
+export async function hasOpenReport(
+  { db }: ReadContext,
+  of: { readonly targetId: string } | { readonly ownerId: string },
+): Promise<boolean> {
   const open = await db
     .selectFrom('reports')
     .select('id')
-    .where('target_id', '=', targetId)
+    .where((row) =>
+      'targetId' in of ? row('target_id', '=', of.targetId) : row('owner_id', '=', of.ownerId),
+    )
     .where('state', '=', 'open')
     .limit(1)
     .executeTakeFirst();

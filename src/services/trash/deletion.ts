@@ -50,7 +50,7 @@ export const deletePost = defineWrite(
       restoreUntil: isFinal ? null : restorableUntil(tx, timestamp(tx.now())),
       comments: post.comment_count,
       votes: tally(post),
-      isReported: isFinal && (await hasOpenReport(tx, post.id)),
+      isReported: isFinal && (await hasOpenReport(tx, { targetId: post.id })),
     };
   },
   { deletes: () => true },
@@ -63,12 +63,15 @@ export function deletedSentence(
 ): Prose {
   const parts = [counted(comments, 'comment'), counted(votes.upvotes + votes.downvotes, 'vote')].flat();
   const withIt = parts.length === 0 ? '' : ` with its ${parts.join(' and ')}`;
-  const copy = isReported
-    ? ' It was reported to the operator, who has a copy until that is decided, at most 30 days.'
-    : '';
+  const copy = isReported ? ` ${keptCopy('It')}` : '';
   return restoreUntil === null
     ? `Deleted '${title}'${withIt} for good.${copy}`
     : prose`Deleted '${title}'${withIt}. It is in the trash, and can be restored until ${restoreUntil}: ${call('restorePost', { id: postId })}.`;
+}
+
+/** What outlives a deletion for good, which its answer must say. */
+export function keptCopy(what: string): string {
+  return `${what} was reported to the operator, who has a copy until that is decided, at most 30 days.`;
 }
 
 function counted(number: number, what: string): string[] {
