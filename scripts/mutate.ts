@@ -23,6 +23,8 @@ const { values, positionals } = parseArgs({
     /** Tries again what an earlier run has decided, or only what survived or was undecided in it. */
     again: { type: 'boolean', default: false },
     survivors: { type: 'boolean', default: false },
+    /** Only what was never tried. */
+    untried: { type: 'boolean', default: false },
     /** Only so many test files for a fault in one run, the most likely first: then it is undecided, and goes on later. */
     files: { type: 'string', default: '1000' },
     /** `--no-record` takes what was recorded before, and a test file without that for one that runs everything. */
@@ -71,6 +73,7 @@ function inTurns(all: readonly Mutant[]): readonly Mutant[] {
 
 function isToTry(known: Outcome | undefined): boolean {
   if (values.again || known === undefined) return true;
+  if (values.untried) return false;
   return known.outcome === 'undecided' || (values.survivors && known.outcome !== 'caught');
 }
 

@@ -5,7 +5,7 @@ import { isAlone, quickTests } from '../../test/support/groups.ts';
 import { type Coverage, lengthRun, listed, shareRun } from './coverage.ts';
 
 /** Seconds of a test file, where nothing was recorded. */
-const usual = 8;
+const usual = 16;
 
 /** The next few that share a process, of so many seconds together. */
 export function nextBatch({ tests }: Coverage, waiting: string[], most: number): string[] {
@@ -40,6 +40,8 @@ export function byLikelihood(
     runs.map((path) => {
       const code = codes.get(path) ?? '';
       let sum = lengthRun(coverage, path, file) / longest + 2 * catches(path);
+      // It is known to run the place.
+      if (coverage.tests[path] !== undefined) sum += 0.5;
       if (code.includes(`${file}'`.toLowerCase())) sum += 1;
       for (const word of own) if (path.includes(word)) sum += 1;
       // A word counts as much as it is rare among these tests.
