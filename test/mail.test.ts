@@ -196,6 +196,7 @@ describe('The message as bytes', () => {
       name: 'Grüße von der 長い名前のブログサービス 😀',
       address: 'a@b.example',
     },
+    { from: 'Back\\slash <a@b.example>', name: 'Back\\slash', address: 'a@b.example' },
     { from: 'masthead@[::1]', name: '', address: 'masthead@[::1]' },
   ];
   for (const { from: sender, name, address: expected } of senders) {
@@ -221,6 +222,11 @@ describe('The message as bytes', () => {
     ];
     for (const sender of wrong)
       assert.throws(() => parseSender(sender), /^Error: is .*, neither/s, JSON.stringify(sender));
+  });
+
+  test('A line of just 998 letters goes out as it is.', () => {
+    const line = 'x'.repeat(998);
+    assert.ok(composeEml({ ...verification, text: line }, parseSender(from)).includes(`\r\n${line}\r\n`));
   });
 
   const injections: readonly Partial<OutgoingMail>[] = [
