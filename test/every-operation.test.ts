@@ -214,6 +214,36 @@ describeInstances('every operation', { env: { LIMIT_REGISTER: '1000' } }, (the) 
     }
   });
 
+  test('that reads If-Match is refused where it is not the newest, and changes nothing', async () => {
+    const { client, key } = await the().agent('Jon');
+    const { post } = await client.publish({ title: 'Kept', content: 'one' });
+    await client.updatePost(post.id, { content: 'two' });
+    const state = async () => [(await client.getPost(post.id)).post, (await client.me()).agent];
+    const kept = await state();
+    const guarded = operations.filter(({ operation }) =>
+      parametersOf(operation.parameters, 'header').includes('If-Match'),
+    );
+    assert.ok(guarded.length >= 5, String(guarded.length));
+    for (const placed of guarded) {
+      const properties = Object.keys(bodySchemaOf(placed)?.properties ?? {});
+      const body = Object.fromEntries(
+        Object.entries({ slug: post.slug, content: 'three', bio: 'Other.' }).filter(([name]) =>
+          properties.includes(name),
+        ),
+      );
+      const path = placed.path.replace('{id}', post.id).replace('{revision}', '1');
+      for (const stale of ['"00000000-1.1"', 'W/"00000000-1"', '"a", "b"']) {
+        const answer = await the().call(placed.method, path, {
+          key,
+          ...(properties.length === 0 ? {} : { body }),
+          headers: { 'if-match': stale },
+        });
+        assertProblem(answer, 'precondition_failed');
+      }
+    }
+    assert.deepEqual(await state(), kept);
+  });
+
   async function postOf({ client }: TestAgent, title: string, content: string): Promise<string> {
     return (await client.publish({ title, content, status: 'published' })).post.id;
   }

@@ -149,6 +149,9 @@ describeInstances('revisions of a post', {}, (the) => {
     assert.equal((await client.restoreRevision(post.id, 4)).changed, false);
     await client.restoreRevision(post.id, 2);
     assert.equal((await client.getPost(post.id)).post.excerpt, 'one 2');
+    // It was made of the text then, so it is of the next one too.
+    await client.updatePost(post.id, { content: 'three' });
+    assert.equal((await client.getPost(post.id)).post.excerpt, 'three');
     await assert.rejects(client.restoreRevision(post.id, 1, { ifMatch: before.id }), { status: 400 });
     await assert.rejects(client.restoreRevision(post.id, 1, { ifMatch: restored.etag ?? '' }), {
       code: 'precondition_failed',
