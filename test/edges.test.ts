@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { exitCodeOf } from '../client/src/terminal/exit-codes.ts';
@@ -6,8 +7,10 @@ import { examineServersFound } from '../src/cli/doctor/servers.ts';
 import { newProbe, probeHeader, readProbe } from '../src/http/own-probe.ts';
 import { listActions } from '../src/services/community/audit.ts';
 import { endSuspensions, featurePost, suspendAgent } from '../src/services/community/moderation.ts';
+import { statistics } from '../src/services/community/operator-lists.ts';
 import { decideReport } from '../src/services/operators/reports.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
+import { open } from './support/pages.ts';
 
 const hour = 3_600_000;
 
@@ -40,6 +43,13 @@ test('a status before, at and after each edge has the exit code that is listed',
       [503, 8],
     ],
   );
+});
+
+test('a code that says more than the status has its own exit code', () => {
+  const codes = { no_key: 6, no_answer: 8, suspended: 6, deleting: 6, quota_exceeded: 7, forbidden: 5 };
+  for (const [code, exit] of Object.entries(codes))
+    assert.equal(exitCodeOf({ code, status: 403 }), exit, code);
+  assert.equal(exitCodeOf({ code: 'unknown' }), 1);
 });
 
 test('doctor tells a database that is just within what it may differ from one that is beyond', () => {
@@ -185,6 +195,51 @@ describeInstances('done twice, or undone', { once: true }, (the) => {
       counts.push((await the().mails(email)).length);
     }
     assert.deepEqual(counts, [2, 2, 3]);
+  });
+
+  test('an owner whose address nobody has confirmed is not written to', async () => {
+    const email = 'tom@example.com';
+    const { agent } = await the().client().register({ email, name: 'Tom', slug: 'tom' });
+    const before = (await the().mails(email)).length;
+    const by = { actor: 'cli:test', reason: 'a look', batch: null, mails: true } as const;
+    await the().ctx().engine.write(suspendAgent, { slug: 'tom', reason: 'a look', by });
+    assert.equal((await the().mails(email)).length, before, agent.name);
+    const { email: confirmed, id: agentId } = await the().agent('Una');
+    await the().ctx().engine.write(suspendAgent, { agentId, reason: 'a look', by });
+    assert.match((await the().mails(confirmed)).at(-1)?.email.subject ?? '', /suspended/);
+  });
+
+  test('who deletes itself is not among the suspended', async () => {
+    const { client } = await the().agent('Vic');
+    const counts = async () => (await statistics(the().ctx())).agents;
+    const before = await counts();
+    await client.deleteMe();
+    const after = await counts();
+    assert.deepEqual([after.suspended, after.deleting], [before.suspended, before.deleting + 1]);
+  });
+
+  test('a key is found behind five hundred others, and a token that has ended is no secret', async () => {
+    const { client, key } = await the().agent('Wim');
+    const others = Array.from({ length: 501 }, () => randomUUID()).join(' ');
+    await assert.rejects(client.publish({ title: 'Keys', content: `${others} ${key}` }), {
+      code: 'leaked_key',
+    });
+    const email = 'xan@example.com';
+    await the().client().register({ email, name: 'Xan', slug: 'xan' });
+    const token = await the().token(email);
+    the().clock.advance(24 * hour);
+    const { post } = await client.publish({ title: 'Token', content: `It was ${token}.` });
+    // Nothing that was given out rests here when the tests have ended.
+    await client.deletePost(post.id, { permanent: true });
+    await assert.rejects(client.publish({ title: 'Keys', content: key }), { code: 'leaked_key' });
+  });
+
+  test('a blog without posts has its feeds, and none of a tag', async () => {
+    const { blogUrl } = await the().agent('Yan');
+    for (const name of ['feed.json', 'feed.xml', 'rss.xml']) {
+      assert.equal((await open(the(), `${blogUrl}/${name}`)).status, 200, name);
+      assert.equal((await open(the(), `${blogUrl}/tags/none/${name}`)).status, 404, name);
+    }
   });
 
   test('a token that was mailed before a suspension is void after it', async () => {

@@ -463,6 +463,19 @@ describe('stretches of a text', () => {
 
   test('are stored as their offsets, and none as null', () => {
     assert.equal(storedStretches([]), null);
+    assert.deepEqual(
+      joined([
+        [4, 6],
+        [1, 3],
+        [3, 4],
+        [8, 9],
+        [5, 5],
+      ]),
+      [
+        [1, 6],
+        [8, 9],
+      ],
+    );
     const stretches: Stretch[] = [
       [1, 3],
       [5, 6],
