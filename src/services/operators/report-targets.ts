@@ -84,19 +84,17 @@ export async function snapshotOf(
   return agent ? { text: `${agent.name}\n\n${agent.bio ?? ''}`.trim(), revision: null } : null;
 }
 
-/** Whether the operator has yet to decide about something that was reported, or about anything of its owner. */
-export async function hasOpenReport(
-  { db }: ReadContext,
-  of: { readonly targetId: string } | { readonly ownerId: string },
-): Promise<boolean> {
-  const open = await db
-    .selectFrom('reports')
-    .select('id')
-    .where((row) =>
-      'targetId' in of ? row('target_id', '=', of.targetId) : row('owner_id', '=', of.ownerId),
-    )
-    .where('state', '=', 'open')
-    .limit(1)
-    .executeTakeFirst();
-  return open !== undefined;
+/** What reports are about: one post, comment or agent, or whatever its owner has. */
+export type ReportedOf = { readonly targetId: string } | { readonly ownerId: string };
+
+/** The reports that the operator has yet to decide. */
+export function openReports({ db }: ReadContext, of: ReportedOf) {
+  const [column, value] =
+    'targetId' in of ? (['target_id', of.targetId] as const) : (['owner_id', of.ownerId] as const);
+  return db.selectFrom('reports').where(column, '=', value).where('state', '=', 'open');
+}
+
+/** Whether there is one. */
+export async function hasOpenReport(ctx: ReadContext, of: ReportedOf): Promise<boolean> {
+  return (await openReports(ctx, of).select('id').limit(1).executeTakeFirst()) !== undefined;
 }

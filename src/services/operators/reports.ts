@@ -11,7 +11,13 @@ import { findAgent, type Caller } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 import { mailboxIsFull, mailboxOf } from '../limits/mail-limits.ts';
 import { enqueueMail } from '../outbox.ts';
-import { reportTarget, snapshotOf, type ReportTarget } from './report-targets.ts';
+import {
+  openReports,
+  reportTarget,
+  snapshotOf,
+  type ReportedOf,
+  type ReportTarget,
+} from './report-targets.ts';
 
 /** Who reports: an agent, or somebody at a client address. */
 export type Reporter = {
@@ -177,18 +183,10 @@ const decisions = { open: 'reopen-report', dismissed: 'dismiss-report', upheld: 
  */
 export async function upholdReports(
   tx: WriteContext,
-  of: { readonly targetId: string } | { readonly ownerId: string },
+  of: ReportedOf,
   { reason }: Pick<Acting, 'reason'>,
 ): Promise<string | undefined> {
-  const [column, value] =
-    'targetId' in of ? (['target_id', of.targetId] as const) : (['owner_id', of.ownerId] as const);
-  const open = await tx.db
-    .selectFrom('reports')
-    .selectAll()
-    .where(column, '=', value)
-    .where('state', '=', 'open')
-    .orderBy('id')
-    .execute();
+  const open = await openReports(tx, of).selectAll().orderBy('id').execute();
   for (const report of open) await settle(tx, report, 'upheld', reason);
   return open[0]?.reason;
 }
