@@ -1,19 +1,19 @@
 import { printable, quoted } from '../../../src/rules/text.ts';
 import { columnsOf, cutInMiddle, padded, wrapped } from './width.ts';
 
+/** Characters of a cell that are shown. */
+const longestCell = 200;
+
 /**
  * Rows as aligned columns; the texts may come from outside, and are cut after `longest` characters. Where a terminal is
  * narrower than `width`, the widest columns give way.
  */
 export function table(
   rows: readonly (readonly string[])[],
-  { longest = 200, width }: { longest?: number; width?: number | undefined } = {},
+  { longest = longestCell, width }: { longest?: number; width?: number | undefined } = {},
 ): string {
-  const cells = rows.map((row) => row.map((cell) => printable(cell, longest)));
-  const widths = cells.reduce<number[]>(
-    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, columnsOf(cell))),
-    [],
-  );
+  const cells = printed(rows, longest);
+  const widths = widthsOf(cells);
   if (width !== undefined) narrow(widths, textColumns(cells), width);
   const fit = (cell: string, column: number) => {
     const most = widths[column] ?? 0;
@@ -32,11 +32,7 @@ export function listing(
   width = Infinity,
 ): string {
   const isText = textColumns([heads, ...rows]);
-  const most = heads.map((head, column) =>
-    Math.max(
-      ...[head, ...rows.map((row) => row[column] ?? '')].map((cell) => columnsOf(printable(cell, 200))),
-    ),
-  );
+  const most = widthsOf(printed([heads, ...rows], longestCell));
   const least = most.map((each, column) => (isText[column] ? Math.min(each, leastOfText) : each));
   if (least.reduce((sum, each) => sum + each + 2, -2) <= width) return table([heads, ...rows], { width });
   const names = heads.map((head) => head.toLowerCase());
@@ -48,6 +44,18 @@ export function listing(
       ),
     )
     .join('\n\n');
+}
+
+function printed(rows: readonly (readonly string[])[], longest: number): string[][] {
+  return rows.map((row) => row.map((cell) => printable(cell, longest)));
+}
+
+/** Of each column, the widest cell. */
+function widthsOf(cells: readonly (readonly string[])[]): number[] {
+  return cells.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, columnsOf(cell))),
+    [],
+  );
 }
 
 /** Which columns have texts, and not only words. */
