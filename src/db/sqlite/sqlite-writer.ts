@@ -69,7 +69,7 @@ export function createSqliteWriter(
   // A read-only service must not change the marker either.
   const { dataDir, readOnly } = context.config;
   const marks = readOnly ? null : createMarks(raw, { dataDir, ...turns });
-  const log = createLog(raw);
+  const writeAheadLog = createWriteAheadLog(raw);
   const gathering = createGathering(waiting);
 
   async function runBatch(first: Envelope, now: () => number): Promise<Answers<Outcome>> {
@@ -96,7 +96,7 @@ export function createSqliteWriter(
       );
       raw.exec('commit');
       if (changedRows() !== rowsBefore) {
-        log.written();
+        writeAheadLog.written();
         const newest = batch.findLast(({ request }) => !isUpkeep(request));
         if (newest && marks) marks.unmarked = newest.request.now;
       }
@@ -140,15 +140,14 @@ export function createSqliteWriter(
 
   async function close(): Promise<void> {
     await marks?.close();
-    log.empty();
+    writeAheadLog.empty();
     raw.close();
   }
 
-  return { runBatch, emptyLog: log.empty, close };
+  return { runBatch, emptyLog: writeAheadLog.empty, close };
 }
 
-/** The write-ahead log. */
-function createLog(raw: DatabaseSync) {
+function createWriteAheadLog(raw: DatabaseSync) {
   /** Whether it may hold something. */
   let isUsed = false;
   return {
