@@ -66,6 +66,7 @@ function sqliteFault(detail: string, text: string): string | null {
   const isDerived =
     table.startsWith('(') ||
     text.includes(`) as ${table}\n`) ||
+    text.includes(`) as "${table}"`) ||
     /CONSTANT ROW|VALUES CLAUSE|VIRTUAL TABLE INDEX/.test(detail);
   if (table !== '' && !isDerived && !small.includes(table)) {
     // In the order of an index, or of the row number that is its key, and no further than it takes.
