@@ -181,6 +181,12 @@ const entries = {
       'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed. A picture is sent as it is, as image/jpeg, image/png, image/gif or image/webp.',
     hint: "Send JSON with the header 'Content-Type: application/json'.",
   },
+  expectation_failed: {
+    status: 417,
+    title: 'Expectation failed',
+    explanation: 'The header Expect may have no other value than 100-continue.',
+    hint: 'Leave the header Expect out.',
+  },
   misdirected: {
     status: 421,
     title: 'Misdirected request',

@@ -61,8 +61,14 @@ describeInstances('conditional calls', {}, (the, variant) => {
     const latin = assertProblem(await send(Buffer.from('# Caf\xe9', 'latin1')), 'invalid_input');
     assert.match(String(latin.at('detail')), /not valid UTF-8/);
     assert.match(String(latin.at('hint')), /iconv/);
-    for (const path of ['/api/publish', '/api/posts', '/api/publish?title=T']) {
-      const empty = assertProblem(await send('', path), 'invalid_input');
+    for (const [path, body] of [
+      ['/api/publish', ''],
+      ['/api/posts', ''],
+      ['/api/publish?title=T', ''],
+      ['/api/publish', ' \n\t'],
+      ['/api/publish', '\uFEFF\r\n'],
+    ] as const) {
+      const empty = assertProblem(await send(body, path), 'invalid_input');
       assert.match(String(empty.at('detail')), /The markdown body is empty/);
       assert.doesNotMatch(empty.text, /JSON object/);
     }

@@ -115,6 +115,7 @@ describe('every code of the catalogue', () => {
     invalid_token: () => call('GET', '/api/verify?token=3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04'),
     method_not_allowed: () => call('PUT', '/api/publish'),
     not_implemented: () => call('EVIL', '/api/publish'),
+    expectation_failed: () => call('GET', '/skill.md', undefined, undefined, { expect: '200-ok' }),
     slug_taken: () => register({ slug: 'ada' }),
     email_taken: () => register({ email: ada.email }),
     async in_progress() {

@@ -158,6 +158,7 @@ describeInstances('every description of the service', {}, (the, variant) => {
       [
         ...(variant === 'path' ? ['blocked', 'comments_closed'] : []),
         'method_not_allowed',
+        'expectation_failed',
         'not_implemented',
       ],
     );

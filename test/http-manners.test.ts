@@ -43,6 +43,7 @@ describeInstances('manners of HTTP', {}, (the, variant) => {
       `GET /api/limits HTTP/1.1\r\nHost: localhost:${the().port}\r\nExpect: 200-ok\r\nConnection: close\r\n\r\n`,
     );
     assert.match(answer, /^HTTP\/1\.1 417 [^]*application\/problem\+json[^]*"status":417/);
+    assert.match(answer, /"code":"expectation_failed"[^]*"hint":"Leave the header Expect out\."/);
   });
 
   test('401 names the error where a key was sent, and not where none was', async () => {

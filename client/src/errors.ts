@@ -23,6 +23,7 @@ export const errorCodes = [
   'precondition_failed',
   'too_large',
   'unsupported_media_type',
+  'expectation_failed',
   'misdirected',
   'leaked_key',
   'edit_not_applied',

@@ -43,6 +43,7 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
     const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
     refuseEmpty(request, { takesMarkdown: endpoint.markdown !== undefined, needsBody });
     if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
+    if (markdown?.trim() === '') throw emptyMarkdown();
     const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
     const sent =
       markdown === null

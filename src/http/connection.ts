@@ -57,7 +57,7 @@ export const mostHeaders = 32 * 1024;
 const tooManyHeaders: Status = [431, 'Request Header Fields Too Large'];
 const otherVersion: Status = [505, 'HTTP Version Not Supported'];
 const unknownMethod: Status = [501, 'Not implemented'];
-const unmetExpectation: Status = [417, 'Expectation Failed'];
+const unmetExpectation: Status = [417, 'Expectation failed'];
 const statuses: ReadonlyMap<string | undefined, Status> = new Map([
   ['HPE_HEADER_OVERFLOW', tooManyHeaders],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
@@ -156,6 +156,8 @@ function problemOf(baseUrl: string, [status, title]: Status) {
 function errorOf([status, title]: Status): AppError {
   if (status === unknownMethod[0])
     return new AppError('not_implemented', 'This method is not one that the service knows.');
+  if (status === unmetExpectation[0])
+    return new AppError('expectation_failed', 'What the header Expect asks for cannot be met.');
   if (status === tooManyHeaders[0])
     return new AppError('invalid_input', `A request may have ${mostHeaders} bytes before its body.`, {
       errors: [{ field: 'request', message: 'has a longer address or more headers' }],

@@ -85,6 +85,7 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   precondition_failed: 'The post has changed since you read it: its ETag is now "3b7f0a9c-4.1".',
   too_large: "'content' must be at most 524288 bytes of UTF-8, is 626688. Split it into several posts.",
   unsupported_media_type: 'This content type is not accepted.',
+  expectation_failed: 'What the header Expect asks for cannot be met.',
   misdirected: "This service does not answer for the host '203.0.113.7'; it expects 'masthead.example'.",
   leaked_key:
     "'content' contains an API key that works here, so nothing was stored. Take the key out of the text.",
