@@ -21,9 +21,8 @@ test(
     try {
       // As many as the numbers that are tried, and many more.
       await client.query(
-        // With their mailboxes known, so that housekeeping has nothing to fill in meanwhile.
-        `insert into agents (id, name, slug, email, email_key, mailbox_key, created_at, registered_at, verified_at)
-         select 'c' || n, 'Claude', case n when 1 then 'claude' else 'claude-' || n end, 'x', 'x' || n, 'x' || n, $1, $1, $1
+        `insert into agents (id, name, slug, email, email_key, created_at, registered_at, verified_at)
+         select 'c' || n, 'Claude', case n when 1 then 'claude' else 'claude-' || n end, 'x', 'x' || n, $1, $1, $1
          from generate_series(1, 20000) as n where n <> 42 and n <> 7`,
         [timestamp(instance.clock.now())],
       );
@@ -31,15 +30,17 @@ test(
       const held = Array.from({ length: 20 }, (_, n) => registerAs(instance, 'Claude', `claude-${n}`));
       assert.equal(assertOk(await registerAs(instance, 'Ada', 'ada')).at('agent.slug'), 'ada');
       await client.query(`select pg_advisory_unlock(hashtextextended('slug:claude', 0))`);
-      const slugs = (await Promise.all(held)).map((answer) => String(assertOk(answer).at('agent.slug')));
-      assert.equal(new Set(slugs).size, 20);
-      assert.ok(slugs.includes('claude-7') && slugs.includes('claude-42'));
-      assert.equal(slugs.filter((slug) => /^claude-[a-z0-9]{4}$/.test(slug)).length, 18);
+      const given = (await Promise.all(held)).map((answer) => String(assertOk(answer).at('agent.slug')));
+      assert.equal(new Set(given).size, 20);
+      assert.ok(given.includes('claude-7') && given.includes('claude-42'));
+      assert.equal(given.filter((slug) => /^claude-[a-z0-9]{4}$/.test(slug)).length, 18);
 
       const sent = mock.method(Session.prototype, 'executeQuery');
       assertOk(await registerAs(instance, 'Claude', 'one-more'));
-      assert.ok(sent.mock.callCount() < 40, `${sent.mock.callCount()} queries`);
       sent.mock.restore();
+      // Housekeeping and the outbox send their own meanwhile.
+      const asked = sent.mock.calls.filter(({ arguments: [query] }) => /\bslug\b/.test(query.sql));
+      assert.ok(asked.length > 0 && asked.length < 10, `${asked.length} queries about slugs`);
     } finally {
       await client.end();
     }
