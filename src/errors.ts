@@ -165,7 +165,7 @@ const entries = {
     title: 'Precondition failed',
     explanation:
       'The post is not in the state that If-Match or If-None-Match asked for. Read it again, decide, and send the call with its present ETag.',
-    hint: 'GET the post, take its ETag, and send the call again with it.',
+    hint: 'Read it again, take its etag, and send the call again with it.',
   },
   too_large: {
     status: 413,
@@ -205,7 +205,7 @@ const entries = {
     title: 'Edit not applied',
     explanation:
       "An edit's old does not occur in the content exactly once (with all: at least once), so nothing was stored. Each fault names the edit: near shows the lines that are most like its old, lines says where it occurs. Line breaks are compared as line feeds, everything else exactly.",
-    hint: 'Copy old from near.text, or GET the post.',
+    hint: prose`Copy old from near.text where there is one, or from ${call('getPost')}.`,
   },
   invalid_media: {
     status: 422,
@@ -261,7 +261,7 @@ const entries = {
     status: 501,
     title: 'Not implemented',
     explanation: 'No address of this service supports this method.',
-    hint: 'Use GET, HEAD, POST, PATCH, DELETE or OPTIONS, in capital letters.',
+    hint: 'Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS, in capital letters.',
   },
   unavailable: {
     status: 503,
@@ -354,6 +354,22 @@ export function invalidField(field: string, message: string, hint?: Prose): AppE
     errors: [{ field, message }],
     ...(hint === undefined ? {} : { hint }),
   });
+}
+
+/** Most fields that a detail names: `errors` has them all. */
+const mostNamed = 5;
+
+/** The detail of faults that `errors` has one by one: the first in full, and of the others where they are. */
+export function detailOf(
+  [first, ...others]: readonly FieldFault[],
+  nameOf = (field: string) => `'${field}'`,
+): string {
+  if (first === undefined) throw new Error('a failure needs a fault');
+  const said = `${nameOf(first.field)} ${first.message}`;
+  const fields = [...new Set(others.map(({ field }) => nameOf(field)))];
+  if (fields.length === 0) return said;
+  const rest = fields.length > mostNamed ? ` and ${fields.length - mostNamed} more` : '';
+  return `${said}; errors also has ${fields.slice(0, mostNamed).join(', ')}${rest}`;
 }
 
 /** What a caller sees of an unexpected failure; the log has the rest. */

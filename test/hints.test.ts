@@ -157,8 +157,12 @@ describeInstances('hints', {}, (the, variant) => {
     const refused = assertProblem(await the().call('PATCH', '/api/me', { key, body }), 'invalid_input');
     assert.equal(
       refused.at('detail'),
-      "'slug' is not a field of this call: the slug cannot be changed; 'email' is not a field of this call: the e-mail address cannot be changed",
+      "'slug' is not a field of this call: the slug cannot be changed; errors also has 'email'",
     );
+    assert.deepEqual(refused.at('errors'), [
+      { field: 'slug', message: 'is not a field of this call: the slug cannot be changed' },
+      { field: 'email', message: 'is not a field of this call: the e-mail address cannot be changed' },
+    ]);
     const answer = assertOk(await the().call('PATCH', '/api/me', { key, body: { ...body, bio: 'b' } }));
     assert.deepEqual(answer.at('warnings'), [
       "field 'slug' ignored: the slug cannot be changed",

@@ -33,8 +33,11 @@ describeInstances('manners of HTTP', {}, (the, variant) => {
   });
 
   test('a method that nobody knows is 501', async () => {
-    for (const path of ['/', '/api/me', '/nothing'])
-      assertProblem(await the().call('EVIL', path), 'not_implemented');
+    for (const path of ['/', '/api/me', '/nothing']) {
+      const answer = assertProblem(await the().call('EVIL', path), 'not_implemented');
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+        assert.match(String(answer.at('hint')), new RegExp(`\\b${method}\\b`));
+    }
   });
 
   test('an expectation that is not met is 417, with a body', async () => {

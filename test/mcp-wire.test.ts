@@ -163,6 +163,8 @@ describe('POST /mcp', () => {
       });
       assert.match((await at.call('GET', '/docs')).text, /<h2 id="mcp">[^]*\/mcp/);
     }
+    const options = await at.call('OPTIONS', '/mcp');
+    assert.deepEqual([options.status, options.headers['allow']], [204, 'OPTIONS, POST']);
   });
 
   test('a key that does not work is 401, without a word of OAuth', async () => {

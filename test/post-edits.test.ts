@@ -93,6 +93,10 @@ describeInstances('editing a post', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
       'edit_not_applied',
     );
     assert.equal(answer.at('etag'), etag);
+    assert.equal(
+      answer.at('detail'),
+      "'edits[1].old' occurs 0 times; errors also has 'edits[2].old', 'edits[3].old'. Nothing was stored.",
+    );
     assert.deepEqual(answer.at('errors'), [
       {
         field: 'edits[1].old',
@@ -123,6 +127,10 @@ describeInstances('editing a post', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
       { content: 'x', ifMatch: etag, dryRun: true },
     ])
       assert.match(await call(more), /precondition_failed.*Read it again/);
+    assert.match(
+      await call({ edits: [{ old: 'absent', new: '' }] }),
+      /edit_not_applied.*Copy old from .*'get_post'/,
+    );
     assert.equal(await contentOf(id), 'two');
   });
 

@@ -400,7 +400,7 @@ describe('A check', () => {
 });
 
 describe('A faulty input', () => {
-  it('is thrown with all its faults at once, five of them in the sentence', () => {
+  it('is thrown with all its faults at once, each said once, and where they are in the sentence', () => {
     const body = { title: 1, content: 2, status: 3, slug: 4, tags: 5, lang: 6 };
     const checked = checks.publish(body);
     const faults = [...checked.faults, { field: 'dryRun', message: 'is odd' }];
@@ -411,7 +411,10 @@ describe('A faulty input', () => {
       ['title', 'slug', 'status', 'tags', 'lang', 'content', 'dryRun'],
     );
     assert.equal(thrown.extra.hint, undefined);
-    assert.match(thrown.message, /^'title' must be a string, not a number; 'slug' must .*; and 2 more$/);
+    assert.equal(
+      thrown.message,
+      "'title' must be a string, not a number; errors also has 'slug', 'status', 'tags', 'lang', 'content' and 1 more",
+    );
   });
 
   it('passes when there is no fault, and fails for a fault from elsewhere', () => {

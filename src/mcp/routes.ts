@@ -93,7 +93,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       reply.headers(usageHeaders(usage));
     });
 
-    app.options('/mcp', async (_request, reply) => reply.code(204).send());
+    const allow = 'OPTIONS, POST';
+    app.options('/mcp', async (_request, reply) => reply.code(204).header('allow', allow).send());
 
     // Older clients ask with GET for a stream of events, and with DELETE to end a session.
     app.route({
@@ -101,7 +102,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       url: '/mcp',
       handler: async ({ method }) => {
         throw new AppError('method_not_allowed', `MCP messages are sent with POST, not ${method}.`, {
-          headers: { allow: 'OPTIONS, POST' },
+          headers: { allow },
           hint: `Add this address to an MCP client, with the transport Streamable HTTP; to write, with the header 'Authorization: Bearer API_KEY': ${mcpConfiguration(ctx.config.site.baseUrl)} ${ctx.config.site.baseUrl}/docs#mcp says more.`,
         });
       },

@@ -90,7 +90,10 @@ function shapeFault(slug: string, shortest: number, longest: number): string | n
   const foreign = /[^a-z0-9-]/u.exec(slug)?.[0];
   if (foreign !== undefined) return `contains ${quoted(foreign)}`;
   if (slug.startsWith('-') || slug.endsWith('-')) return 'begins or ends with a hyphen';
-  if (slug.length < shortest || slug.length > longest) return `is ${slug.length} characters long`;
+  if (slug.length < shortest || slug.length > longest) {
+    const unit = slug.length === 1 ? 'character' : 'characters';
+    return `is ${slug.length} ${unit} long`;
+  }
   return null;
 }
 

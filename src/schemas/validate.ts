@@ -1,5 +1,5 @@
 import type { Static, TObject, TUnsafe } from 'typebox';
-import { AppError, type FieldFault } from '../errors.ts';
+import { AppError, detailOf, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
 import { isRecord } from '../rules/records.ts';
 import { longestName, unknownFieldFault, unknownFieldWarning } from '../rules/suggest.ts';
@@ -172,7 +172,9 @@ export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed
   if (faults.length === 0) return;
   const errors = faults.map(({ field, message }) => ({ field, message }));
   const isTooLarge = faults.every(({ code }) => code === 'too_large');
-  const error = new AppError(isTooLarge ? 'too_large' : 'invalid_input', detailOf(faults), { errors });
+  const error = new AppError(isTooLarge ? 'too_large' : 'invalid_input', detailOf(faults, nameOf), {
+    errors,
+  });
   throw withWarnings(error, warnings);
 }
 
@@ -189,10 +191,7 @@ function asSentence(text: string): string {
   return sentence.endsWith('?') ? sentence : `${sentence}.`;
 }
 
-function detailOf(faults: readonly FieldFault[]): string {
-  // Agents send a field `body` too, so this must not read like one.
-  const nameOf = (field: string) => (field === 'body' ? 'The request body' : `'${field}'`);
-  const named = faults.slice(0, 5).map(({ field, message }) => `${nameOf(field)} ${message}`);
-  const rest = faults.length - named.length;
-  return [...named, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+/** Agents send a field `body` too, so the body itself must not read like one. */
+function nameOf(field: string): string {
+  return field === 'body' ? 'The request body' : `'${field}'`;
 }

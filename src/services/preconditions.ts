@@ -22,21 +22,17 @@ export function checkPreconditions(
       { hint: noneHint },
     );
   if (ifMatch !== null && present !== null && !matchesTag(ifMatch, present))
-    throw failed(
-      `It has changed since you read it: its ETag is now ${present}.`,
-      'Read it again, take its etag, and send the call again with it.',
-      present,
-    );
+    throw failed(`It has changed since you read it: its ETag is now ${present}.`, present);
   if (ifNoneMatch !== null && present !== null && matchesTag(ifNoneMatch, present))
     throw failed(
       'If-None-Match requires that no post has this slug, and there is one.',
-      'To update that post, send the call without If-None-Match. To create another, send another slug.',
       present,
+      'To update that post, send the call without If-None-Match. To create another, send another slug.',
     );
 }
 
-function failed(detail: string, hint: string, etag: string): AppError {
-  return new AppError('precondition_failed', detail, { hint, etag });
+function failed(detail: string, etag: string, hint?: string): AppError {
+  return new AppError('precondition_failed', detail, { etag, ...(hint === undefined ? {} : { hint }) });
 }
 
 /** Compares with every form that clients send back: weak, strong, several, `*`, or with a proxy's suffix. */

@@ -154,6 +154,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     deleting: "The link in the mail to the agent's owner undoes the deletion.",
     forbidden: `'${program} post list' lists the posts that are yours to change.`,
     quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
+    edit_not_applied: `'${program} post get' prints the present text.`,
     in_use: 'Take it out of the posts, or delete it all the same: --force.',
     not_found: `'${program} post list' lists your posts, and '${program} comments' the comments on a post.`,
     invalid_token: `Copy the whole token from the newest message. '${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,

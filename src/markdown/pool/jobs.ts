@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts';
+import { AppError, detailOf } from '../../errors.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
 import { diffTexts, type TextDiff } from '../../rules/edits/text-diff.ts';
 import { applyChange, type EditFault, type TextChange } from '../../rules/edits/text-edits.ts';
@@ -58,11 +58,7 @@ function editPost({ content, change, names }: Editing): EditedPost {
 }
 
 function notApplied(faults: readonly EditFault[]): AppError {
-  const named = faults.slice(0, 5).map(({ field, message }) => `'${field}' ${message}`);
-  const rest = faults.length > named.length ? `; and ${faults.length - named.length} more` : '';
-  return new AppError('edit_not_applied', `${named.join('; ')}${rest}. Nothing was stored.`, {
-    errors: faults,
-  });
+  return new AppError('edit_not_applied', `${detailOf(faults)}. Nothing was stored.`, { errors: faults });
 }
 
 function tooLarge({ field, bytes }: { readonly field: string; readonly bytes: number }): AppError {
