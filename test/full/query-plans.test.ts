@@ -45,6 +45,7 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
     const asked = [...texts].filter((text) => /^(?:select|with|insert|update|delete)\b/.test(text));
     assert.ok(asked.length > 100, `only ${asked.length} queries were seen`);
     for (const text of asked) {
+      if (/\blimit \?(?! \+ 0)/.test(text)) faults.push(`planned anew at each run\n    ${text}`);
       const plan = database.prepare(`explain query plan ${text}`).all();
       for (const { detail } of plan) {
         const fault = sqliteFault(String(detail), text);

@@ -104,7 +104,7 @@ export function newestMatches(query: SearchQuery, most: number, upTo: number): R
     cross join search_docs as d on d.doc = s.rowid
     cross join posts as p on p.id = d.post_id
     where s.post_search match ${expression(query)} and s.rowid <= ${upTo} and p.listed_at is not null
-    order by s.rowid desc limit ${most}`;
+    order by s.rowid desc limit ${most} + 0`;
 }
 
 /** Every term is quoted, so that none is an operator. Terms have no quotation marks. */

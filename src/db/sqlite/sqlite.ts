@@ -132,7 +132,8 @@ function explained(onUnreadable: OpenOptions['onUnreadable']): Attempt {
 function adapter(raw: DatabaseSync, attempt: Attempt) {
   const statements = new Map<string, ReturnType<typeof prepare>>();
   const prepare = (text: string) => {
-    const statement = raw.prepare(text);
+    // By the value of a bound limit SQLite plans a statement anew at each run; by that of a sum it does not.
+    const statement = raw.prepare(text.replaceAll(/\blimit \?/g, '$& + 0'));
     return {
       // Asked once: reading the columns costs as much as running a query.
       reader: statement.columns().length > 0,
