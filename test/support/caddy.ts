@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { request, type Answer, type RequestOptions } from './http.ts';
-import { freePort, spawnGuard } from './processes.ts';
+import { freePort, isRunning, spawnGuard } from './processes.ts';
 
 const shipped = fileURLToPath(new URL('../../deploy/caddy/Caddyfile', import.meta.url));
 
@@ -94,7 +94,7 @@ export async function startCaddy({
       });
     },
     async stop() {
-      if (child.exitCode === null && child.signalCode === null) {
+      if (isRunning(child)) {
         child.kill('SIGKILL');
         await once(child, 'exit');
       }

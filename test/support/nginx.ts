@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isRunning } from './processes.ts';
 
 const shipped = fileURLToPath(new URL('../../deploy/nginx/masthead.conf', import.meta.url));
 
@@ -49,7 +50,7 @@ export async function startNginx(options: NginxOptions): Promise<Nginx> {
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const stop = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (!isRunning(child)) return;
     child.kill('SIGTERM');
     await once(child, 'exit');
   };

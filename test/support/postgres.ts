@@ -15,7 +15,7 @@ import {
   scratch,
   unlessGone,
 } from './postgres-programs.ts';
-import { freePort, isAlive, pidOf, spawnGuard, unref } from './processes.ts';
+import { freePort, isAlive, isRunning, pidOf, spawnGuard, unref } from './processes.ts';
 
 /** How a cluster is started. */
 export type ClusterOptions = {
@@ -265,10 +265,6 @@ async function launch(place: Place, append: (log: string) => void): Promise<Chil
   await ready;
   unref(server);
   return server;
-}
-
-function isRunning(child: ChildProcess): boolean {
-  return child.exitCode === null && child.signalCode === null;
 }
 
 /** Stopped first, the server cannot start another process, nor see one go. Returns the ids of all. */

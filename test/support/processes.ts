@@ -93,7 +93,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     });
   });
   const kill = (signal: NodeJS.Signals): void => {
-    if (child.exitCode === null && child.signalCode === null) {
+    if (isRunning(child)) {
       process.kill(signal === 'SIGKILL' ? group : pid, signal);
     }
   };
@@ -111,7 +111,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   const server = { port, baseUrl: `http://127.0.0.1:${port}`, pid, exited, kill, stop, output: () => output };
   const deadline = Date.now() + (options.readyWithin ?? 60_000);
   while (!(await isReady(server.baseUrl))) {
-    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+    if (!isRunning(child) || Date.now() > deadline) {
       kill('SIGKILL');
       const code = await exited;
       throw new Error(`the server did not start (exit code ${code}); its output:\n${output}`);
@@ -179,6 +179,11 @@ export function unref(child: ChildProcess): void {
     // A pipe is a socket, which the types of a child process do not say.
     if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref();
   }
+}
+
+/** Whether a child that was started has not ended yet. */
+export function isRunning(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null;
 }
 
 /** The process id of a child that has started. */

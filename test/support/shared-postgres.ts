@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { type Socket, connect, createServer } from 'node:net';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { nameFor, template } from './postgres-keeper.ts';
 import { env } from './postgres-programs.ts';
-import { type Cluster, type Databases, createDatabase, query, startPostgres } from './postgres.ts';
-import { quickLoad, unref } from './processes.ts';
-import { migratePostgres } from './templates.ts';
+import { type Databases, createDatabase } from './postgres.ts';
+import { isRunning, quickLoad, unref } from './processes.ts';
 
 /** The databases of the cluster that tests share. */
 type SharedDatabases = Databases & {
@@ -16,20 +14,6 @@ type SharedDatabases = Databases & {
 };
 
 let shared: Promise<SharedDatabases> | undefined;
-
-/** The database that migrated ones are copies of. */
-const template = 'migrated';
-
-/**
- * Settings of the cluster, which never has to recover. Autovacuum would start a process for one of its hundreds of
- * databases several times a second, and statistics that come at a time of its own make plans differ.
- */
-const settings = {
-  autovacuum: 'off',
-  full_page_writes: 'off',
-  max_wal_size: '8GB',
-  checkpoint_timeout: '1h',
-};
 
 /**
  * The cluster that all test files of one run share, each test with a database of its own. The first to ask
@@ -53,25 +37,27 @@ async function join(): Promise<SharedDatabases> {
   // There, the service runs the steps when it starts.
   if (given !== undefined) return databasesOf(given);
   const deadline = Date.now() + 60_000;
+  let started: ChildProcess | undefined;
   while (Date.now() < deadline) {
     const said = await ask(nameFor(process.ppid));
-    if (said?.startsWith('postgres:')) {
-      return databasesOf(said, template);
-    }
+    if (said?.startsWith('postgres:')) return databasesOf(said, template);
     if (said) throw new Error(said);
     // Nobody is there yet. If several test files start a keeper now, one gets the name and the others end.
-    const args = [fileURLToPath(import.meta.url), String(process.ppid)];
-    unref(
-      spawn(process.execPath, args, { env: { ...env, ...quickLoad() }, stdio: 'ignore', detached: true }),
-    );
-    await delay(200);
+    if (!started || !isRunning(started)) started = startKeeper();
+    await delay(50);
   }
   throw new Error('the shared PostgreSQL did not start within a minute');
 }
 
-/** Test files are processes with one parent, the runner. A name after a NUL is no file, so none is left over. */
-function nameFor(runner: number): string {
-  return `\0masthead-postgres-${process.getuid?.()}-${runner}`;
+function startKeeper(): ChildProcess {
+  const args = [fileURLToPath(new URL('postgres-keeper.ts', import.meta.url)), String(process.ppid)];
+  const keeper = spawn(process.execPath, args, {
+    env: { ...env, ...quickLoad() },
+    stdio: 'ignore',
+    detached: true,
+  });
+  unref(keeper);
+  return keeper;
 }
 
 /** Waits for what the keeper says, and stays connected: that keeps the cluster. */
@@ -89,41 +75,3 @@ function ask(name: string): Promise<string | undefined> {
   socket.on('close', () => resolve(undefined));
   return promise;
 }
-
-/**
- * The process that keeps the cluster while a test file is connected, and up to ten seconds more while the
- * runner may start another.
- */
-async function keep(runner: number): Promise<void> {
-  const users = new Set<Socket>();
-  let lastLeft = Date.now();
-  const keeper = createServer((socket) => {
-    users.add(socket);
-    socket.on('error', () => {});
-    socket.on('close', () => {
-      users.delete(socket);
-      lastLeft = Date.now();
-    });
-    void answer.then((text) => socket.resume().write(`${text}\0`));
-  });
-  keeper.listen(nameFor(runner));
-  // Fails, and so ends this process, when another has the name.
-  await once(keeper, 'listening');
-  const cluster = startPostgres({ settings });
-  const answer = prepare(cluster).catch((error: unknown) => String(error));
-
-  while (users.size > 0 || (existsSync(`/proc/${runner}`) && Date.now() - lastLeft < 10_000))
-    await delay(200);
-  keeper.close();
-  await (await cluster).stop();
-}
-
-/** The address of the cluster, once it has the database that migrated ones are copies of. */
-async function prepare(cluster: Promise<Cluster>): Promise<string> {
-  const started = await cluster;
-  await query(started.url(), `create database ${template}`);
-  await migratePostgres(started.url(template));
-  return started.url();
-}
-
-if (import.meta.main) await keep(Number(process.argv[2]));
