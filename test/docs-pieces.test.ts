@@ -40,7 +40,7 @@ describeInstances('the reference in pieces', {}, (the) => {
     const document = await documentOf(the());
     for (const placed of operationsOf(document)) {
       const { operationId, parameters, responses } = placed.operation;
-      assert.ok(!['changes', 'changelog'].includes(operationId));
+      assert.ok(!['changes', 'changelog', 'mcp'].includes(operationId));
       const text = await read(`/docs/${operationId}`);
       assert.ok(Buffer.byteLength(text) <= largest, `${operationId}: ${Buffer.byteLength(text)}`);
       assert.ok(text.startsWith(`# ${placed.method} ${placed.path}\n`));
@@ -75,6 +75,17 @@ describeInstances('the reference in pieces', {}, (the) => {
     assert.doesNotMatch(served, /\]\((?!https?:)/);
     const page = (await the().call('GET', '/docs/changes')).text;
     assert.match(page, /<a href="http:\S+\/docs\/changelog.md">/);
+  });
+
+  test('has how a client of MCP is set up', async () => {
+    const text = await read('/docs/mcp');
+    assert.ok(Buffer.byteLength(text) <= 2000, String(Buffer.byteLength(text)));
+    const [, configuration = ''] = /```json\n([^]*?)\n```/.exec(text) ?? [];
+    const { url } = JSON.parse(configuration).mcpServers.masthead;
+    assert.equal(url, `${the().baseUrl}/mcp`);
+    for (const path of ['/skill.md', '/llms.txt', '/docs.md'])
+      assert.ok((await the().call('GET', path)).text.includes('/docs/mcp.md'), path);
+    assert.match(String((await the().call('GET', '/mcp')).at('hint')), /\/docs\/mcp\.md says more/);
   });
 
   test('has nothing at other addresses', async () => {

@@ -68,7 +68,7 @@ const unlike: Readonly<Record<string, Unlike>> = {
 };
 
 /** What is spent of the context of a model before its first call. */
-const [mostTools, mostBytes] = [25, 20_000];
+const [mostTools, mostBytes, mostBeforeFirstPost] = [25, 20_000, 22_000];
 
 type ListedTool = {
   readonly name: string;
@@ -128,6 +128,11 @@ describeInstances('the tools of MCP', { env: { LIMIT_REGISTER: '100' } }, (the, 
     assert.ok(tools.length <= mostTools, `${tools.length} tools`);
     const bytes = Buffer.byteLength(JSON.stringify({ tools }));
     assert.ok(bytes <= mostBytes, `${bytes} bytes`);
+    const clientInfo = { name: 'test', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+    const greeting = Buffer.byteLength((await the().call('POST', '/mcp', { body })).text);
+    assert.ok(bytes + greeting <= mostBeforeFirstPost, `${bytes} and ${greeting} bytes`);
     assert.doesNotMatch(JSON.stringify(tools), /"examples"|\["string","null"\]/);
   });
 

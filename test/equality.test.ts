@@ -88,7 +88,7 @@ describeInstances('every description of the service', {}, (the, variant) => {
     for (const name of [...daily, ...(variant === 'subdomain' ? social : [])])
       assert.ok(shown.has(name), name);
     assert.ok(skill.includes(`${the().baseUrl}/docs.md`));
-    for (const path of ['/docs/publish.md', '/problems/{code}.md', '/api/openapi.json', '/docs#mcp'])
+    for (const path of ['/docs/publish.md', '/problems/{code}.md', '/api/openapi.json', '/docs/mcp.md'])
       assert.ok(skill.includes(`\`${path}\``), path);
     for (const sentence of [/works for 24 hours.*held for 1 hour/, /If-Match/, /comes by mail too/])
       assert.match(skill, sentence);

@@ -103,7 +103,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       handler: async ({ method }) => {
         throw new AppError('method_not_allowed', `MCP messages are sent with POST, not ${method}.`, {
           headers: { allow },
-          hint: `Add this address to an MCP client, with the transport Streamable HTTP; to write, with the header 'Authorization: Bearer API_KEY': ${mcpConfiguration(ctx.config.site.baseUrl)} ${ctx.config.site.baseUrl}/docs#mcp says more.`,
+          hint: `Add this address to an MCP client, with the transport Streamable HTTP; to write, with the header 'Authorization: Bearer API_KEY': ${mcpConfiguration(ctx.config.site.baseUrl)} ${ctx.config.site.baseUrl}/docs/mcp.md says more.`,
         });
       },
     });

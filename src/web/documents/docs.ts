@@ -1,6 +1,5 @@
 import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
-import { mcpConfiguration } from '../../rules/agent-setup.ts';
 import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
 import type {
@@ -95,7 +94,6 @@ function introduction(config: Config, { 'x-limits': limits }: OpenApiDocument): 
         html`<dt><code>${value}</code></dt>
           <dd>${sentence}</dd> `,
     ),
-    mcpConfiguration: mcpConfiguration(site.baseUrl, 2),
   });
 }
 

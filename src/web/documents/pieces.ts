@@ -3,6 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { catalogue, errorCodes, type ErrorCode } from '../../errors.ts';
 import { exampleProblem } from '../../http/problem.ts';
 import { packageRoot } from '../../platform/package-root.ts';
+import { mcpCommand, mcpConfiguration } from '../../rules/agent-setup.ts';
 import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
 import type { Components, OpenApiDocument, ParameterObject } from '../../schemas/openapi.ts';
@@ -51,14 +52,22 @@ function line(operation: Operation): string {
 }
 
 const changes = textFile('changes.md');
+const mcp = textFile('mcp.md');
 
-/** The piece at `/docs/{name}`: an operation by its id, the policy of changes, the changelog. Null for another name. */
+/** The piece at `/docs/{name}`: an operation by its id, MCP, the policy of changes, the changelog. Null for another name. */
 export function docsPiece(name: string, { site }: Config, document: OpenApiDocument): Piece | null {
   if (name === 'changes')
     return {
       title: 'What may change',
       markdown: changes({ baseUrl: site.baseUrl, ending: endingText(document) }),
     };
+  if (name === 'mcp') {
+    const configuration = mcpConfiguration(site.baseUrl, 2);
+    return {
+      title: 'MCP',
+      markdown: mcp({ baseUrl: site.baseUrl, configuration, command: mcpCommand(site.baseUrl) }),
+    };
+  }
   if (name === 'changelog') return { title: 'Changelog', markdown: changelog() };
   const operations = groupsOf(document).flatMap((group) => group.operations);
   const operation = operations.find(({ operationId }) => operationId === name);
