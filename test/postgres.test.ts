@@ -52,6 +52,27 @@ describe('starting on PostgreSQL', () => {
     await again.close();
   });
 
+  it('has large texts compressed by the faster method where the server is built with it', async (t) => {
+    const fresh = await newDatabase();
+    const ctx = await open(fresh);
+    t.after(() => ctx.close());
+    const [server] = await query(
+      fresh,
+      `select 'lz4' = any(enumvals) as fast from pg_settings where name = 'default_toast_compression'`,
+    );
+    const rows = await query(
+      fresh,
+      `select relname || '.' || attname as name from pg_attribute join pg_class c on c.oid = attrelid
+        where relkind = 'r' and attcompression = 'l' order by 1`,
+    );
+    assert.deepEqual(
+      rows.map(({ name }) => name),
+      server?.['fast'] === true
+        ? ['post_bodies.content', 'post_bodies.html', 'post_bodies.text', 'post_search.terms']
+        : [],
+    );
+  });
+
   const refusals: readonly {
     title: string;
     at: (url: string) => string;

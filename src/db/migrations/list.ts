@@ -30,6 +30,7 @@ import { removedComments } from './0029-removed-comments.ts';
 import { media } from './0030-media.ts';
 import { postImage } from './0031-post-image.ts';
 import { hiddenPosts } from './0032-hidden-posts.ts';
+import { compression } from './0033-compression.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -66,4 +67,5 @@ export const migrations: readonly Migration[] = [
   media,
   postImage,
   hiddenPosts,
+  compression,
 ];

@@ -18,6 +18,8 @@ export type DialectTypes = {
   readonly altersColumns: boolean;
   /** Creates the full-text index beside `search_docs`. */
   readonly searchTables: readonly RawBuilder<unknown>[];
+  /** Has large texts compressed by a faster method, where the database has several. */
+  readonly fastCompression: readonly RawBuilder<unknown>[];
   /** Requests one rewrite of the whole database, so that deleted data leaves its free pages. */
   readonly rewritten: readonly RawBuilder<unknown>[];
   /** Records in `meta` that terms of deleted posts are to be erased from that index. */

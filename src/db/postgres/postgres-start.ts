@@ -27,6 +27,14 @@ export const postgresTypes: DialectTypes = {
   altersColumns: true,
   searchErasure: [],
   rewritten: [],
+  // A server may be built without it: there everything stays as it is.
+  fastCompression: [
+    sql`do $$ begin
+      alter table post_bodies alter content set compression lz4, alter html set compression lz4,
+        alter text set compression lz4;
+      alter table post_search alter terms set compression lz4;
+    exception when feature_not_supported then null; end $$`,
+  ],
 };
 
 /** How long a start waits for a database that is starting, recovering or failing over, s. */

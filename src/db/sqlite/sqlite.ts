@@ -33,6 +33,7 @@ export const sqliteTypes: DialectTypes = {
   searchTables: sqliteSearchTables,
   searchErasure: sqliteSearchErasure,
   altersColumns: false,
+  fastCompression: [],
   rewritten: [
     // A new database has no id yet, and nothing that was deleted.
     sql`insert into meta (key, value)
