@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely';
 import type { Config } from './config/config.ts';
 import type { Engine, SearchIndex } from './db/database.ts';
-import type { Tables } from './db/tables.ts';
+import type { AddedPosts } from './db/last-changes.ts';
+import type { AgentRow, Tables } from './db/tables.ts';
 import type { Log } from './platform/log.ts';
 import type { Renderer } from './markdown/pool/renderer.ts';
 import type { Searches } from './services/lists/searches.ts';
@@ -36,6 +37,10 @@ export type WriteContext = ReadContext & {
   changed(tag: ChangeTag): void;
   /** Adds to a stored total, at the end of the transaction: many change the same row. */
   addToTotal(total: Tables['counters']): void;
+  /** Adds posts to the row of their agent, now or at the end of the transaction: others share it. */
+  addPosts(added: AddedPosts, when: 'now' | 'last'): void;
+  /** The row of an agent with what writes before this one add to it at the end. */
+  withPosts(agent: AgentRow): AgentRow;
   /** Notes that the outbox has something to send once the write commits. */
   mailQueued(): void;
 };

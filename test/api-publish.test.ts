@@ -673,4 +673,16 @@ describeInstances('quotas', { env: { QUOTA_POSTS: '2', QUOTA_BYTES: '100' } }, (
     await client.publish({ title: 'Three', content: 'x'.repeat(40) });
     assert.equal((await client.listPosts()).total, 2);
   });
+
+  test('bound what is published at once', async () => {
+    const { client } = await the().agent('Hasty');
+    const publishing = Array.from({ length: 8 }, (_, i) =>
+      client.publish({ title: `At once ${i}`, content: 'x' }),
+    );
+    const codes = (await Promise.allSettled(publishing)).map((one) =>
+      one.status === 'fulfilled' ? 'stored' : (one.reason as { code: string }).code,
+    );
+    assert.deepEqual(codes.toSorted(), [...Array(6).fill('quota_exceeded'), 'stored', 'stored']);
+    assert.deepEqual((await client.limits()).quota?.posts, { limit: 2, used: 2 });
+  });
 });

@@ -6,7 +6,7 @@ import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
 import { databaseFailures, writeResults, writeSeconds } from '../platform/measured.ts';
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
-import type { LastChanges } from './last-changes.ts';
+import type { AddedPosts, LastChanges } from './last-changes.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -17,7 +17,10 @@ import type { Tables } from './tables.ts';
 export type Write<I, O> = {
   readonly name: string;
   run(tx: WriteContext, input: I): Promise<O>;
-  /** What it is about, such as an agent, where it locks little else: what waits for the same shares a commit. */
+  /**
+   * What it is about, such as an agent, where it locks little else: what waits for the same shares a commit. It reads its
+   * agent by `lockAgent`, which knows what the writes before it add at the end.
+   */
   about?(input: I): string;
   /**
    * The names of all that it locks, in the order in which it does, where it changes no row but under them: then it
@@ -111,18 +114,26 @@ const mostTags = 200;
 export async function perform(
   write: Write<unknown, unknown>,
   request: Request,
-  base: Omit<WriteContext, 'now' | 'changed' | 'addToTotal' | 'mailQueued'> & { readonly last: LastChanges },
+  base: Omit<WriteContext, 'now' | 'changed' | 'addToTotal' | 'addPosts' | 'withPosts' | 'mailQueued'> & {
+    readonly last: LastChanges;
+  },
   savepoint: Savepoint,
   countCall: CountCall,
 ): Promise<Outcome> {
   const changed = new Set<string>();
   const totals: Tables['counters'][] = [];
+  const posts: (AddedPosts & { isStored: boolean })[] = [];
   let mailQueued = false;
   const tx: WriteContext = {
     ...base,
     now: () => request.now,
     changed: (tag) => changed.add(tag),
     addToTotal: (total) => totals.push(total),
+    addPosts: (added, when) => {
+      if (when === 'now') base.last.storeNow(base.db, added);
+      posts.push({ ...added, isStored: when === 'now' });
+    },
+    withPosts: (agent) => base.last.withPosts(agent),
     mailQueued: () => {
       mailQueued = true;
     },
@@ -135,7 +146,8 @@ export async function perform(
   try {
     const value = await write.run(tx, request.input);
     await savepoint.release();
-    base.last.add(totals, changed.size > mostTags ? [everything] : changed, request.now);
+    const tags = changed.size > mostTags ? [everything] : changed;
+    base.last.add({ totals, posts, tags }, request.now);
     return { value, rate, changed: [...changed], mailQueued };
   } catch (error) {
     const explained = error instanceof AppError ? error : savepoint.explain(error);

@@ -14,6 +14,9 @@ import { defineWrite, preparedChange, type Ticket } from '../../src/db/write.ts'
 import { AppError } from '../../src/errors.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openContext, type OpenContext } from '../../src/process/open-context.ts';
+import { preparePost, type PostFields } from '../../src/services/posts/post-input.ts';
+import { savePost } from '../../src/services/posts/post-store.ts';
+import { noPreconditions } from '../../src/services/preconditions.ts';
 import { startInstance } from '../support/instance.ts';
 import { query } from '../support/postgres.ts';
 import { scale } from '../support/scale.ts';
@@ -211,6 +214,51 @@ describe('writes that share a transaction on PostgreSQL', () => {
       { lost: [], doubled: [], storedAllTheSame: [] },
     );
   });
+});
+
+it('posts that share a transaction count what they add to their agent, once and in order', async (t) => {
+  const instance = await startInstance({ engine: 'postgres', env: { QUOTA_POSTS: '3' } });
+  t.after(() => instance.close());
+  const { client } = await instance.agent('Ada');
+  await client.me();
+  const ctx = instance.ctx();
+  const { id: agentId } = await ctx.db.selectFrom('agents').select('id').executeTakeFirstOrThrow();
+  // A batch takes no more after 25 ms, which pass at once on a busy machine.
+  const now = performance.now();
+  t.mock.method(performance, 'now', () => now);
+  const gate = Promise.withResolvers<void>();
+  const hold = defineWrite('test.hold', async () => gate.promise, { about: () => agentId });
+  const save = async (fields: PostFields) => {
+    const aim = { postId: null, preconditions: noPreconditions };
+    const { sent } = await preparePost(ctx, agentId, fields, {
+      ...aim,
+      isMeantAgain: false,
+      signal: undefined,
+    });
+    return { ...aim, agentId, sent, replay: null, noted: { warnings: [], diff: null } };
+  };
+  const inputs = [
+    await save({ title: 'One', content: '1', status: 'published' }),
+    await save({ title: 'Two', content: '22', status: 'published' }),
+    // What the call before it has published last.
+    await save({ slug: 'two', status: 'draft' }),
+    await save({ title: 'Three', content: '333' }),
+    await save({ title: 'Four', content: '4444' }),
+  ];
+  const holding = ctx.engine.write(hold, undefined);
+  const saving = Promise.allSettled(inputs.map((input) => ctx.engine.write(savePost, input)));
+  gate.resolve();
+  await holding;
+  const codes = (await saving).map((one) => (one.status === 'fulfilled' ? 'stored' : one.reason.code));
+  assert.deepEqual(codes, ['stored', 'stored', 'stored', 'stored', 'quota_exceeded']);
+  const { rows } = await sql`select published_count, draft_count, content_bytes,
+    last_published_at = (select max(listed_at) from posts) as latest,
+    (select count(distinct xmin::text) from posts) as commits
+    from agents where id = ${agentId}`.execute(ctx.db);
+  assert.deepEqual(
+    { ...(rows[0] as object) },
+    { published_count: 1, draft_count: 2, content_bytes: 6, latest: true, commits: 1 },
+  );
 });
 
 it('publishing takes four round trips to PostgreSQL at most', async (t) => {

@@ -129,6 +129,8 @@ export function createSqliteWriter(
       const searchIndex = noting(own);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
+      // The next may be any write, which reads them.
+      shared.last.storePosts(db);
       if (!outcome.error) terms.push(...own);
       const joining = another();
       if (joining) batch.push(joining);

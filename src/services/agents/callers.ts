@@ -190,7 +190,8 @@ export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
  */
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
   await tx.lock(agentLock(agentId));
-  return findAgent(tx, agentId);
+  const agent = await findAgent(tx, agentId);
+  return agent && tx.withPosts(agent);
 }
 
 /** The name of what is locked with an agent. */

@@ -307,33 +307,13 @@ export async function count(
   if (published < 0) latest = await lastPublished(tx.db, agent.id);
   else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
   // Also where no number changes: the row's version tells other processes that the agent's lists did.
-  addToAgent(tx.db, { id: agent.id, published, moderated, drafts, bytes, revisions, latest });
+  const added = { id: agent.id, published, moderated, drafts, bytes, revisions, latest };
+  tx.addPosts(added, before === null ? 'last' : 'now');
   addToTotal(tx, 'posts', agent.id, listed);
 }
 
 /** What totals depend on; a post in the trash holds its bytes, and nothing else. */
 type Counted = Pick<TrashedRow, 'status' | 'content_bytes' | 'listed_at' | 'moderation'>;
-
-type Added = Readonly<Record<'published' | 'moderated' | 'drafts' | 'bytes' | 'revisions', number>> & {
-  readonly id: string;
-  readonly latest: string | null;
-};
-
-const addToAgent = preparedChange(
-  (db, { id, published, moderated, drafts, bytes, revisions, latest }: Added) =>
-    db
-      .updateTable('agents')
-      .set((row) => ({
-        published_count: row('published_count', '+', published),
-        moderated_count: row('moderated_count', '+', moderated),
-        draft_count: row('draft_count', '+', drafts),
-        content_bytes: row('content_bytes', '+', bytes),
-        revision_bytes: row('revision_bytes', '+', revisions),
-        last_published_at: latest,
-      }))
-      .where('id', '=', id)
-      .compile(),
-);
 
 async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {
   const row = await db
