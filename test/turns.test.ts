@@ -107,7 +107,7 @@ const nothing = defineWrite('test.nothing', async () => undefined);
 
 function unit(agentId: string, about: string | null): Unit {
   const request = { name: 'test.nothing', input: { agentId }, now: 0, ticket: undefined };
-  return { write: nothing, request, about, locks: null, done: Promise.withResolvers() };
+  return { write: nothing, request, about, locks: null, waitsFor: null, done: Promise.withResolvers() };
 }
 
 function agentOf({ request }: Pick<Unit, 'request'>): string {

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { Client } from 'pg';
 import { loadConfig } from '../../src/config/config.ts';
@@ -95,6 +96,29 @@ describe('writes that share a transaction on PostgreSQL', () => {
     await other.query('select pg_advisory_unlock_all()');
     await writes[2];
     assert.equal(await stored(), 5);
+  });
+
+  it('leave connections to others while they want a lock that somebody else has', async (t) => {
+    const holder = new Client(url);
+    await holder.connect();
+    t.after(() => holder.end());
+    await holder.query(`begin; select pg_advisory_xact_lock(hashtextextended('scarce', 0))`);
+    const take = defineWrite('test.take', async (tx, { agentId }: { agentId: string }) => {
+      await tx.lock(`own ${agentId}`);
+      await tx.lock('scarce');
+      await sql`insert into ledger (id) values (${agentId})`.execute(tx.db);
+    });
+    const ids = Array.from({ length: 3 * mostWriting }, () => randomUUID());
+    const taking = ids.map((agentId) => ctx.engine.write(take, { agentId }));
+    await ctx.engine.write(note, { id: randomUUID(), agent: 'bystander' });
+    const wait = `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted`;
+    const waiting = async () => Number((await query(url, wait))[0]?.['n']);
+    while ((await waiting()) === 0) await delay(10);
+    assert.ok((await waiting()) < mostWriting);
+    await holder.query('commit');
+    await Promise.all(taking);
+    const stored = await query(url, 'select id from ledger where id = any($1)', [ids]);
+    assert.deepEqual(stored.map(({ id }) => String(id)).toSorted(), ids.toSorted());
   });
 
   it('take their locks in one order in all processes, so that none meet in a deadlock', async () => {

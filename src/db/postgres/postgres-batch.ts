@@ -4,6 +4,7 @@ import { commits } from '../../platform/measured.ts';
 import { createLastChanges } from '../last-changes.ts';
 import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
+import type { LockNames } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';
 import type { Session } from './postgres-session.ts';
@@ -32,6 +33,8 @@ export type Unit = {
   readonly about: string | null;
   /** All that it locks, where it may also share one with what is about something else; else null. */
   readonly locks: readonly string[] | null;
+  /** A lock that too many others want, for which it waits; else null. */
+  readonly waitsFor: string | null;
   readonly done: PromiseWithResolvers<Outcome>;
 };
 
@@ -47,6 +50,15 @@ class HalfDone extends Error {}
 
 /** A write waited for a lock that another of its transaction needs: without those others it may not have to. */
 export class HeldUp extends Error {}
+
+/** Too many other transactions of this process want a lock: the write waits for them without a connection. */
+export class Crowded extends Error {
+  readonly lock: string;
+  constructor(lock: string) {
+    super(`too many wait for the lock ${lock}`);
+    this.lock = lock;
+  }
+}
 
 /** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
 class Unconfirmed extends AppError {
@@ -68,6 +80,7 @@ export async function runBatch(
   options: BatchOptions,
   batch: Unit[],
   another: () => Unit | undefined,
+  names: LockNames,
 ): Promise<void> {
   const isShared = new Set(batch.map(({ about }) => about)).size > 1;
   const session = await take(options.servers).catch((error: unknown) => {
@@ -77,8 +90,16 @@ export async function runBatch(
   });
   if (!session) return;
   let ended: Promise<unknown> = Promise.resolve();
+  const wanted = new Set<string>();
+  const want = (name: string) => {
+    if (wanted.has(name)) return;
+    // Of those that share a transaction one would stop all; they are few, since one about the same runs at once.
+    if (batch.length === 1 && names.isCrowded(name)) throw new Crowded(name);
+    wanted.add(name);
+    names.enter(name);
+  };
   const attempt = async (guarded: boolean, joining: typeof another) => {
-    const outcomes = await runAll(options, session, batch, { guarded, isShared, another: joining });
+    const outcomes = await runAll(options, session, batch, { guarded, isShared, another: joining, want });
     // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
     if (!session.hasAnswered()) await session.run('select 1');
     const commit = session.commit();
@@ -107,7 +128,11 @@ export async function runBatch(
     refuse(batch, error);
   } finally {
     // A commit that nobody waits for any more keeps its connection, so that such commits cannot use up the server's.
-    void ended.then(() => session.release());
+    const end = () => {
+      session.release();
+      names.leave(wanted);
+    };
+    void ended.then(end);
   }
 }
 
@@ -133,16 +158,18 @@ type RunOptions = {
   /** Whether they are about different things. */
   readonly isShared: boolean;
   readonly another: () => Unit | undefined;
+  /** Called before each lock. Throws {@link Crowded}. */
+  readonly want: (name: string) => void;
 };
 
 async function runAll(
   { config, secretKey, countCall }: BatchOptions,
   session: Session,
   batch: Unit[],
-  { guarded, isShared, another }: RunOptions,
+  { guarded, isShared, another, want }: RunOptions,
 ): Promise<ReadonlyMap<Request, Outcome>> {
   const outcomes = new Map<Request, Outcome>();
-  const locks = createLocks(session);
+  const locks = createLocks(session, want);
   const last = createLastChanges();
   const context = {
     config,
@@ -178,13 +205,14 @@ async function runAll(
 }
 
 /** Named locks of the transaction, each taken once, and what is known under them. */
-function createLocks(session: Session) {
+function createLocks(session: Session, want: (name: string) => void) {
   const held = new Set<string>();
   const known = new Map<string, unknown>();
   return {
     known,
     lock: async (name: string) => {
       if (held.has(name)) return;
+      want(name);
       held.add(name);
       session.send('select pg_advisory_xact_lock(hashtextextended($1, 0))', [name], { changes: false });
     },
@@ -230,7 +258,7 @@ function createGuard(session: Session, forget: () => void): Savepoint {
 
 /** What the database refuses ends the write's part of the transaction; its caller decides whether to run it again. */
 function rethrow(error: unknown): unknown {
-  if (sqlState(error) !== null) throw error;
+  if (sqlState(error) !== null || error instanceof Crowded) throw error;
   return error;
 }
 

@@ -6,9 +6,9 @@ import type { Log } from '../../platform/log.ts';
 import { databaseFailures } from '../../platform/measured.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type CountCall, type Outcome, type Request, type Write } from '../write.ts';
-import { HeldUp, runBatch } from './postgres-batch.ts';
+import { Crowded, HeldUp, runBatch } from './postgres-batch.ts';
 import { findNewestOnPostgres } from './postgres-full-text.ts';
-import { createLanes } from './postgres-lanes.ts';
+import { createLanes, patience } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
 import { cancelBackend, mostWriting, readInSession, type Server } from './postgres-server.ts';
 import type { Servers } from './postgres-servers.ts';
@@ -43,7 +43,7 @@ export type PostgresEngineOptions = {
 export function createPostgresEngine(options: PostgresEngineOptions): Engine {
   const { servers, config, log, now } = options;
   const underWay = new Set<Promise<unknown>>();
-  const lanes = createLanes((batch, another) => runBatch(options, batch, another), mostWriting, busy);
+  const lanes = createLanes((...batch) => runBatch(options, ...batch), mostWriting, busy);
   const statistics = createEarlyStatistics(() => servers.primary(), log);
   let version = 0;
   /** Counts what this process learnt of visible changes, and until when (of `performance.now()`) it knows of all. */
@@ -148,12 +148,19 @@ async function runUntilDone(
   let broken = 0;
   let about = write.about?.(request.input) ?? null;
   let locks = write.locks?.(request.input, request.ticket) ?? null;
+  let waitsFor: string | null = null;
   for (let tries = 1; ; tries++) {
     try {
       const done = Promise.withResolvers<Outcome>();
-      lanes.run({ write, request, about, locks, done });
+      lanes.run({ write, request, about, locks, waitsFor, done });
       return await done.promise;
     } catch (error) {
+      if (error instanceof Crowded) {
+        if (performance.now() - begun > patience) throw busy();
+        waitsFor = error.lock;
+        tries--;
+        continue;
+      }
       locks = null;
       if (error instanceof HeldUp) continue;
       // Alone from now on: its failure would have the others of its batch run again too.

@@ -3,12 +3,23 @@ import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owner
 import { batchSize, type Unit } from './postgres-batch.ts';
 
 /** How long a write waits for its turn, ms: as long as for a lock. */
-const patience = 15_000;
+export const patience = 15_000;
 
 /** Runs writes and those that `another` gives, and resolves when all of them are settled. */
-type RunBatch = (batch: Unit[], another: () => Unit | undefined) => Promise<void>;
+type RunBatch = (batch: Unit[], another: () => Unit | undefined, names: LockNames) => Promise<void>;
 
-/** Connections that writes of one owner may hold at once: the others are left while these wait for a lock. */
+/** Transactions of this process that have a named lock or wait for it, which only the database can tell apart. */
+export type LockNames = {
+  /** Whether there are so many that another is to wait without a connection. */
+  isCrowded(name: string): boolean;
+  enter(name: string): void;
+  leave(names: Iterable<string>): void;
+};
+
+/**
+ * Connections that writes of one owner may hold at once, and those that want one lock: the others are left while these
+ * wait for it.
+ */
 const mostHeld = 2;
 
 /** A write in the queue, and since when. */
@@ -25,6 +36,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   const busy = new Set<string>();
   /** Connections held, by owner. */
   const held = new Map<string, number>();
+  const names = createLockNames(startAll);
   let running = 0;
   let timer: NodeJS.Timeout | undefined;
 
@@ -35,7 +47,9 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   function isFree(unit: Unit): boolean {
     const owner = ownerOf(unit.request);
     return (
-      (unit.about === null || !busy.has(unit.about)) && (owner === '' || (held.get(owner) ?? 0) < mostHeld)
+      (unit.about === null || !busy.has(unit.about)) &&
+      (owner === '' || (held.get(owner) ?? 0) < mostHeld) &&
+      (unit.waitsFor === null || !names.isCrowded(unit.waitsFor))
     );
   }
 
@@ -67,18 +81,12 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     const owners = new Set(batch.map(({ request }) => ownerOf(request)));
     running += 1;
     for (const about of abouts) busy.add(about);
-    for (const owner of owners) held.set(owner, (held.get(owner) ?? 0) + 1);
-    await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)));
+    for (const owner of owners) addTo(held, owner, 1);
+    await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)), names);
     for (const about of abouts) busy.delete(about);
-    for (const owner of owners) release(owner);
+    for (const owner of owners) addTo(held, owner, -1);
     running -= 1;
     startAll();
-  }
-
-  function release(owner: string): void {
-    const left = (held.get(owner) ?? 1) - 1;
-    if (left === 0) held.delete(owner);
-    else held.set(owner, left);
   }
 
   function refuseLate(): void {
@@ -104,6 +112,24 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
       startAll();
     },
   };
+}
+
+function createLockNames(onLeave: () => void): LockNames {
+  const wanted = new Map<string, number>();
+  return {
+    isCrowded: (name) => (wanted.get(name) ?? 0) >= mostHeld,
+    enter: (name) => addTo(wanted, name, 1),
+    leave(left) {
+      for (const name of left) addTo(wanted, name, -1);
+      onLeave();
+    },
+  };
+}
+
+function addTo(counts: Map<string, number>, name: string, amount: number): void {
+  const count = (counts.get(name) ?? 0) + amount;
+  if (count === 0) counts.delete(name);
+  else counts.set(name, count);
 }
 
 function byAbout({ about: a }: Unit, { about: b }: Unit): number {
