@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { request } from './http.ts';
-import { quickLoad, spawnGuard } from './processes.ts';
+import { serverEnvironment, spawnGuard } from './processes.ts';
 
 /** A service whose listening socket is another process's, as systemd's is. */
 export type SocketService = {
@@ -39,7 +39,7 @@ export async function holdSocket(
   await once(listening.listen(port, '127.0.0.1'), 'listening');
   const descriptor: unknown = Reflect.get(Object(Reflect.get(listening, '_handle')), 'fd');
   const child: ChildProcess = spawn('/bin/sh', ['-c', holder, 'holder', process.execPath, program, 'serve'], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...quickLoad(), ...env, PORT: String(port) },
+    env: serverEnvironment(port, env),
     stdio: ['pipe', 'pipe', 'pipe', Number(descriptor)],
     detached: true,
   });
@@ -65,8 +65,12 @@ export async function holdSocket(
       }
     },
     async ready() {
-      // Whoever connects before it serves waits in the socket.
-      while ((await request(baseUrl, { path: '/readyz', timeout: 120_000 })).status !== 200) await delay(20);
+      // Whoever connects before it serves waits in the socket, for ever if it has ended.
+      const ask = () =>
+        request(baseUrl, { path: '/readyz', timeout: 120_000 }).catch((error: Error) => {
+          throw new Error(`${error.message}; the output of the service:\n${output}`);
+        });
+      while ((await ask()).status !== 200) await delay(20);
     },
     output: () => output,
     async close() {

@@ -50,6 +50,22 @@ export function quickLoad(): Readonly<Record<string, string>> {
     : {};
 }
 
+/** The whole environment of a server at a port, made of the settings that a test names. */
+export function serverEnvironment(
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+): Record<string, string | undefined> {
+  return {
+    PATH: process.env['PATH'],
+    HOME: process.env['HOME'],
+    ...quickLoad(),
+    // Where it is not the default, it must be named.
+    MEDIA_DIR: path.join(env['DATA_DIR'] ?? 'data', 'media'),
+    ...env,
+    PORT: String(port),
+  };
+}
+
 /** Whether this process runs test files, and not what one of them or a bench has started. */
 export const isTestProcess = /\.test\.(?:ts|mjs)$/.test(process.argv[1] ?? '');
 
@@ -65,15 +81,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   const port = Number(options.env?.['PORT'] ?? (await freePort()));
   const script = options.script ?? fileURLToPath(new URL('../../bin/masthead.mjs', import.meta.url));
   const child = spawn(process.execPath, [script, ...(options.args ?? ['serve'])], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: process.env['HOME'],
-      ...quickLoad(),
-      // Where it is not the default, it must be named.
-      MEDIA_DIR: path.join(options.env?.['DATA_DIR'] ?? 'data', 'media'),
-      ...options.env,
-      PORT: String(port),
-    },
+    env: serverEnvironment(port, options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
