@@ -57,7 +57,8 @@ const subdomain: Variant = {
   discovery: true,
   engagement: true,
   limits: { register: 60, publish: 600, comment: 120, report: 10, api: 6000, anonymous: 6000 },
-  blogUrl: (site, slug) => `${new URL(site.baseUrl).protocol}//${slug}.${site.blogDomain}`,
+  blogUrl: ({ baseUrl, blogDomain }, slug) =>
+    `${baseUrl.slice(0, baseUrl.indexOf('/'))}//${slug}.${blogDomain}`,
 };
 
 const path: Variant = {

@@ -23,6 +23,7 @@ import {
   rateStatus,
   rateWindow,
   readWindow,
+  stillHolds,
   type Window,
 } from '../services/limits/rate-window.ts';
 import type { Policy } from '../variant.ts';
@@ -90,7 +91,8 @@ export function createCredentialReader(
       return refused(
         'What follows Bearer is the name of a variable, not its value: in a shell, use double quotes.',
       );
-    const found = await findCaller(key, own !== null && isByKey(own) ? own : null);
+    const isCounted = own !== null && isByKey(own) && ctx.config.limits[own] > 0;
+    const found = await findCaller(key, isCounted ? own : null);
     if (found === null)
       return refused((await tokenAsKey(ctx, key)) ?? misplaced(key) ?? unknownKey, 'invalid_token');
     return { kind: 'caller', caller: found.caller, calls: found.read };
@@ -198,7 +200,7 @@ export async function beginUsage(
     return { policy, subject, quota, ticket: undefined, rate };
   }
   const rate =
-    calls !== null && quota > 0
+    calls !== null && quota > 0 && stillHolds(ctx, calls)
       ? rateStatus(ctx.now(), calls, quota)
       : await currentRateStatus(ctx, limiter, policy, subject);
   const ticket = rate.allowed ? { policy, subject, quota, rate: null } : undefined;

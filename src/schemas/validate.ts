@@ -69,6 +69,7 @@ export function createCheck<T extends TObject | TUnsafe>(
   const fields = Object.entries(properties).map(
     ([name, property]) => [name, fieldOf(property, { required: required.includes(name), coerce })] as const,
   );
+  const refusals = Object.entries(refused);
   const withRequired = required.length === 0 ? '' : ` with '${required.join("', '")}'`;
 
   return (value) => {
@@ -93,7 +94,7 @@ export function createCheck<T extends TObject | TUnsafe>(
       }
     }
     const explained = new Set(understood.values());
-    for (const [field, refusal] of Object.entries(refused)) {
+    for (const [field, refusal] of refusals) {
       const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
       if (message === null) continue;
       faults.push({ field, message: spell(message) });
@@ -152,11 +153,14 @@ function isRepeatable(name: string): boolean {
   return apiKeyCandidates(name.slice(0, 256)).length === 0;
 }
 
+const asNamed: ReadonlyMap<string, string> = new Map();
+
 /** Which known name was sent in which other spelling. */
 export function respelt(
   value: Readonly<Record<string, unknown>>,
   spellings: Readonly<Record<string, string>>,
 ): ReadonlyMap<string, string> {
+  if (!Object.keys(value).some((name) => Object.hasOwn(spellings, name))) return asNamed;
   return new Map(
     Object.entries(spellings)
       .filter(([spelling, name]) => Object.hasOwn(value, spelling) && !Object.hasOwn(value, name))

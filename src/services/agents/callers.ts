@@ -32,7 +32,8 @@ const mostRemembered = 10_000;
 
 /**
  * Finds callers by key. A repeated key costs no query as long as nobody has committed anything, where the database can
- * tell. `alongside` reads something of the agent that the key had last time, in the same round trip.
+ * tell, and so does what `alongside` reads of the agent; a new one is read in the same round trip, of the agent that the
+ * key had last time.
  */
 export function createKeyCheck<Read>(
   ctx: Context,
@@ -40,6 +41,7 @@ export function createKeyCheck<Read>(
   endSuspension: (agentId: string) => Promise<void>,
 ) {
   const cache = new Map<string, Caller>();
+  const once = readingOnce(alongside);
   const agents = new Map<string, string>();
   const holderOf = prepared((db, { hash }: { hash: string }) =>
     db
@@ -62,15 +64,14 @@ export function createKeyCheck<Read>(
     const version = ctx.engine.version();
     if (version !== cachedAt || cache.size > mostRemembered) {
       cache.clear();
+      once.forget();
       cachedAt = version;
     }
     const known = cache.get(hash);
-    if (known && !isOver(ctx, known.suspended)) return { caller: known, read: null };
-    const guess = policy === null ? undefined : agents.get(hash);
-    const [[found], read] = await Promise.all([
-      holderOf(ctx.db, { hash }),
-      policy === null || guess === undefined ? null : alongside(policy, guess),
-    ]);
+    if (known && !isOver(ctx, known.suspended))
+      return { caller: known, read: await once.read(policy, known.id) };
+    const guess = agents.get(hash);
+    const [[found], read] = await Promise.all([holderOf(ctx.db, { hash }), once.read(policy, guess)]);
     const hasEnded = found && found.suspended_at !== null && isOver(ctx, suspensionOf(ctx, found));
     if (hasEnded) await endSuspension(found.id);
     const [row] = hasEnded ? await holderOf(ctx.db, { hash }) : [found];
@@ -92,6 +93,23 @@ export function createKeyCheck<Read>(
     // A commit seen meanwhile may have revoked the key that was read before it.
     else if (cachedAt === version) cache.set(hash, caller);
     return { caller, read: guess === row.id ? read : null };
+  };
+}
+
+/** Reads each thing once until what was read is forgotten. */
+function readingOnce<Read>(read: (policy: string, agentId: string) => Promise<Read>) {
+  let known = new Map<string, Read>();
+  return {
+    async read(policy: string | null, agentId: string | undefined): Promise<Read | null> {
+      if (policy === null || agentId === undefined) return null;
+      const key = `${policy} ${agentId}`;
+      const [reads, before] = [known, known.get(key)];
+      if (before !== undefined) return before;
+      const now = await read(policy, agentId);
+      reads.set(key, now);
+      return now;
+    },
+    forget: () => void (known = new Map()),
   };
 }
 

@@ -144,13 +144,23 @@ export async function noteLinks(
 
 /** The first links of a post's HTML that name one of our hosts, each once. */
 function ownAddresses({ config }: WriteContext, html: string): ReadonlySet<string> {
-  const hosts = [...baseHosts(config)];
   const found = new Set<string>();
+  const hosts = hostsOf(config).filter((host) => html.includes(host));
+  if (hosts.length === 0) return found;
   for (const [, href = ''] of html.matchAll(/<a href="(https?:\/\/[^"]*)"/g)) {
     if (hosts.some((host) => href.includes(host))) found.add(href.replaceAll('&amp;', '&'));
     if (found.size === mostAddresses) break;
   }
   return found;
+}
+
+const hostsKnown = new WeakMap<object, readonly string[]>();
+
+/** Read once for a configuration, since every post asks. */
+function hostsOf(config: WriteContext['config']): readonly string[] {
+  const known = hostsKnown.get(config) ?? [...baseHosts(config)];
+  hostsKnown.set(config, known);
+  return known;
 }
 
 /** Notifies an agent that its key was replaced, or refused in a text, unless such an event has not been read yet. */

@@ -73,8 +73,7 @@ async function lockWindow(
   const name = ticketLock({ policy, subject });
   await tx.lock(name);
   const known = tx.known.get(name) as Window | undefined;
-  // Nobody else counts meanwhile; only time changes it.
-  if (known && (known.oldest ?? 0) > tx.now() - rateWindow) return known;
+  if (known && stillHolds(tx, known)) return known;
   const window = await readWindow(tx, policy, subject);
   if (window.ahead) {
     // Counted while the clock was ahead.
@@ -86,6 +85,11 @@ async function lockWindow(
       .execute();
   }
   return window;
+}
+
+/** Whether a window that was read before is as it was, where nobody has counted since: time alone may have changed it. */
+export function stillHolds(ctx: Pick<ReadContext, 'now'>, { oldest }: Window): boolean {
+  return (oldest ?? 0) > ctx.now() - rateWindow;
 }
 
 /** The name of what is locked to count a call. */
