@@ -103,6 +103,25 @@ test('agents whose writes wait for a connection to PostgreSQL take turns', async
   assert.deepEqual(begun.slice(0, 4).toSorted(), ['a', 'a', 'b', 'c']);
 });
 
+test('writes that may share a transaction on PostgreSQL gather while two connections work for such, and others go on', async () => {
+  const batches: string[][] = [];
+  const free = Promise.withResolvers<void>();
+  const gathered = Promise.withResolvers<void>();
+  const runBatch = async (batch: Unit[]) => {
+    batches.push(batch.map(agentOf));
+    if (batch.length > 1) gathered.resolve();
+    await free.promise;
+  };
+  const lanes = createLanes(runBatch, 5, () => new Error('late'));
+  for (const agentId of ['a', 'b', 'c', 'd', 'e', 'f'])
+    lanes.run({ ...unit(agentId, agentId), locks: [agentId] });
+  lanes.run(unit('g', null));
+  assert.deepEqual(batches, [['a'], ['b'], ['g']]);
+  free.resolve();
+  await gathered.promise;
+  assert.deepEqual(batches.slice(3), [['c', 'd', 'e', 'f']]);
+});
+
 const nothing = defineWrite('test.nothing', async () => undefined);
 
 function unit(agentId: string, about: string | null): Unit {

@@ -22,6 +22,12 @@ export type LockNames = {
  */
 const mostHeld = 2;
 
+/**
+ * Connections for writes that may share one: while these are busy, others gather for the next commit. Two, so that one
+ * works while the other commits.
+ */
+const mostSharing = 2;
+
 /** A write in the queue, and since when. */
 type Waiting = { readonly unit: Unit; readonly since: number };
 
@@ -38,6 +44,8 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   const held = new Map<string, number>();
   const names = createLockNames(startAll);
   let running = 0;
+  /** Of these, those of writes that may share a transaction. */
+  let sharing = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
@@ -49,6 +57,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     return (
       (unit.about === null || !busy.has(unit.about)) &&
       (owner === '' || (held.get(owner) ?? 0) < mostHeld) &&
+      (unit.locks === null || sharing < mostSharing) &&
       (unit.waitsFor === null || !names.isCrowded(unit.waitsFor))
     );
   }
@@ -64,9 +73,10 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   /** A free connection's part of what may share one, in the order in which every process takes locks. */
   function withOthers(first: Unit): Unit[] {
     const mayShare = (unit: Unit) => unit.locks !== null && isFree(unit);
-    let sharing = 1;
-    for (const { unit } of waiting) if (mayShare(unit)) sharing++;
-    const part = Math.min(batchSize, Math.ceil(sharing / (most - running)));
+    let meant = 1;
+    for (const { unit } of waiting) if (mayShare(unit)) meant++;
+    const free = Math.min(most - running, mostSharing - sharing);
+    const part = Math.min(batchSize, Math.ceil(meant / free));
     const batch = [first];
     while (batch.length < part) {
       const other = take(mayShare);
@@ -79,13 +89,16 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   async function run(batch: Unit[]): Promise<void> {
     const abouts = new Set(batch.map(({ about }) => about).filter((about) => about !== null));
     const owners = new Set(batch.map(({ request }) => ownerOf(request)));
+    const isSharing = batch.every(({ locks }) => locks !== null);
     running += 1;
+    if (isSharing) sharing += 1;
     for (const about of abouts) busy.add(about);
     for (const owner of owners) addTo(held, owner, 1);
     await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)), names);
     for (const about of abouts) busy.delete(about);
     for (const owner of owners) addTo(held, owner, -1);
     running -= 1;
+    if (isSharing) sharing -= 1;
     startAll();
   }
 
