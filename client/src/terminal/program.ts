@@ -1,4 +1,4 @@
-import { StartError } from '../../../src/rules/failure.ts';
+import { errorCode, errorMessage, StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
 import { coloured, questions } from './asking.ts';
 import { didYouMean, parseCall, UsageError, type Terminal } from './command.ts';
@@ -26,8 +26,14 @@ export type Program = {
 export async function runInTerminal(program: Program): Promise<never> {
   // Database, mail and keys are for their owner only.
   process.umask(0o077);
-  // Whoever reads the pipe may have seen enough.
-  process.stdout.on('error', () => process.exit(0));
+  process.stdout.on('error', (error) => {
+    // Whoever reads the pipe may have seen enough; what a full disk does not take is lost.
+    if (errorCode(error) === 'EPIPE') process.exit(0);
+    process.stderr.write(`The result cannot be written: ${errorMessage(error)}\n`);
+    process.exit(1);
+  });
+  // What is said beside the result needs no reader.
+  process.stderr.on('error', () => undefined);
   const code = await runProgram(program, process.argv.slice(2), {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${coloured(line)}\n`),

@@ -33,6 +33,8 @@ export const serve: Command = {
     const fields = supervisor === null ? {} : { worker: supervisor.worker };
     const log = createLog(config.logLevel, (line) => output.write(line), fields);
     endOnUnexpected(log, output);
+    // A line that a full disk does not take is lost, and the service goes on.
+    process.stdout.removeAllListeners('error').on('error', () => undefined);
     giveMemoryBackAtRest();
     const socket = passedSocket({ isWorker: supervisor !== null });
     const run: Run = { config, call, log, output, socket };
