@@ -46,10 +46,15 @@ type Side = {
 /** What one client asks for in its n-th call. */
 const rows: Readonly<Record<string, (side: Side, n: number) => Promise<unknown>>> = {
   publish,
-  own: (side, n) => call(side, 'GET', '/api/posts?limit=50', keyOf(side, n)),
-  public: (side) => call(side, 'GET', '/api/posts?limit=50'),
+  own: (side, n) => list(side, keyOf(side, n)),
+  'own-zstd': (side, n) => list(side, keyOf(side, n), 'zstd'),
+  'own-gzip': (side, n) => list(side, keyOf(side, n), 'gzip'),
+  public: (side) => list(side),
+  'public-zstd': (side) => list(side, undefined, 'zstd'),
+  'public-gzip': (side) => list(side, undefined, 'gzip'),
   post: (side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`),
-  'post-keyed': (side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`, keyOf(side, n)),
+  'post-keyed': (side, n) =>
+    call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`, { key: keyOf(side, n) }),
 };
 
 keepTo(values.cores === '2' ? '0,1' : '0');
@@ -120,11 +125,25 @@ async function publish(side: Side, n: number): Promise<string> {
     status: 'published',
     tags: ['load'],
   };
-  const text = await call(side, 'POST', '/api/publish', keyOf(side, n), JSON.stringify(post));
+  const text = await call(side, 'POST', '/api/publish', {
+    key: keyOf(side, n),
+    body: JSON.stringify(post),
+  });
   return (JSON.parse(text) as { post: { id: string } }).post.id;
 }
 
-async function call({ service }: Side, method: string, path: string, key?: string, body?: string) {
+/** 50 posts, compressed where an encoding is named. */
+async function list(side: Side, key?: string, encoding?: string): Promise<unknown> {
+  return call(side, 'GET', '/api/posts?limit=50', { key, encoding });
+}
+
+type Sent = {
+  readonly key?: string | undefined;
+  readonly body?: string;
+  readonly encoding?: string | undefined;
+};
+
+async function call({ service }: Side, method: string, path: string, { key, body, encoding }: Sent = {}) {
   const answer = await request(service.origin, {
     method,
     path,
@@ -132,10 +151,12 @@ async function call({ service }: Side, method: string, path: string, key?: strin
     headers: {
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(encoding === undefined ? {} : { 'accept-encoding': encoding }),
     },
     ...(body === undefined ? {} : { body }),
   });
   if (answer.status >= 300) throw new Error(`${method} ${path} answered ${answer.status}: ${answer.text}`);
+  if (answer.headers['content-encoding'] !== encoding) throw new Error(`${path} is not as ${encoding}`);
   return answer.text;
 }
 
