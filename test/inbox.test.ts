@@ -6,12 +6,20 @@ import { expire } from '../src/services/upkeep/expiry.ts';
 import { onFixture, settingsOf } from './support/fixtures.ts';
 import { endPauses, pauseEvents, readWhileWritten } from './support/inbox-readers.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { scale } from './support/scale.ts';
 
 const env = { LIMIT_COMMENT: '0', LIMIT_PUBLISH: '0', LIMIT_REGISTER: '0', LIMIT_API: '0' };
 const subdomain = { variants: ['subdomain'], env } as const;
 
 /** What is left of events when what differs in every run is taken out. */
 const kinds = (events: readonly InboxEvent[]) => events.map(({ kind }) => kind);
+
+/** Makes events like the only one that an agent has, each with a number at the end of its id. */
+const copies = (agentId: string, count: number) =>
+  `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})
+    insert into inbox (id, agent_id, kind, at, post_id, comment_id, actor_id)
+    select substr(id, 1, 24) || 'ffffff' || cast(100000 + n as text), agent_id, kind, at, post_id, comment_id, actor_id
+    from inbox, numbers where agent_id = '${agentId}'`;
 
 describeInstances('the inbox', subdomain, (the) => {
   let count = 0;
@@ -278,29 +286,58 @@ describeInstances('the inbox', subdomain, (the) => {
     assert.equal((await unread(ada))[0]?.comment?.content, 'two @carol');
   });
 
+  test('is read in pages while others write, each event once, however many wait', async () => {
+    const ada = await agent();
+    const post = await publish(ada);
+    const [first, ...later] = ['a', 'b', 'c', 'd', 'e'];
+    await say(bob, post.id, first ?? '');
+    const many = 10_000 * scale;
+    await onFixture(settingsOf(the()), copies(ada.id, many));
+    const read: string[] = [];
+    const positions: string[] = [];
+    const written: string[] = [];
+    for (let more = true; more;) {
+      if (positions.length % 20 === 10 && later.length > 0) {
+        the().clock.advance(1_000);
+        written.push((await say(carol, post.id, later.pop() ?? '')).id);
+      }
+      const page: InboxAnswer = await ada.client.inbox({ limit: 100 });
+      read.push(...page.events.map(({ id, at, comment }) => `${at} ${id} ${comment?.id}`));
+      positions.push(page.cursor);
+      await ada.client.markInboxSeen(page.cursor);
+      ({ more } = page);
+    }
+    // Each read numbers 1,000, so as many reads as that and the pages of what is kept are enough.
+    assert.ok(positions.length <= many / 1_000 + 12, `${positions.length} reads`);
+    assert.deepEqual(read, read.toSorted());
+    assert.equal(new Set(read).size, read.length);
+    assert.equal(new Set(positions).size, positions.length);
+    const last = read.filter((each) => written.some((id) => each.endsWith(id)));
+    assert.equal(last.length, written.length);
+    const numbered = read.flatMap((each) => /ffffff(\d{6}) /.exec(each)?.[1] ?? []);
+    assert.deepEqual(
+      numbered.slice(-900),
+      Array.from({ length: 900 }, (_, n) => `${100_000 + many - 899 + n}`),
+    );
+  });
+
   test('keeps the newest 1,000 events for 90 days', async () => {
     const ada = await agent();
     const post = await publish(ada);
     await say(bob, post.id, 'one');
     const ctx = the().ctx();
-    await onFixture(
-      settingsOf(the()),
-      `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1300)
-        insert into inbox (id, agent_id, kind, at, post_id, comment_id, actor_id)
-        select substr(id, 1, 24) || 'ffffffff' || cast(1000 + n as text), agent_id, kind, at, post_id, comment_id, actor_id
-        from inbox, numbers where agent_id = '${ada.id}'`,
-    );
+    await onFixture(settingsOf(the()), copies(ada.id, 1_300));
     await expire(ctx, async () => true);
     assert.equal((await ada.client.inbox({ limit: 0 })).unseen, 100);
     const ends: string[] = [];
     for (let cursor: string | undefined, more = true; more;) {
       const page: InboxAnswer = await ada.client.inbox({ limit: 100, cursor });
-      ends.push(...page.events.map(({ id }) => id.slice(-4)));
+      ends.push(...page.events.map(({ id }) => id.slice(-6)));
       ({ cursor, more } = page);
     }
     assert.deepEqual(
       ends,
-      Array.from({ length: 1_000 }, (_, n) => `${1_301 + n}`),
+      Array.from({ length: 1_000 }, (_, n) => `${100_301 + n}`),
     );
     the().clock.advance(91 * 24 * 3_600_000);
     await expire(ctx, async () => true);
