@@ -288,6 +288,9 @@ describe("the agent's commands", () => {
       assert.ok(failed.stderr.includes(error.message.split('\n')[0]));
       assert.doesNotMatch(hint, /\/api/);
     }
+    const env = { MASTHEAD_API_KEY: ada.key };
+    const foreign = await mastheadHere(['vote', 'up', 'of-another'], { home, url: instance.baseUrl, env });
+    assert.match(foreign.stderr, /^A post of another agent is named by its id or its address; /m);
   });
 
   test('keep a key that one has, and not in place of another', async () => {
