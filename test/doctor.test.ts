@@ -172,6 +172,11 @@ describe('doctor names', () => {
     sql(`insert into agents (id, email, email_key, name, slug, avatar_url, created_at, registered_at)
       values ('01a00000-0000-7000-8000-000000000000', 'a@b.example', 'a@b.example', 'A', 'a-b',
         ${avatarUrl}, ${createdAt}, ${createdAt})`);
+  const cutOff = (bytes: number) =>
+    folder((path) => {
+      sql('pragma wal_checkpoint(truncate)')(path);
+      truncateSync(join(path, 'masthead.db'), bytes);
+    });
   type Planted = Parameters<typeof examined>[0];
   const texts = (changes: Record<string, string[]>) =>
     outside({ texts: async (name) => changes[name] ?? outside().texts(name) });
@@ -378,17 +383,8 @@ describe('doctor names', () => {
       /adopt-secret/,
       () => folder((path) => writeFileSync(join(path, 'secret'), 'x'.repeat(64))),
     ],
-    [
-      'a database that was cut off',
-      'file',
-      'wrong',
-      /masthead restore/,
-      () =>
-        folder((path) => {
-          sql('pragma wal_checkpoint(truncate)')(path);
-          truncateSync(join(path, 'masthead.db'), 60_000);
-        }),
-    ],
+    ['a database that was cut off', 'file', 'wrong', /masthead restore/, () => cutOff(60_000)],
+    ['why that one is not opened', 'database', 'wrong', /masthead restore/, () => cutOff(50_000)],
     ['a lost database', 'database', 'wrong', /./, () => folder((path) => rmSync(join(path, 'masthead.db')))],
     [
       'a wrong count',

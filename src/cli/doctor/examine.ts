@@ -51,16 +51,21 @@ export async function examineAll(subject: Subject): Promise<readonly Finding[]> 
     await add(ifThere(dataDir, 'disk', () => examineDisk(dataDir, file)));
     if (file !== null) await add(ifThere(dataDir, 'file', () => examineFile(file)));
   }
+  // What is wrong with the file is why it cannot be opened.
+  const cause = findings.find(({ what, state }) => /^files?$/.test(what) && state === 'wrong');
   let secretKey: Buffer | null = null;
   let slug: string | null = null;
   await add(
-    attempt('database', () =>
-      withDatabase(async (ctx) => {
-        secretKey = ctx.secretFault === null ? ctx.secretKey : null;
-        const { anyBlog } = await import('../../services/upkeep/contents.ts');
-        slug = await anyBlog(ctx).catch(() => null);
-        return examineDatabase(ctx, probes.now());
-      }),
+    attempt(
+      'database',
+      () =>
+        withDatabase(async (ctx) => {
+          secretKey = ctx.secretFault === null ? ctx.secretKey : null;
+          const { anyBlog } = await import('../../services/upkeep/contents.ts');
+          slug = await anyBlog(ctx).catch(() => null);
+          return examineDatabase(ctx, probes.now());
+        }),
+      cause?.mend,
     ),
   );
   if ('urls' in database)
@@ -126,13 +131,17 @@ async function ifThere(dataDir: string, what: string, check: () => Promise<Found
 }
 
 /** What a check finds. That it cannot be made is a finding too. */
-async function attempt(what: string, check: () => Promise<Found> | Found): Promise<readonly Finding[]> {
+async function attempt(
+  what: string,
+  check: () => Promise<Found> | Found,
+  mend = mends[what] ?? 'masthead config',
+): Promise<readonly Finding[]> {
   try {
     return [(await check()) ?? []].flat();
   } catch (error) {
     const reason = errorMessage(error);
     if (error instanceof StartError || error instanceof AppError)
-      return [{ what, state: 'wrong', detail: reason, mend: mends[what] ?? 'masthead config' }];
+      return [{ what, state: 'wrong', detail: reason, mend }];
     const isRefused = errorCode(error) === 'EACCES';
     const advice = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     const detail = `cannot be examined: ${reason}${advice}`;
