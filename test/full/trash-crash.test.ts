@@ -202,7 +202,8 @@ async function assertEachWhole(
     assert.deepEqual(post.tags, ['sea']);
     assert.equal((await ada.listComments(id)).comments.length, 1);
   }
-  const { posts: votes } = await ada.discoverPosts({ limit: 100 });
+  const { posts: votes } = await ada.discoverPosts({ tag: 'sea', limit: 100 });
+  assert.deepEqual(votes.map(({ id }) => id).toSorted(), found.toSorted());
   for (const post of votes) assert.deepEqual([post.comments, post.votes.upvotes], [1, 1]);
   return inTrash;
 }
