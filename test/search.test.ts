@@ -429,7 +429,8 @@ test('SQLite finds matches in the full-text index, newest first, without sorting
       [
         'SCAN s by the index',
         'SEARCH d USING INTEGER PRIMARY KEY (rowid=?)',
-        'SEARCH p USING INDEX sqlite_autoindex_posts_1 (id=?)',
+        'CORRELATED SCALAR SUBQUERY 1',
+        'SEARCH p USING INDEX posts_unlisted (id=?)',
       ],
     );
   } finally {

@@ -31,6 +31,7 @@ import { media } from './0030-media.ts';
 import { postImage } from './0031-post-image.ts';
 import { hiddenPosts } from './0032-hidden-posts.ts';
 import { compression } from './0033-compression.ts';
+import { unlistedPosts } from './0034-unlisted-posts.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -68,4 +69,5 @@ export const migrations: readonly Migration[] = [
   postImage,
   hiddenPosts,
   compression,
+  unlistedPosts,
 ];

@@ -139,8 +139,9 @@ function matchesWithin(
       select doc from post_search where terms @@ cast(${wanted} as tsquery)
     )
     select d.doc, d.post_id, d.digest
-    from matching join search_docs as d using (doc) join posts as p on p.id = d.post_id
-    where d.doc <= ${upTo} and p.listed_at is not null
+    from matching join search_docs as d using (doc)
+    where d.doc <= ${upTo} and not exists (
+      select 1 from posts as p where p.id = d.post_id and p.listed_at is null and p.published_at is not null)
     order by d.doc desc limit ${most}`;
 }
 
