@@ -121,6 +121,38 @@ describe('writes that share a transaction on PostgreSQL', () => {
     assert.deepEqual(stored.map(({ id }) => String(id)).toSorted(), ids.toSorted());
   });
 
+  it('keep the place before a lock that they have waited for, however late they come to it', async () => {
+    const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    const held = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    const hold = defineWrite('test.hold-popular', async (tx, n: number) => {
+      await tx.lock('popular');
+      held[n]?.resolve();
+      await gates[n]?.promise;
+    });
+    let runs = 0;
+    const [first, second, come] = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    const late = defineWrite('test.late', async (tx) => {
+      (++runs === 1 ? first : second)?.resolve();
+      if (runs === 2) await come?.promise;
+      await tx.lock('popular');
+    });
+    const writes = [0, 1].map((n) => ctx.engine.write(hold, n));
+    await Promise.all(held.slice(0, 2).map(({ promise }) => promise));
+    writes.push(ctx.engine.write(late, undefined));
+    await first?.promise;
+    // Meanwhile it has been given back, and waits.
+    await ctx.engine.write(note, { id: randomUUID(), agent: 'bystander' });
+    writes.push(ctx.engine.write(hold, 2));
+    await ctx.engine.write(note, { id: randomUUID(), agent: 'bystander' });
+    gates[0]?.resolve();
+    await second?.promise;
+    await ctx.engine.write(note, { id: randomUUID(), agent: 'bystander' });
+    come?.resolve();
+    for (const { resolve } of gates) resolve();
+    await Promise.all(writes);
+    assert.equal(runs, 2);
+  });
+
   it('take their locks in one order in all processes, so that none meet in a deadlock', async () => {
     const processes = [ctx, await open(dataDir, url), await open(dataDir, url)];
     const random = numbers(11);

@@ -83,21 +83,26 @@ export async function runBatch(
   names: LockNames,
 ): Promise<void> {
   const isShared = new Set(batch.map(({ about }) => about)).size > 1;
+  const wanted = new Set<string>();
+  const enter = (name: string) => {
+    wanted.add(name);
+    names.enter(name);
+  };
+  const want = (name: string) => {
+    if (wanted.has(name)) return;
+    // Of those that share a transaction one would stop all; they are few, since one about the same runs at once.
+    if (batch.length === 1 && names.isCrowded(name)) throw new Crowded(name);
+    enter(name);
+  };
+  // Or those that begin later and come to the lock sooner would take the place that these have waited for.
+  for (const name of new Set(batch.map(({ waitsFor }) => waitsFor))) if (name !== null) enter(name);
   const session = await take(options.servers).catch((error: unknown) => {
     // Those that wait behind it would each wait as long again, one after another.
     for (let other = another(); other; other = another()) batch.push(other);
     refuse(batch, error);
   });
-  if (!session) return;
+  if (!session) return names.leave(wanted);
   let ended: Promise<unknown> = Promise.resolve();
-  const wanted = new Set<string>();
-  const want = (name: string) => {
-    if (wanted.has(name)) return;
-    // Of those that share a transaction one would stop all; they are few, since one about the same runs at once.
-    if (batch.length === 1 && names.isCrowded(name)) throw new Crowded(name);
-    wanted.add(name);
-    names.enter(name);
-  };
   const attempt = async (guarded: boolean, joining: typeof another) => {
     const outcomes = await runAll(options, session, batch, { guarded, isShared, another: joining, want });
     // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
