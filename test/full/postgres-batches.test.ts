@@ -98,6 +98,21 @@ describe('writes that share a transaction on PostgreSQL', () => {
     assert.equal(await stored(), 5);
   });
 
+  it('go on beside agents whose locks another process has, however few connections are for them', async (t) => {
+    const other = new Client(url);
+    await other.connect();
+    t.after(() => other.end());
+    const ids = Array.from({ length: 3 }, () => randomUUID());
+    for (const id of ids.slice(1))
+      await other.query('select pg_advisory_lock(hashtextextended($1, 0))', [`agent:${id}`]);
+    const held = ids.slice(1).map((id) => ctx.engine.write(note, { id, agent: id }));
+    await ctx.engine.write(note, { id: ids[0] ?? '', agent: 'free' });
+    await other.query('select pg_advisory_unlock_all()');
+    await Promise.all(held);
+    const rows = await query(url, 'select id from ledger where id = any($1)', [ids]);
+    assert.equal(rows.length, 3);
+  });
+
   it('leave connections to others while they want a lock that somebody else has', async (t) => {
     const holder = new Client(url);
     await holder.connect();

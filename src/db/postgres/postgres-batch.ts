@@ -20,8 +20,8 @@ const commitPatience = 10_000;
  * transaction only, since poolers share connections; it travels with what comes next.
  */
 const settings = `select set_config('idle_in_transaction_session_timeout', '15s', true), set_config('lock_timeout', $1, true)`;
-/** How long a write waits for a lock, and one that shares its transaction with what is about something else. */
-const lockPatience = { alone: '15s', shared: '1s' };
+/** How long a write waits for a lock, and one on a connection for those that may share a transaction. */
+const lockPatience = { alone: '15s', sharing: '1s' };
 /** SQLSTATEs of a lock that did not come in time, and of a deadlock. */
 const heldUpStates = new Set(['55P03', '40P01']);
 
@@ -47,9 +47,6 @@ export type BatchOptions = {
 
 /** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
 class HalfDone extends Error {}
-
-/** A write waited for a lock that another of its transaction needs: without those others it may not have to. */
-export class HeldUp extends Error {}
 
 /** Too many other transactions of this process want a lock: the write waits for them without a connection. */
 export class Crowded extends Error {
@@ -83,6 +80,8 @@ export async function runBatch(
   names: LockNames,
 ): Promise<void> {
   const isShared = new Set(batch.map(({ about }) => about)).size > 1;
+  const isSharing = batch.every(({ locks }) => locks !== null);
+  const patience = isSharing ? lockPatience.sharing : lockPatience.alone;
   const wanted = new Set<string>();
   const enter = (name: string) => {
     wanted.add(name);
@@ -104,7 +103,13 @@ export async function runBatch(
   if (!session) return names.leave(wanted);
   let ended: Promise<unknown> = Promise.resolve();
   const attempt = async (guarded: boolean, joining: typeof another) => {
-    const outcomes = await runAll(options, session, batch, { guarded, isShared, another: joining, want });
+    const outcomes = await runAll(options, session, batch, {
+      guarded,
+      isShared,
+      patience,
+      another: joining,
+      want,
+    });
     // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
     if (!session.hasAnswered()) await session.run('select 1');
     const commit = session.commit();
@@ -123,8 +128,7 @@ export async function runBatch(
     const since = performance.now();
     const isFull = () => batch.length >= batchSize || performance.now() - since >= batchTime;
     await attempt(false, () => (isFull() ? undefined : another())).catch(async (error: unknown) => {
-      if (isShared && heldUpStates.has(sqlState(error) ?? '')) throw new HeldUp();
-      if (!mayBeUndone(error, batch.length)) throw error;
+      if (batch.some((unit) => isHeldUp(unit, error)) || !mayBeUndone(error, batch.length)) throw error;
       await session.rollback();
       await attempt(true, () => undefined);
     });
@@ -146,6 +150,11 @@ async function take(servers: Servers): Promise<Session> {
   return servers.primary().pools().writing.take();
 }
 
+/** Whether a lock held up a write that may share a transaction: without the others, and beside them, it can wait. */
+export function isHeldUp({ locks }: Pick<Unit, 'locks'>, error: unknown): boolean {
+  return locks !== null && heldUpStates.has(sqlState(error) ?? '');
+}
+
 /** Whether running the writes again, each with a savepoint, can undo the failed one alone. */
 function mayBeUndone(error: unknown, writes: number): boolean {
   if (error instanceof HalfDone) return true;
@@ -162,6 +171,8 @@ type RunOptions = {
   readonly guarded: boolean;
   /** Whether they are about different things. */
   readonly isShared: boolean;
+  /** How long each lock is waited for, as PostgreSQL spells it. */
+  readonly patience: string;
   readonly another: () => Unit | undefined;
   /** Called before each lock. Throws {@link Crowded}. */
   readonly want: (name: string) => void;
@@ -171,7 +182,7 @@ async function runAll(
   { config, secretKey, countCall }: BatchOptions,
   session: Session,
   batch: Unit[],
-  { guarded, isShared, another, want }: RunOptions,
+  { guarded, isShared, patience, another, want }: RunOptions,
 ): Promise<ReadonlyMap<Request, Outcome>> {
   const outcomes = new Map<Request, Outcome>();
   const locks = createLocks(session, want);
@@ -189,7 +200,7 @@ async function runAll(
   };
   const savepoint = guarded ? createGuard(session, locks.forget) : createUndo(session, locks.forget);
   session.begin();
-  session.send(settings, [isShared ? lockPatience.shared : lockPatience.alone], { changes: false });
+  session.send(settings, [patience], { changes: false });
   if (isShared) for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
   for (const { write, request, done } of batch) {
     if (guarded) session.send('savepoint unit');

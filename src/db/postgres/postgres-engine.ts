@@ -6,7 +6,7 @@ import type { Log } from '../../platform/log.ts';
 import { databaseFailures } from '../../platform/measured.ts';
 import type { Engine } from '../database.ts';
 import { createWrites, type CountCall, type Outcome, type Request, type Write } from '../write.ts';
-import { Crowded, HeldUp, runBatch } from './postgres-batch.ts';
+import { Crowded, isHeldUp, runBatch } from './postgres-batch.ts';
 import { findNewestOnPostgres } from './postgres-full-text.ts';
 import { createLanes, patience } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
@@ -161,8 +161,9 @@ async function runUntilDone(
         tries--;
         continue;
       }
+      const wasHeldUp = isHeldUp({ locks }, error);
       locks = null;
-      if (error instanceof HeldUp) continue;
+      if (wasHeldUp) continue;
       // Alone from now on: its failure would have the others of its batch run again too.
       about = null;
       if (error instanceof Unreachable) {

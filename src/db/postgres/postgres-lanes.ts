@@ -94,7 +94,10 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     if (isSharing) sharing += 1;
     for (const about of abouts) busy.add(about);
     for (const owner of owners) addTo(held, owner, 1);
-    await runBatch(batch, () => take(({ about }) => about !== null && abouts.has(about)), names);
+    // One that was held up, and now runs by itself, would be held up again.
+    const mayJoin = ({ about, locks }: Unit) =>
+      about !== null && abouts.has(about) && (locks !== null) === isSharing;
+    await runBatch(batch, () => take(mayJoin), names);
     for (const about of abouts) busy.delete(about);
     for (const owner of owners) addTo(held, owner, -1);
     running -= 1;
