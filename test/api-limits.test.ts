@@ -186,6 +186,21 @@ describeInstances(
       });
     }
 
+    test('by a day locks nobody out, though nothing was stored since', async () => {
+      const { clock } = the();
+      const { key } = await the().agent('Idle');
+      const [publish] = calls(key, '203.0.113.8');
+      assert.ok(publish);
+      const isRefused = async () => (await publish[1]()).status === 429;
+      clock.advance(day);
+      while (!(await isRefused()));
+      // What was counted has been read once more since the last of it was stored.
+      assert.ok(await isRefused());
+      clock.advance(-day);
+      assert.equal(await isRefused(), false);
+      clock.advance(day);
+    });
+
     test('by seconds forgets no call', async () => {
       const { clock } = the();
       const { key } = await the().agent('Slewed');

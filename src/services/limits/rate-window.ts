@@ -88,8 +88,9 @@ async function lockWindow(
 }
 
 /** Whether a window that was read before is as it was, where nobody has counted since: time alone may have changed it. */
-export function stillHolds(ctx: Pick<ReadContext, 'now'>, { oldest }: Window): boolean {
-  return (oldest ?? 0) > ctx.now() - rateWindow;
+export function stillHolds(ctx: Pick<ReadContext, 'now'>, { oldest, newest }: Window): boolean {
+  const isAhead = newest !== null && newest.at > ctx.now() + clocksMayDiffer;
+  return !isAhead && (oldest ?? 0) > ctx.now() - rateWindow;
 }
 
 /** The name of what is locked to count a call. */
