@@ -26,6 +26,11 @@ const linger = {
   proxied: { ms: 1_000, always: true },
 };
 const othersAreSeenWithin = 500;
+/**
+ * Connections that wait to be taken; Linux takes its own bound (`net.core.somaxconn`, 4,096) where that is less. One
+ * beyond it is dropped and tried again a second later, so Node's 511 let a burst of one client hold up all others.
+ */
+const backlog = 4096;
 
 export type ServerOptions = {
   /** Refuse to create a database; false by default. */
@@ -97,7 +102,7 @@ export async function startServer(givenConfig: Config, options: ServerOptions = 
       ]);
     });
     if (socket === null)
-      await app.listen({ port: config.port, host: config.host }).catch((error: unknown) => {
+      await app.listen({ port: config.port, host: config.host, backlog }).catch((error: unknown) => {
         throw listenError(error, config);
       });
     else await listenOnPassed(app, socket, { port: config.port, log });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdir, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { connect, createServer, Socket } from 'node:net';
@@ -571,3 +572,24 @@ async function until(holds: () => boolean): Promise<void> {
     await delay(10);
   }
 }
+
+/** Most connections that Linux lets wait for any server. */
+const somaxconn = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+const skip = somaxconn < 4096 && `net.core.somaxconn is ${somaxconn}`;
+for (const workers of ['1', '2'])
+  test(`a burst of 2,000 connections finds room (WORKERS=${workers})`, { skip }, async (t) => {
+    const folder = join(dir, `burst-${workers}`);
+    const server = await spawnServer({ env: { DATA_DIR: folder, WORKERS: workers, LOG_LEVEL: 'error' } });
+    t.after(() => server.kill('SIGKILL'));
+    // It takes none meanwhile, so who finds no room is not connected, however long it waits.
+    process.kill(server.pid, 'SIGSTOP');
+    const sockets = Array.from({ length: 2_000 }, () =>
+      connect(server.port, '127.0.0.1').on('error', () => {}),
+    );
+    await Promise.all(
+      sockets.map((socket) => once(socket, 'connect', { signal: AbortSignal.timeout(20_000) })),
+    );
+    process.kill(server.pid, 'SIGCONT');
+    assert.equal((await request(server.baseUrl, { path: '/readyz' })).status, 200);
+    for (const socket of sockets) socket.destroy();
+  });
