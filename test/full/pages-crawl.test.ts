@@ -5,7 +5,7 @@ import { addressesIn, open } from '../support/pages.ts';
 
 /** Addresses that do not answer to GET, by the status that they have instead. */
 const notForReading: readonly [pattern: RegExp, status: number][] = [
-  [/\/mcp$/, 405],
+  [/(?<!\/docs)\/mcp$/, 405],
   [/\/verify$/, 400],
 ];
 
