@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
+import { createSearchProcesses } from '../../src/db/sqlite/sqlite-search.ts';
 import { catalogue, type ErrorCode } from '../../src/errors.ts';
+import { createLog } from '../../src/platform/log.ts';
 import {
   assertOk,
   assertProblem,
@@ -209,6 +211,27 @@ test('SQLite ends a search that takes too long, or whose client has left, while 
     await instance.close();
   }
   assert.deepEqual(searchProcesses(), [], 'ended with the service');
+});
+
+test('searches wait for a process where several have just ended, and are refused where none begins', async () => {
+  const folder = scratchFolder('search');
+  const file = join(folder, 'some.db');
+  openSqlite(file).close();
+  const ask = async (processes: ReturnType<typeof createSearchProcesses>) =>
+    processes.search([], new AbortController().signal);
+  const sound = createSearchProcesses(file, createLog('silent'));
+  for (let n = 0; n < 3; n++) {
+    assert.deepEqual(await ask(sound), { matches: [], by: 0 });
+    for (const pid of searchProcesses()) {
+      process.kill(pid, 'SIGKILL');
+      // Until this process has taken notice.
+      while (existsSync(`/proc/${pid}`)) await delay(5);
+    }
+  }
+  await sound.close();
+  const broken = createSearchProcesses(join(folder, 'missing.db'), createLog('silent'));
+  await assert.rejects(ask(broken), { code: 'unavailable' });
+  await broken.close();
 });
 
 test('a process in which nothing else is under way lives until its search processes have ended', async () => {

@@ -47,6 +47,8 @@ export function createSearchProcesses(file: string, log: Log) {
   let due = -Infinity;
   let growing: NodeJS.Timeout | undefined;
   let closed = false;
+  /** Whether any took queries since the last start: another would fail like one that did not begin. */
+  let startsWell = true;
 
   function take(): Promise<ChildProcess> {
     const turn = Promise.withResolvers<ChildProcess>();
@@ -54,47 +56,47 @@ export function createSearchProcesses(file: string, log: Log) {
     // The one used last, so that the other comes to its end.
     const free = [...idle.keys()].at(-1);
     if (free) give(free);
-    else if (all.size === 0) grow();
-    else growing ??= setTimeout(grow, secondAfter).unref();
+    else if (all.size > 0) growing ??= setTimeout(grow, secondAfter).unref();
+    else grow();
     return turn.promise;
   }
 
   /** Passes a process that has nothing to do to who waits for one. */
   function give(child: ChildProcess): void {
+    startsWell = true;
     clearTimeout(idle.get(child));
     idle.delete(child);
     const next = waiting.shift();
     if (next) {
       givenAt = performance.now();
-      next.resolve(child);
-    } else {
-      const [first] = all;
-      idle.set(child, setTimeout(end, child === first ? idleFor.first : idleFor.second, child).unref());
+      return next.resolve(child);
     }
+    const [first] = all;
+    idle.set(child, setTimeout(end, child === first ? idleFor.first : idleFor.second, child).unref());
   }
 
-  /** Starts a process for those who wait, if there may be another; refuses them if there is none to wait for. */
+  /** Starts a process for those who wait, now or when there may be another; refuses them if none can be. */
   function grow(): void {
     clearTimeout(growing);
     growing = undefined;
     if (waiting.length === 0 || all.size === mostProcesses) return;
     const now = performance.now();
     const patience = all.size === 0 ? 0 : givenAt + secondAfter - now;
-    if (patience > 0) {
-      growing = setTimeout(grow, patience + 1).unref();
-    } else if (!closed && due - now < startEvery) {
+    const wait = Math.max(patience, due - startEvery - now);
+    if (!closed && wait <= 0) {
       due = Math.max(now, due) + startEvery;
       start();
-    } else if (all.size === 0) {
+    } else if (all.size === 0 && (closed || !startsWell)) {
       for (const turn of waiting.splice(0)) turn.reject(tooManySearches());
     } else {
-      growing = setTimeout(grow, due - startEvery - now + 1).unref();
+      growing = setTimeout(grow, Math.max(wait, 0) + 1).unref();
     }
   }
 
   function start(): void {
     const child = startProcess(file);
     all.add(child);
+    startsWell = false;
     child.once('message', () => give(child));
     // `exit` does not follow where none was started; a broken channel is noticed by its end.
     child.on('error', (error) => {
