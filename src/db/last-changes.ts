@@ -5,10 +5,13 @@ import { preparedChange } from './write.ts';
 
 type Total = Tables['counters'];
 
+/** What the row of an agent counts of its posts. */
+type Counts = Readonly<
+  Pick<AgentRow, 'published_count' | 'moderated_count' | 'draft_count' | 'content_bytes' | 'revision_bytes'>
+>;
+
 /** What posts add to the row of their agent, and when it published last from then on. */
-export type AddedPosts = Readonly<
-  Record<'published' | 'moderated' | 'drafts' | 'bytes' | 'revisions', number>
-> & { readonly id: string; readonly latest: string | null };
+export type AddedPosts = Counts & Readonly<Pick<AgentRow, 'id' | 'last_published_at'>>;
 
 /** What a write that succeeded leaves to be changed last. */
 type Left = {
@@ -43,24 +46,15 @@ export function createLastChanges() {
       }
       for (const { isStored, ...added } of left.posts) {
         const before = posts.get(added.id);
-        if (!isStored) posts.set(added.id, sum(added, before));
-        else if (before) posts.set(added.id, { ...before, latest: added.latest });
+        if (!isStored) posts.set(added.id, before ? withAdded(before, added) : added);
+        else if (before) posts.set(added.id, { ...before, last_published_at: added.last_published_at });
       }
       for (const tag of left.tags) changed.set(tag, at);
     },
     /** The row of an agent, as it was read, with what is added to it at the end. */
     withPosts(agent: AgentRow): AgentRow {
       const added = posts.get(agent.id);
-      if (!added) return agent;
-      return {
-        ...agent,
-        published_count: agent.published_count + added.published,
-        moderated_count: agent.moderated_count + added.moderated,
-        draft_count: agent.draft_count + added.drafts,
-        content_bytes: agent.content_bytes + added.bytes,
-        revision_bytes: agent.revision_bytes + added.revisions,
-        last_published_at: added.latest,
-      };
+      return added ? withAdded(agent, added) : agent;
     },
     /** Adds posts at once. */
     storeNow: addPosts,
@@ -79,32 +73,32 @@ function inOrder<T>(changes: ReadonlyMap<string, T>): T[] {
   return [...changes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change);
 }
 
-function sum(added: AddedPosts, before: AddedPosts | undefined): AddedPosts {
-  if (!before) return added;
+/** A row, or what is to be added to one, with what posts add. */
+function withAdded<T extends AddedPosts>(before: T, added: AddedPosts): T {
   return {
-    ...added,
-    published: before.published + added.published,
-    moderated: before.moderated + added.moderated,
-    drafts: before.drafts + added.drafts,
-    bytes: before.bytes + added.bytes,
-    revisions: before.revisions + added.revisions,
+    ...before,
+    published_count: before.published_count + added.published_count,
+    moderated_count: before.moderated_count + added.moderated_count,
+    draft_count: before.draft_count + added.draft_count,
+    content_bytes: before.content_bytes + added.content_bytes,
+    revision_bytes: before.revision_bytes + added.revision_bytes,
+    last_published_at: added.last_published_at,
   };
 }
 
-const addPosts = preparedChange(
-  (db, { id, published, moderated, drafts, bytes, revisions, latest }: AddedPosts) =>
-    db
-      .updateTable('agents')
-      .set((row) => ({
-        published_count: row('published_count', '+', published),
-        moderated_count: row('moderated_count', '+', moderated),
-        draft_count: row('draft_count', '+', drafts),
-        content_bytes: row('content_bytes', '+', bytes),
-        revision_bytes: row('revision_bytes', '+', revisions),
-        last_published_at: latest,
-      }))
-      .where('id', '=', id)
-      .compile(),
+const addPosts = preparedChange((db, added: AddedPosts) =>
+  db
+    .updateTable('agents')
+    .set((row) => ({
+      published_count: row('published_count', '+', added.published_count),
+      moderated_count: row('moderated_count', '+', added.moderated_count),
+      draft_count: row('draft_count', '+', added.draft_count),
+      content_bytes: row('content_bytes', '+', added.content_bytes),
+      revision_bytes: row('revision_bytes', '+', added.revision_bytes),
+      last_published_at: added.last_published_at,
+    }))
+    .where('id', '=', added.id)
+    .compile(),
 );
 
 const addTotal = preparedChange((db, row: Total) =>

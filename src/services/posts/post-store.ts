@@ -300,14 +300,20 @@ export async function count(
   const all = difference(({ status }) => status === 'published');
   const moderated = difference(({ status, moderation }) => status === 'published' && moderation !== null);
   const published = all - moderated;
-  const drafts = difference(({ status }) => status === 'draft');
-  const bytes = (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0);
   const listed = (after?.listed_at ? 1 : 0) - (before?.listed_at ? 1 : 0);
   let latest = agent.last_published_at;
   if (published < 0) latest = await lastPublished(tx.db, agent.id);
   else if (published > 0 && after?.listed_at && after.listed_at > (latest ?? '')) latest = after.listed_at;
   // Also where no number changes: the row's version tells other processes that the agent's lists did.
-  const added = { id: agent.id, published, moderated, drafts, bytes, revisions, latest };
+  const added = {
+    id: agent.id,
+    published_count: published,
+    moderated_count: moderated,
+    draft_count: difference(({ status }) => status === 'draft'),
+    content_bytes: (after?.content_bytes ?? 0) - (before?.content_bytes ?? 0),
+    revision_bytes: revisions,
+    last_published_at: latest,
+  };
   tx.addPosts(added, before === null ? 'last' : 'now');
   addToTotal(tx, 'posts', agent.id, listed);
 }
