@@ -13,7 +13,7 @@ import { createWrites, type Outcome } from '../write.ts';
 import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owners.ts';
 import { createSearchProcesses } from './sqlite-search.ts';
 import { createDiskReserve } from './disk-reserve.ts';
-import { openSqlite, sqliteFailure, storageFull } from './sqlite.ts';
+import { openSqlite, plannedOnce, sqliteFailure, storageFull } from './sqlite.ts';
 import { newestMatches } from './sqlite-full-text.ts';
 import type { WriterData } from './sqlite-writer.ts';
 
@@ -96,7 +96,7 @@ export async function createSqliteEngine(
     async findNewest(queries, most, upTo, signal) {
       const search = queries.map((query) => {
         const { sql: text, parameters } = newestMatches(query, most, upTo).compile(reader.db);
-        return { text, parameters, query };
+        return { text: plannedOnce(text), parameters, query };
       });
       const result = await searcher.search(search, signal);
       if ('matches' in result) return result;

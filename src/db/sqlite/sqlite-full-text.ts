@@ -108,7 +108,7 @@ export function newestMatches(query: SearchQuery, most: number, upTo: number): R
     where s.post_search match ${expression(query)} and s.rowid <= ${upTo} and not exists (
       select 1 from posts as p indexed by posts_unlisted
       where p.id = d.post_id and p.listed_at is null and p.published_at is not null)
-    order by s.rowid desc limit ${most} + 0`;
+    order by s.rowid desc limit ${most}`;
 }
 
 /** Every term is quoted, so that none is an operator. Terms have no quotation marks. */

@@ -129,12 +129,19 @@ function explained(onUnreadable: OpenOptions['onUnreadable']): Attempt {
   };
 }
 
+/**
+ * A statement that is planned once. By the value of a bound limit SQLite plans it anew at each run; by that of a sum it
+ * does not.
+ */
+export function plannedOnce(text: string): string {
+  return text.replaceAll(/\blimit \?/g, '$& + 0');
+}
+
 /** What Kysely's SQLite dialect expects, over node:sqlite. Statements are prepared once and cached. */
 function adapter(raw: DatabaseSync, attempt: Attempt) {
   const statements = new Map<string, ReturnType<typeof prepare>>();
   const prepare = (text: string) => {
-    // By the value of a bound limit SQLite plans a statement anew at each run; by that of a sum it does not.
-    const statement = raw.prepare(text.replaceAll(/\blimit \?/g, '$& + 0'));
+    const statement = raw.prepare(plannedOnce(text));
     return {
       // Asked once: reading the columns costs as much as running a query.
       reader: statement.columns().length > 0,
