@@ -10,8 +10,9 @@ const worthwhile = 4 * 1024 * 1024;
 let collect: ((options: object) => void) | undefined;
 
 /**
- * Gives the memory that this thread's heap does not need back to the system. The thread does nothing else meanwhile. V8 by itself leaves a heap
- * as its busiest moment made it: a young generation at its largest, and garbage until the next collection.
+ * Gives the memory that this thread's heap does not need back to the system. The thread does nothing else meanwhile. V8
+ * by itself leaves a heap as its busiest moment made it: a young generation at its largest, and garbage until the next
+ * collection.
  */
 export function giveMemoryBack(): void {
   if (collect === undefined) {
