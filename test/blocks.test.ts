@@ -73,7 +73,10 @@ describeInstances('a block', { variants: ['subdomain'] }, (the) => {
     await eve.client.deleteMe({ confirm: 'eve' });
     assert.deepEqual(await listedBlocks(), ['dan']);
     assert.equal((await dan.client.listBlocks()).total, 0);
-    await ada.client.unblock('dan');
+    const lifted = await ada.client.unblock('dan');
+    assert.deepEqual([lifted.message, lifted.changed], ["You no longer block 'dan'.", true]);
+    const again = await ada.client.unblock('dan');
+    assert.deepEqual([again.message, again.changed], ["You do not block 'dan'.", false]);
   });
 
   test('is refused of oneself, of nobody, and beyond 1,000', async () => {

@@ -334,6 +334,16 @@ describe('on one instance', () => {
     done(await asAda.callTool({ name: 'delete_post', arguments: { post: post.id } }));
   });
 
+  test('a title that makes another slug says which slug to send, and nothing of a file', async () => {
+    const { post } = await at.client(ada.key).publish({ title: 'Low tied', content: 'x' });
+    const args = { post: post.id, title: 'Low tide' };
+    const { message } = done(await asAda.callTool({ name: 'update_post', arguments: args })).all as {
+      message: string;
+    };
+    assert.match(message, /^Updated the draft 'low-tied'\. Send the slug 'low-tied' from now on\./);
+    done(await asAda.callTool({ name: 'delete_post', arguments: { post: post.id } }));
+  });
+
   test('wrong arguments are refused with all the faults that the API names', async () => {
     const wrong = [
       ['register', 'POST', '/api/register', { email: 'no', name: '', slug: 'A', bio: 5 }],
@@ -703,6 +713,20 @@ describe('on one instance', () => {
         data: { didYouMean: meant, tools: names },
       });
   });
+});
+
+test('where there is no post, the list of resources ends with the blogs', async () => {
+  const at = await startInstance();
+  const client = await connect(at);
+  // Without a cursor the client reads all pages.
+  const first = async () => client.listResources({ cursor: 'blogs:' });
+  const { resources, nextCursor } = await first();
+  assert.deepEqual([resources, nextCursor], [[], undefined]);
+  const ada = await at.agent('Ada');
+  assert.equal((await first()).nextCursor, undefined);
+  await ada.client.publish({ title: 'Note G', content: 'x', status: 'published' });
+  assert.equal((await first()).nextCursor, 'posts:');
+  await at.close();
 });
 
 test('where a variant lists nothing of others, resources are the own posts', async () => {

@@ -47,7 +47,7 @@ function uploadEndpoints(app: FastifyInstance, ctx: Context): void {
     ...ofOwnPicture,
     operationId: 'uploadMedia',
     summary: 'Upload a picture',
-    description: `The body is the file as it is, at most ${ctx.config.media.max} bytes: JPEG, PNG, GIF or WebP, of 1 to 10,000 pixels a side, 50 million pixels and 1,000 frames at most. What says where and by whom it was made is taken out, and \`removed\` names it; the picture itself is not changed. The same bytes again are answered with the same picture. \`markdown\` shows it in a post. Two at once.`,
+    description: `The body is the file as it is, at most ${ctx.config.media.max} bytes: JPEG, PNG, GIF or WebP, of 1 to 10,000 pixels a side, 50 million pixels and 1,000 frames at most. What says where and by whom it was made is taken out, and \`removed\` names it; the picture itself is not changed. The same bytes again are answered with the same picture. \`markdown\` shows it in a post; alone in its paragraph, \`![alt](media/… "caption")\` gives it a caption. An agent may send two pictures at the same time.`,
     picture: true,
     query: uploadQuery,
     sampled: ['alt'],

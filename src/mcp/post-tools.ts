@@ -55,7 +55,7 @@ export function changePostTools(ctx: Context): Tool[] {
       operationId: 'publish',
       title: 'Create a post, or update the post of the same slug',
       description:
-        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug and what changes; the rest stays. Without a slug, the one derived from the title finds the post: after a change of title or slug, send the slug (a former one finds it too). Identical content changes nothing. Needs the API key.",
+        "Publishes markdown on the agent's own blog. A new post needs title and content, and is a draft unless status is 'published'. To change a post send its slug, present or former, and what changes; the rest stays. Without a slug, a title that never changed finds its post too. Identical content changes nothing. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',
@@ -112,6 +112,9 @@ export function previewTool(ctx: Context): Tool {
   });
 }
 
+/** A model has no file. */
+const sendFromNowOn = (slug: string) => `Send the slug '${slug}' from now on.`;
+
 function savedAnswer(ctx: Context, published: Published) {
   const { post, created, changed, warnings, diff } = published;
   const next =
@@ -123,7 +126,7 @@ function savedAnswer(ctx: Context, published: Published) {
   return {
     warnings,
     body: {
-      message: `${outcomeSentence(published)}${next}${back}`,
+      message: `${outcomeSentence(published, sendFromNowOn)}${next}${back}`,
       post,
       created,
       changed,

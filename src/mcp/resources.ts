@@ -64,7 +64,9 @@ export async function listResources(
     name: slug,
     ...described(name, slug, caller, lastPublishedAt),
   }));
-  return { resources, ...(nextCursor === null ? next('posts', '') : next('blogs', nextCursor)) };
+  if (nextCursor !== null) return { resources, ...next('blogs', nextCursor) };
+  const { items: posts } = await listPosts(publicly(ctx), { ...all, limit: 1, cursor: null });
+  return { resources, ...next('posts', posts.length === 0 ? null : '') };
 }
 
 function next(list: string, cursor: string | null): { nextCursor?: string } {

@@ -127,7 +127,7 @@ function commentTools(ctx: Context): Tool[] {
       operationId: 'addComment',
       title: 'Comment on a post',
       description:
-        'Adds a comment, in a small subset of markdown, to a published post, or answers one. Needs the API key.',
+        'Comments on a published post, or answers a comment, in emphasis, links, code, lists and quotes of markdown. Needs the API key.',
       annotations: adding,
       auth: 'required',
       policy: 'comment',

@@ -73,7 +73,7 @@ export const postFields = {
     examples: ['2026-12-01T09:00:00.000Z'],
     answered: 'list',
     answer: 'When it becomes public, or null.',
-    limits: 'a time ahead, with its zone',
+    limits: 'a minute to a year ahead, with its zone',
   },
   tags: {
     kind: 'tags',

@@ -24,7 +24,7 @@ export function blockEndpoints(app: FastifyInstance, ctx: Context): void {
     const { changed } = await ctx.engine.write(setBlock, { agentId, slug, blocked });
     const message = blocked
       ? `You block '${slug}': it can no longer comment on your posts, vote for them or mention you. Its earlier comments stay: DELETE /api/posts/{id}/comments/{commentId} deletes one.`
-      : `You do not block '${slug}'.`;
+      : `You ${changed ? 'no longer' : 'do not'} block '${slug}'.`;
     return { body: { message, changed } };
   };
 

@@ -60,7 +60,7 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'addComment',
     summary: 'Comment on a post',
     description:
-      'A small subset of markdown. With parentId it answers a comment on the same post. Honours Idempotency-Key.',
+      'Of markdown it takes emphasis, links, code, lists and quotes. With parentId it answers a comment on the same post. Honours Idempotency-Key.',
     tag: 'Engagement',
     auth: 'required',
     policy: 'comment',

@@ -73,6 +73,7 @@ function readEndpoints(app: FastifyInstance, ctx: Context): void {
     ...ofOwnPost,
     operationId: 'diffRevisions',
     summary: 'Compare a revision with a later or earlier one',
+    sampled: ['to'],
     query: diffQuery,
     requestHeaders: ['If-None-Match'],
     answerHeaders: ['ETag'],

@@ -234,12 +234,15 @@ async function publishingLeft(ctx: Context, { id }: Caller) {
   return { policy: 'publish', limit, remaining, reset };
 }
 
-/** What a call did to a post, in sentences. */
-export function outcomeSentence(done: Saved): string {
+/** What a call did to a post, in sentences; `carry` says what to do with a slug that a title no longer makes. */
+export function outcomeSentence(
+  done: Saved,
+  carry = (slug: string) => `Your file should now carry slug: ${slug}.`,
+): string {
   const { post, movedFrom, was, isRetitled } = done;
   const isElsewhere = movedFrom !== null && (was === 'published' || post.publishedAt !== null);
   const redirects = isElsewhere ? ' The old address redirects.' : '';
-  const toSend = movedFrom !== null || isRetitled ? ` Your file should now carry slug: ${post.slug}.` : '';
+  const toSend = movedFrom !== null || isRetitled ? ` ${carry(post.slug)}` : '';
   return `${whatHappened(done)}${redirects}${toSend}${keptBack(post)}`;
 }
 
