@@ -193,6 +193,21 @@ describe('changing posts from the command line', () => {
     // A title of its own alone does not agree either.
     assert.match((await run('post', 'edit', slug, '--title', 'Other')).err, /^note: .*e\.md'?, from/);
     assert.equal((await run('post', 'edit', slug, '--title', 'Beta')).err, '');
+    // What it says of the status is another matter, unless that was changed.
+    const draft = '---\nstatus: draft\ntitle: Beta\n---\nTwo.';
+    await writeFile(file, draft);
+    await ada.client.updatePost(id, { content: 'Elsewhere.' });
+    const [, { revision: former } = { revision: 0 }] = (await ada.client.listRevisions(id)).revisions;
+    const taken = await run('post', 'restore', slug, '--revision', String(former));
+    assert.deepEqual([taken.code, taken.err], [0, '']);
+    assert.match(
+      (await run('post', 'edit', slug, '--old', 'Two', '--new', 'Deux')).err,
+      /see that it agrees/,
+    );
+    assert.equal((await run('post', 'edit', slug, '--old', 'Deux', '--new', 'Two')).err, '');
+    await writeFile(file, draft.replace('status: draft', 'draft: true'));
+    assert.equal((await run('post', 'edit', slug, '--status', 'draft')).err, '');
+    assert.match((await run('post', 'edit', slug, '--status', 'published')).err, /see that it agrees/);
     await goes('gamma', '# Beta\n\nThree.');
 
     // The title of another post would find that one.
@@ -211,9 +226,17 @@ describe('changing posts from the command line', () => {
 
     const { post } = await ada.client.lookupPost({ agent: 'ada', slug: 'gamma' });
     await ada.client.deletePost(post.id);
+    const tried = await publish('# Beta\n\nFour.', '--dry-run');
+    assert.match(tried.out, /^would create: .*\/beta$/m);
+    assert.match(tried.err, /has been deleted, so another would be made; 'post trash'/);
+    const both = await run('post', 'publish', file, other, '--dry-run');
+    assert.match(both.out, /^2 documents, nothing stored: 1 would be created, 1 unchanged\. /m);
     const second = await publish('# Beta\n\nFour.');
     assert.match(second.out, /^created: .*\/beta$/m);
-    assert.match(second.err, /the post that this file was before has been deleted.*'post trash'/);
+    assert.match(
+      second.err,
+      /the post that this file was before has been deleted, so another was made; 'post trash'/,
+    );
   });
 
   test('says what is missing or wrong before it asks the service', async () => {

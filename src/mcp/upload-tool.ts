@@ -17,8 +17,7 @@ export function uploadTool(ctx: Context): Tool {
   return tool(ctx, {
     operationId: 'uploadMedia',
     title: 'Upload a picture',
-    description:
-      `The answer's markdown shows it in a post; as ![alt](media/… "caption"), alone in its paragraph, with a caption. Without data, as for files over ${largest} bytes: a curl command. Needs the API key.`,
+    description: `The answer's markdown shows it in a post; as ![alt](media/… "caption"), alone in its paragraph, with a caption. Without data, as for files over ${largest} bytes: a curl command. Needs the API key.`,
     annotations: { ...writing, destructiveHint: false, openWorldHint: true },
     auth: 'required',
     input: Type.Object({

@@ -11,7 +11,8 @@ import { votes } from './engagement.ts';
 export const revisionNumber = Type.Integer({
   minimum: 1,
   maximum: 2_147_483_647,
-  description: 'Number of the revision: in the ETag that the post had, the one between hyphen and dot, 4 in "3b7f0a9c-4.1".',
+  description:
+    'Number of the revision: in the ETag that the post had, the one between hyphen and dot, 4 in "3b7f0a9c-4.1".',
   examples: [4],
 });
 
@@ -99,7 +100,8 @@ export const previewAnswer = answer({
 export const diffQuery = Type.Object({
   to: Type.Optional(
     ruled(revisionFault, {
-      description: "The revision to compare with: a number, or 'current', the present text: right after a restore that is the same.",
+      description:
+        "The revision to compare with: a number, or 'current', the present text: right after a restore that is the same.",
       examples: ['2', 'current'],
       pattern: '^(?:current|[1-9][0-9]{0,9})$',
       default: 'current',

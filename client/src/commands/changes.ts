@@ -2,14 +2,18 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
-import { MastheadError, type MastheadClient } from '../index.ts';
+import { MastheadError, type MastheadClient, type Status } from '../index.ts';
 import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
 import { facts, plainText, shown, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
 import { said, type Connection } from './connection.ts';
+import { namingOf } from './documents.ts';
+import { createPictureStore, localPictures, withPictures } from './local-pictures.ts';
 import { collect, postCommand } from './posts.ts';
 import { warningsOf } from './publish-report.ts';
 import { loadPublishState } from './publish-state.ts';
+import type { FormerPost } from './publisher.ts';
+import { toSend } from './publish-status.ts';
 import { withUnfinished } from './unfinished.ts';
 import { decodeUtf8, readStandardInput } from './standard-input.ts';
 
@@ -63,6 +67,7 @@ const edit = postCommand('required', {
   details: [
     'What is replaced must occur exactly once, unless --all is given. It is compared exactly; nothing is stored where one',
     `edit of several cannot be made. --edits reads many: [{"old": "teh", "new": "the", "all": true}]; '-': standard input.`,
+    "To publish at a time to come: 'post publish --at'.",
   ],
   options: {
     old: { meaning: 'The passage as it is.', value: 'text' },
@@ -138,8 +143,12 @@ async function change(call: Call, connection: Connection, id: string, changes: C
   call.result(answer, plainText([`${said(answer)}${back}`, answer.diff ?? ''].join('\n')).trimEnd());
   // What to do after another slug alone, the answer says.
   const isMoved = Object.keys(changes).join() === 'slug';
-  if (answer.changed && !isMoved && !call.has('dry-run')) await noteFile(call, connection, id);
+  if (answer.changed && !isMoved && !call.has('dry-run'))
+    await noteFile(call, connection, { ...answer.post, id, ...(changes.status && { status: null }) });
 }
+
+/** A post that was changed without its file, as it is now; a null as `status` is that of a file. */
+type Changed = Pick<FormerPost, 'id' | 'slug' | 'title'> & { readonly status: Status | null };
 
 /**
  * Says which file a post was published from, where the post alone has been changed and they no longer agree, or what
@@ -148,8 +157,7 @@ async function change(call: Call, connection: Connection, id: string, changes: C
 export async function noteFile(
   { err }: Call,
   { client, url, configDir }: Connection,
-  id: string,
-  note?: string,
+  post: Pick<Changed, 'id'> & (Changed | { readonly note: string }),
 ): Promise<void> {
   // The change is made: what cannot be found out about a file is no failure of it.
   const agentId = await client.me().then(
@@ -158,23 +166,27 @@ export async function noteFile(
   );
   if (agentId === null) return;
   const state = await loadPublishState(configDir, url, agentId);
-  const [path] = state.files().find(([, published]) => published.id === id) ?? [];
+  const [path] = state.files().find(([, published]) => published.id === post.id) ?? [];
   if (path === undefined || !existsSync(path)) return;
-  if (note === undefined && (await agrees(client, path, id))) return;
+  if (!('note' in post) && (await agrees(client, path, post))) return;
   err(
-    `note: ${shown(path)}, from which the post was published, ${note ?? 'is not changed by this: see that it agrees'}`,
+    `note: ${shown(path)}, from which the post was published, ${'note' in post ? post.note : 'is not changed by this: see that it agrees'}`,
   );
 }
 
-/** Whether publishing a file would leave the post as it is. */
-async function agrees(client: MastheadClient, path: string, id: string): Promise<boolean> {
+/** Whether publishing a file would leave of the post as it is what was changed. */
+async function agrees(client: MastheadClient, path: string, stands: Changed): Promise<boolean> {
   try {
-    const { post, changed } = await client.publishMarkdown(
-      await readFile(path, 'utf8'),
-      {},
-      { dryRun: true },
-    );
-    return post.id === id && !changed;
+    const document = await readFile(path, 'utf8');
+    const pictures = await localPictures(document, path, true);
+    const store = createPictureStore(client, { isDry: true });
+    await store.store(pictures);
+    const sent = toSend(withPictures(document, pictures, store.names), 'as-written');
+    const naming = namingOf(sent.source);
+    const isNamed = naming?.slug === null && naming.title === stands.title;
+    const fields = { status: stands.status ?? sent.status, slug: isNamed ? stands.slug : undefined };
+    const { post, changed } = await client.publishMarkdown(sent.source, fields, { dryRun: true });
+    return post.id === stands.id && !changed;
   } catch {
     return false;
   }

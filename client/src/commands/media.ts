@@ -43,6 +43,7 @@ const upload = serviceCommand('required', {
   summary: 'Upload pictures, and print the markdown that shows each.',
   details: [
     'A picture is a JPEG, PNG, GIF or WebP. Where and by whom it was made is taken out; the same file is the same picture.',
+    'In a post, ![alt](media/… "title") alone in its paragraph shows the title as a caption.',
   ],
   operands: ['file…'],
   options: { alt: { meaning: 'What it shows, for those who cannot see it.', value: 'text' } },

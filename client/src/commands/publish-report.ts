@@ -108,7 +108,9 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
         results,
       };
       const parts = Object.entries({ ...counts, deleted, left }).filter(([, count]) => count > 0);
-      const text = parts.map(([kind, count]) => `${count} ${kind}`).join(', ');
+      const wouldBe = (kind: string) =>
+        isDry && /^(?:created|updated|deleted)$/.test(kind) ? 'would be ' : '';
+      const text = parts.map(([kind, count]) => `${count} ${wouldBe(kind)}${kind}`).join(', ');
       const documents = `${total} ${total === 1 ? 'document' : 'documents'}`;
       if (moving !== undefined && !call.has('json')) showAddresses(call, addresses);
       const code = exitCode({ stop, left, failed: counts.failed, done: finished() });

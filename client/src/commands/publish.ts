@@ -15,8 +15,10 @@ import { yes } from './trash.ts';
 const saveEvery = 2_000;
 
 /** Said of a new post whose file was published before. */
-const formerDeleted =
-  "the post that this file was before has been deleted, so another was made; 'post trash' lists what can be restored";
+function formerDeleted(call: Call): string {
+  const made = call.has('dry-run') ? 'would be made' : 'was made';
+  return `the post that this file was before has been deleted, so another ${made}; 'post trash' lists what can be restored`;
+}
 
 export const publish = serviceCommand('required', {
   name: 'post publish',
@@ -25,7 +27,8 @@ export const publish = serviceCommand('required', {
     `Front matter may give ${postFieldNames.slice(0, -1).join(', ')} and ${postFieldNames.at(-1)}. Without a title the first heading`,
     'is the title. Without a slug the service derives one from the title; the same title finds the same post again, so',
     'publishing twice creates no duplicate. Two files that would become the same post are refused.',
-    'Pictures on this machine that a file shows are uploaded, where the service lacks them; the file stays as it is.',
+    'Pictures on this machine that a file shows are uploaded, where the service lacks them; the file stays as it is. One',
+    'alone in its paragraph, with a title (![alt](lamp.png "title")), has that as its caption.',
     "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
     "say draft like status. What this machine has published unchanged is skipped ('unchanged here'), and of more than",
     '10 files only counted. Ctrl-C stops, and the same command goes on where it stopped.',
@@ -44,7 +47,8 @@ export const publish = serviceCommand('required', {
       meaning: 'Keep them drafts. Without both, the front matter decides, and a new post is a draft.',
     },
     at: {
-      meaning: 'Publish them by themselves then, a minute to a year ahead: 2026-12-01T09:00+01:00.',
+      meaning:
+        'Publish them by themselves then, a minute to a year ahead, whatever status they have: 2026-12-01T09:00+01:00.',
       value: 'time',
     },
     'dry-run': { meaning: 'Say what would happen; nothing is stored.' },
@@ -126,7 +130,7 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
       const isSecond = outcome.kind === 'created' && path !== null && state.last(path) && !before(path);
       if (outcome.recorded !== undefined && path !== null) state.record(path, outcome.recorded);
       if (outcome.post?.id) live.add(outcome.post.id);
-      const warnings = isSecond ? [...outcome.warnings, formerDeleted] : outcome.warnings;
+      const warnings = isSecond ? [...outcome.warnings, formerDeleted(call)] : outcome.warnings;
       report.done(document, { ...outcome, warnings });
     }
     if (work.folders !== null && report.isComplete())

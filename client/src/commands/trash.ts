@@ -40,7 +40,8 @@ const remove = serviceCommand('required', {
     );
     call.result({ deleted }, lines.join('\n'));
     for (const { id, changed } of deleted)
-      if (changed) await noteFile(call, connection, id, 'is still there: publishing it makes a post again');
+      if (changed)
+        await noteFile(call, connection, { id, note: 'is still there: publishing it makes a post again' });
   },
 });
 
@@ -87,7 +88,7 @@ const restore = serviceCommand('required', {
     const isOther = revision !== null && answer.changed;
     const diff = isOther && !call.has('json') ? await diffToNow(client, id) : '';
     call.result(answer, plainText([said(answer), diff].join('\n')).trimEnd());
-    if (isOther) await noteFile(call, connection, id);
+    if (isOther) await noteFile(call, connection, answer.post);
   },
 });
 
