@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { program, runCommandLine } from '../src/cli/main.ts';
 import { agentCommands } from '../client/src/commands/agent-commands.ts';
+import { listHelp } from '../client/src/terminal/help.ts';
 import { createPublishReport } from '../client/src/commands/publish-report.ts';
 import type { Call } from '../client/src/terminal/command.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
@@ -166,7 +167,7 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       assert.equal(code, 0);
       return text;
     };
-    assert.match(await list(undefined), /^STATUS +SLUG +TITLE +ADDRESS$/m);
+    assert.match(await list(undefined), /^STATUS +CREATED +TITLE +ADDRESS$/m);
     for (const columns of [44, 80]) {
       const lines = (await list(columns)).trimEnd().split('\n');
       assert.equal(lines[1], `  ${post.url}`);
@@ -257,6 +258,9 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
           assert.ok(line.length <= columns, `${name}, ${columns}: ${line}`);
       }
     }
+    const minimal = { name: 'p', title: 'P.', version: () => '1', groups: { Commands: agentCommands } };
+    const closing = 'A first line, and more.\nA second one.';
+    assert.match(listHelp({ ...minimal, closing }, '', 44), /\nA first line, and more\.\nA second one\.$/);
   });
 
   test('options may stand before the command, and a word that ends others leads to them', async () => {

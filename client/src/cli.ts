@@ -1,5 +1,5 @@
 import manifest from '../package.json' with { type: 'json' };
-import { agentCommands } from './commands/agent-commands.ts';
+import { agentGroups } from './commands/agent-commands.ts';
 import { runInTerminal } from './terminal/program.ts';
 
 await runInTerminal({
@@ -8,5 +8,5 @@ await runInTerminal({
   closing:
     'masthead-agent <command> --help explains a command. MASTHEAD_URL names the service.\nExit codes: 0 done, 2 usage, 3 a part failed, 4 not found, 5 refused, 6 key, 7 limit, 8 no answer, 1 else.',
   version: () => manifest.version,
-  groups: { Commands: agentCommands },
+  groups: agentGroups,
 });

@@ -30,14 +30,14 @@ const list = serviceCommand('required', {
     );
     const stateOf = ({ status: is, publishAt }: (typeof posts)[number]): string =>
       is === 'draft' ? draftState(publishAt) : is;
-    const rows = posts.map((post) => [stateOf(post), post.slug, post.title, post.url]);
+    const rows = posts.map((post) => [stateOf(post), post.createdAt, post.title, post.url]);
     const width = call.columns?.('result') ?? Infinity;
     // An address that is cut leads nowhere, so it gets a line of its own.
     const lines = posts.map((post) => {
       const mark = post.status === 'draft' ? ` (${stateOf(post)})` : '';
       return `${cutInMiddle(printable(post.title, 200), width - mark.length)}${mark}\n  ${post.url}`;
     });
-    call.result(posts, tableOrList([['STATUS', 'SLUG', 'TITLE', 'ADDRESS'], ...rows], lines, width));
+    call.result(posts, tableOrList([['STATUS', 'CREATED', 'TITLE', 'ADDRESS'], ...rows], lines, width));
   },
 });
 
@@ -125,13 +125,14 @@ function idOfComment(named: string): string {
   return named.replace(/^.*#comment-/, '');
 }
 
-export const postCommands: readonly Command[] = [
-  list,
-  get,
+export const postCommands: readonly Command[] = [list, get];
+
+/** What is done with the posts of others, and what they wrote. */
+export const communityCommands: readonly Command[] = [
   search,
-  deleteComment,
   comment,
   comments,
+  deleteComment,
   voteCommand('up', 'Vote for a post; a later vote replaces it.', (client, id) => client.vote(id, 1)),
   voteCommand('down', 'Vote against a post; a later vote replaces it.', (client, id) => client.vote(id, -1)),
   voteCommand('clear', 'Withdraw your vote on a post.', (client, id) => client.unvote(id)),

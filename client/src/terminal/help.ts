@@ -1,5 +1,5 @@
 import { optionsOf, type Command, type Option } from './command.ts';
-import { glossary } from './format.ts';
+import { fitted, glossary } from './format.ts';
 import type { Program } from './program.ts';
 import { wrapped } from './width.ts';
 
@@ -9,13 +9,13 @@ export function commandHelp({ name: program }: Program, command: Command, width?
   const required = options.filter(([, option]) => option.required === true);
   const must = required.map(([name, option]) => ` ${written(name, option)}`).join('');
   const { summary, details = [] } = command;
-  const fitted = (lines: readonly string[]) =>
+  const inLines = (lines: readonly string[]) =>
     width === undefined ? lines : paragraphs(lines).flatMap((text) => wrapped(text, width));
   return [
     ...wrapped(`Usage: ${program} ${usage(command)}${must} [options]`, width ?? Infinity, '  '),
     '',
-    ...fitted([summary]),
-    ...fitted(details),
+    ...inLines([summary]),
+    ...inLines(details),
     '',
     'Options:',
     glossary(
@@ -56,7 +56,7 @@ export function listHelp(
     group === ''
       ? [...wrapped(title, width ?? Infinity), '', `Usage: ${program} <command> [options]`]
       : [`Commands of ${program} ${group}:`, ''];
-  return [...head, ...lines, '', ...wrapped(closing, width ?? Infinity)].join('\n');
+  return [...head, ...lines, '', fitted(closing, width)].join('\n');
 }
 
 function usage({ name, operands = [] }: Command): string {
