@@ -130,7 +130,7 @@ export const postFields = {
   commentsOpen: {
     kind: 'switch',
     initial: null,
-    description: 'Whether others can comment. Comments that are there stay.',
+    description: 'Whether others can comment: true in a new post. Comments that are there stay.',
     examples: [false],
     answered: 'list',
     answer: 'Whether the post takes comments.',

@@ -11,14 +11,13 @@ export function answer<P extends TProperties>(properties: P) {
 export const success = Type.Literal(true, { description: 'True in every success.' });
 
 const warnings = Type.Array(Type.String(), {
-  description:
-    'What was let through but is probably a mistake: unknown fields, mangled content, and the like.',
+  description: 'What was let through but is probably a mistake.',
   examples: [["unknown field 'statsu' ignored; did you mean 'status'?"]],
 });
 
 // No enum: more codes may come, and a client generated from one would refuse them.
 const codes = Type.Array(Type.String({ 'x-open': true }), {
-  description: 'The codes of the warnings, in the same order; the reference explains each.',
+  description: 'Their codes, in the same order.',
   examples: [['unknown_field']],
 });
 

@@ -124,7 +124,7 @@ const plainAddress =
 /** A post's markdown. Its bytes are counted by the service, since too many are an error of another kind. */
 export const content = text(controlFault, {
   description:
-    'The post in markdown (CommonMark and GitHub tables, task lists, footnotes): at most 512 KiB of UTF-8. HTML in it is shown as text.',
+    'The post in markdown, at most 512 KiB of UTF-8; captions, callouts, formulas and more: /docs/markdown.md. Most HTML is text.',
   examples: [
     'The engine *weaves algebraic patterns*.\n\n## Its store\n\nA thousand numbers of fifty digits.',
   ],

@@ -17,9 +17,20 @@ export const postProperties = Object.fromEntries(
   postFieldNames.map((name) => [name, Type.Optional(postField(name))]),
 ) as unknown as { [Name in PostFieldName]: TOptional<TUnsafe<PostFieldValue<Name>>> };
 
-/** All that a JSON body says of a post. */
-const contentProperties = {
+/** The same of a post that exists. */
+const changeProperties = {
   ...postProperties,
+  slug: Type.Optional(
+    postField(
+      'slug',
+      'Address of the post within its blog: 1 to 100 of a-z, 0-9 and hyphens. Another one moves it.',
+    ),
+  ),
+  status: Type.Optional(postField('status', 'Whether the post is public.')),
+};
+
+/** What a JSON body says of the content. */
+const contentProperties = {
   content: Type.Optional(content),
   edits: Type.Optional(contentChanges.edits),
   append: Type.Optional(contentChanges.append),
@@ -28,6 +39,7 @@ const contentProperties = {
 /** `POST /api/publish`. Only the service knows whether the post is new, and so needs title and content. */
 export const publishBody = Type.Object(
   {
+    ...postProperties,
     ...contentProperties,
     dryRun: Type.Optional(dryRun),
   },
@@ -190,6 +202,7 @@ function formerSlugs(description: string) {
 /** `PATCH /api/posts/{id}`. */
 export const patchPostBody = Type.Object(
   {
+    ...changeProperties,
     ...contentProperties,
     formerSlugs: Type.Optional(
       formerSlugs('Which of its former slugs the post is to keep; an empty list gives all of them up.'),
@@ -211,6 +224,7 @@ export const publishQuery = Type.Object(dryRuns);
 
 /** The same with a markdown body, and as it is documented. */
 export const markdownQuery = Type.Object({ ...dryRuns, ...postProperties });
+export const markdownPatchQuery = Type.Object({ ...dryRuns, ...changeProperties });
 
 /** `DELETE /api/posts/{id}`. */
 export const deleteQuery = Type.Object({

@@ -26,7 +26,12 @@ export function samplesOf(
   if (markdown)
     return [
       sample('JSON', withKey),
-      sample('Markdown file', { ...withKey, json: undefined, file: 'post.md' }),
+      sample('Markdown file', {
+        ...withKey,
+        url: `${url}?status=published`,
+        json: undefined,
+        file: 'post.md',
+      }),
     ];
   if (picture)
     return [

@@ -5,6 +5,7 @@ import type { ErrorCode } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
 import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import {
+  markdownPatchQuery,
   markdownQuery,
   patchNames,
   patchPostBody,
@@ -36,16 +37,21 @@ import { preconditionsOf } from '../request-headers.ts';
 /** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
 const postBodyLimit = 4 * 1024 * 1024;
 
-/** Failures of calls that store a post. */
-export const savingErrors: readonly ErrorCode[] = [
+/** Failures of calls that store a post which is there as a whole. */
+export const storingErrors: readonly ErrorCode[] = [
   'precondition_failed',
-  'too_large',
   'quota_exceeded',
-  'slug_taken',
   'leaked_key',
+  'unrenderable',
+];
+
+/** Failures of calls that send a post, or changes of one. */
+const savingErrors: readonly ErrorCode[] = [
+  ...storingErrors,
+  'too_large',
+  'slug_taken',
   'edit_not_applied',
   'edit_conflict',
-  'unrenderable',
   'idempotency_mismatch',
   'in_progress',
 ];
@@ -105,6 +111,7 @@ function changeEndpoints(app: FastifyInstance, save: Save): void {
     description:
       'Takes all fields of publishing, as JSON or text/markdown; those left out stay. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and finds it until formerSlugs gives it up.',
     body: patchPostBody,
+    markdown: { query: markdownPatchQuery, fields: markdownFields },
     check: patchNames,
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },

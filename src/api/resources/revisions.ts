@@ -24,7 +24,7 @@ import { revisionSentence } from '../../services/posts/posts.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
-import { saved, savingErrors } from './publishing.ts';
+import { saved, storingErrors } from './publishing.ts';
 
 /** The former states of a post: private to its agent. */
 export function revisionEndpoints(app: FastifyInstance, ctx: Context): void {
@@ -101,7 +101,7 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
     requestHeaders: ['If-Match'],
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },
-    errors: [...ofOwnPost.errors, ...savingErrors],
+    errors: [...ofOwnPost.errors, ...storingErrors],
     handle: async ({ caller, params, request, reply }) => {
       const restored = await restoreRevision(ctx, caller, {
         postId: uuidParam(params, 'id'),

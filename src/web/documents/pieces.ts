@@ -6,7 +6,7 @@ import { packageRoot } from '../../platform/package-root.ts';
 import { mcpCommand, mcpConfiguration } from '../../rules/agent-setup.ts';
 import { asHttp } from '../../rules/calls.ts';
 import { contentBytes } from '../../rules/post-fields.ts';
-import type { Components, OpenApiDocument, ParameterObject } from '../../schemas/openapi.ts';
+import type { JsonSchema, OpenApiDocument, ParameterObject } from '../../schemas/openapi.ts';
 import { textFile } from '../assets.ts';
 import {
   endings,
@@ -52,15 +52,17 @@ function line(operation: Operation): string {
 }
 
 const changes = textFile('changes.md');
+const markdown = textFile('markdown.md');
 const mcp = textFile('mcp.md');
 
-/** The piece at `/docs/{name}`: an operation by its id, MCP, the policy of changes, the changelog. Null for another name. */
+/** The piece at `/docs/{name}`: an operation by its id, what markdown may hold, MCP, the policy of changes, the changelog. Null for another name. */
 export function docsPiece(name: string, { site }: Config, document: OpenApiDocument): Piece | null {
   if (name === 'changes')
     return {
       title: 'What may change',
       markdown: changes({ baseUrl: site.baseUrl, ending: endingText(document) }),
     };
+  if (name === 'markdown') return { title: 'Markdown', markdown: markdown({ baseUrl: site.baseUrl }) };
   if (name === 'mcp') {
     const configuration = mcpConfiguration(site.baseUrl, 2);
     return {
@@ -96,10 +98,10 @@ function changelog(): string {
 }
 
 /** One call: what it does, a command to paste, what it takes and answers, how it fails. */
-function operationText(operation: Operation, { components }: OpenApiDocument, baseUrl: string): string {
+function operationText(operation: Operation, document: OpenApiDocument, baseUrl: string): string {
   const { call, operationId, summary, description, parameters = [], requestBody } = operation;
   const body = requestBody?.content['application/json']?.schema;
-  const sent = body === undefined ? [] : fieldsOf(body, components, false);
+  const sent = body === undefined ? [] : sentFields(body, document);
   const within = (place: ParameterObject['in']) => parameters.filter((parameter) => parameter.in === place);
   const query = within('query').filter(({ name }) => !sent.some((field) => field.name === name));
   const samples = operation['x-codeSamples'].map(({ label, source }, _, all) =>
@@ -110,26 +112,49 @@ function operationText(operation: Operation, { components }: OpenApiDocument, ba
     `\`${operationId}\`, ${keyUse(operation)}. **${summary}.** ${description ?? ''}`.trim(),
     ...samples,
     fieldList('In the path', within('path')),
-    fieldList('Body', sent),
+    fieldList('Body', sent, body?.description),
     requestBody?.content['text/markdown'] !== undefined &&
-      'Or a `text/markdown` body, which is the content: the other fields go in its front matter or in the query, which takes precedence.',
+      'Or a `text/markdown` body, which is the content: the other fields go in its front matter or in the query (`?status=published&tags=a,b`), which takes precedence. Without a title, the heading that it begins with is the title.',
     fieldList('Query', query),
     fieldList('Headers', within('header')),
-    ...answers(operation, components),
+    ...answers(operation, document, baseUrl),
     `## Failures\n\n${operation['x-errors'].map((code) => `\`${catalogue[code].status} ${code}\``).join(', ')}; each is explained at ${baseUrl}/problems/{code}.md.`,
     `All calls, and the rules of all: ${baseUrl}/docs.md`,
   ]);
 }
 
-/** The successes. What an answer shares with the one before is not said twice. */
-function answers({ responses }: Operation, components: Components): (string | false)[] {
+/** The fields of a body, with those of the objects in a list where the call that is shown sends one. */
+function sentFields(body: JsonSchema, { components }: OpenApiDocument): Field[] {
+  const shown = Object(body.examples?.[0]) as object;
+  return fieldsOf(body, components, false).flatMap((field) => {
+    const { name, schema } = field;
+    const { items } = schema;
+    const isShown = items?.properties !== undefined && Object.hasOwn(shown, name);
+    return isShown ? [field, ...fieldsOf(items, components, false, `${name}[].`)] : [field];
+  });
+}
+
+/** Fields of an answer from which on the page of another call that has the same one lists them. */
+const mostRepeated = 30;
+
+/** The successes. What an answer shares with the one before is not said twice, nor a long one by two calls. */
+function answers(
+  { operationId, responses }: Operation,
+  document: OpenApiDocument,
+  baseUrl: string,
+): (string | false)[] {
   const said = new Set<string>();
   return Object.entries(responses).flatMap(([status, response]) => {
     if ('$ref' in response) return [];
     const media = response.content?.['application/json'];
     const title = `Answer ${status}: ${response.description}`;
     if (media === undefined) return [`## ${title}`];
-    const lines = fieldsOf(media.schema, components, true).map(fieldLine);
+    const fields = fieldsOf(media.schema, document.components, true);
+    const first = firstToAnswer(media.schema, document) ?? operationId;
+    const isElsewhere = fields.length > mostRepeated && first !== operationId;
+    const lines = isElsewhere
+      ? [`As \`${first}\` answers: ${baseUrl}/docs/${first}.md`]
+      : toldApart(fields).map(fieldLine);
     const added = lines.filter((each) => !said.has(each));
     const isMore = said.size > 0 && added.length < lines.length;
     for (const each of lines) said.add(each);
@@ -143,8 +168,30 @@ function answers({ responses }: Operation, components: Components): (string | fa
   });
 }
 
-function fieldList(title: string, fields: readonly Field[]): string | false {
-  return fields.length > 0 && `## ${title}\n\n${fields.map(fieldLine).join('\n')}`;
+/** The first call of the reference that answers this, by its id. */
+function firstToAnswer({ $ref }: JsonSchema, document: OpenApiDocument): string | undefined {
+  const operations = groupsOf(document).flatMap((group) => group.operations);
+  return operations.find(({ responses }) =>
+    Object.values(responses).some(
+      (response) => 'content' in response && response.content?.['application/json']?.schema.$ref === $ref,
+    ),
+  )?.operationId;
+}
+
+/** Without the parts that their names say all of, and those that an earlier object has in the same words. */
+function toldApart(fields: readonly Field[]): Field[] {
+  const said = new Set<string>();
+  return fields.filter((field) => {
+    const [last = '', ...path] = field.name.split('.').toReversed();
+    const words = fieldLine({ ...field, name: last });
+    if (path.length > 0 && (field.description === '' || said.has(words))) return false;
+    said.add(words);
+    return true;
+  });
+}
+
+function fieldList(title: string, fields: readonly Field[], about = ''): string | false {
+  return fields.length > 0 && paragraphs([`## ${title}`, about, fields.map(fieldLine).join('\n')]).trimEnd();
 }
 
 function fieldLine({ name, schema, required, description }: Field): string {

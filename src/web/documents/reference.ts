@@ -84,7 +84,7 @@ export function remarks(schema: JsonSchema, description: string): string {
   const facts = [
     isNew(maxLength) && `${minLength === undefined ? 'Up to' : `${minLength} to`} ${maxLength} characters`,
     isNew(maximum) && `${minimum ?? 0} to ${maximum}`,
-    byDefault !== undefined && `${JSON.stringify(byDefault)} if absent`,
+    byDefault !== undefined && !description.includes('new post') && `${JSON.stringify(byDefault)} if absent`,
   ].filter((fact) => fact !== false);
   return facts.length === 0 ? '' : ` ${facts.join('; ')}.`;
 }
