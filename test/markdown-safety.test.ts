@@ -55,6 +55,7 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   u: {},
   small: {},
   abbr: { title: text },
+  bdi: { lang: /^en$/ },
   ruby: {},
   rt: {},
   rp: {},

@@ -215,6 +215,12 @@ describe('a post as text', () => {
       'Bold text.',
     );
     assert.equal(renderPost('- only\n- a list').excerpt, 'only a list');
+    assert.equal(
+      renderPost('With $a^2$, $\\frac{a}{b}$ is, by \\(\\pi\\).').excerpt,
+      'With a^2, … is, by ….',
+    );
+    const ruby = '<ruby>鯨<rp>(</rp><rt>くじら</rt><rp>)</rp></ruby>は<ruby>海<rt>うみ</rt></ruby>の中。';
+    assert.equal(renderPost(ruby).excerpt, '鯨は海の中。');
     const sentence = `${'word '.repeat(40)}end.`;
     assert.equal(renderPost(`${sentence} ${sentence}`).excerpt, sentence);
     assert.equal(renderPost(`${'漢字'.repeat(90)}。${'漢字'.repeat(90)}`).excerpt, `${'漢字'.repeat(90)}。`);

@@ -30,9 +30,7 @@ function withCallouts(state: StateCore): Token[] {
     token.info = kind.toLowerCase();
     open.add(token.level);
     const line = text.map?.[0] ?? 0;
-    result.push(
-      ...titleTokens(state, title.trim() || `${kind.charAt(0).toUpperCase()}${token.info.slice(1)}`, line),
-    );
+    result.push(...titleTokens(state, title.trim(), token.info, line));
     text.content = text.content.slice(source.length);
     text.map = [line + 1, text.map?.[1] ?? line + 1];
     // A paragraph of the marker alone has become the title.
@@ -41,13 +39,15 @@ function withCallouts(state: StateCore): Token[] {
   return result;
 }
 
-function titleTokens(state: StateCore, title: string, line: number): Token[] {
+/** A title, or else the kind: a word of ours, which says nothing about the language and direction of the text. */
+function titleTokens(state: StateCore, title: string, kind: string, line: number): Token[] {
+  const [type, tag] = title === '' ? ['callout_kind', ''] : ['callout_title', 'p'];
   const [open, inline, close] = [
-    new state.Token('callout_title_open', 'p', 1),
+    new state.Token(`${type}_open`, tag, 1),
     new state.Token('inline', '', 0),
-    new state.Token('callout_title_close', 'p', -1),
+    new state.Token(`${type}_close`, tag, -1),
   ];
-  inline.content = title;
+  inline.content = title || `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
   inline.children = [];
   inline.map = [line, line + 1];
   return [open, inline, close];

@@ -11,7 +11,8 @@ export function originOf(tokens: readonly Token[], at: number, places: Places): 
   const line = inline?.map?.[0] ?? 0;
   if (holder?.type === 'th_open' || holder?.type === 'td_open') return cellOrigin(tokens, at, places);
   if (holder?.type === 'summary_open') return within(places, line, /^.*?<summary>\s*/i);
-  if (holder?.type === 'callout_title_open') return within(places, line, /^\[![a-z]+\][-+]?[ \t]*/i);
+  if (/^callout_(?:title|kind)_open$/.test(holder?.type ?? ''))
+    return within(places, line, /^\[![a-z]+\][-+]?[ \t]*/i);
   if (holder?.markup.startsWith('#') === true) return within(places, line, /^#+[ \t]*/);
   return linesOrigin(content, line, places);
 }

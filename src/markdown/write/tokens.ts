@@ -48,6 +48,8 @@ const fixed: Readonly<Record<string, string>> = {
   tag_break: '<br>',
   callout_close: '</div>\n',
   callout_title_open: '<p class="callout-title">',
+  callout_kind_open: '<p class="callout-title"><bdi lang="en">',
+  callout_kind_close: '</bdi></p>\n',
   dt_open: '<dt>',
   dd_open: '<dd>',
   html_comment: '',
@@ -84,7 +86,8 @@ export function htmlOf(token: Token): string | undefined {
   }
 }
 
-const lineEnds = /^(?:(?:paragraph|heading|summary|callout_title|dt|dd|tr)_close|hardbreak|tag_break)$/;
+const lineEnds =
+  /^(?:(?:paragraph|heading|summary|callout_title|callout_kind|dt|dd|tr)_close|hardbreak|tag_break)$/;
 
 /** What separates the words before and after a token in plain text. */
 export function separatorOf({ type }: Token): string {

@@ -67,6 +67,8 @@ class Writer {
   private text = '';
   private leading = '';
   private isLeading = false;
+  /** Whether what is written says how the word before it is read. */
+  private isReading = false;
   private tables = 0;
   private formulas = 0;
   private highlighted = 0;
@@ -196,7 +198,7 @@ class Writer {
 
   /** A formula as MathML; one that cannot be shown whole as the code that it is. */
   private formula(tex: string, isDisplayed: boolean): string {
-    this.prose(tex);
+    this.prose(tex, /[\\{}]/.test(tex) ? '…' : tex);
     this.maths += tex.length;
     const html = this.maths <= mostMaths ? mathml(tex, isDisplayed) : undefined;
     if (html !== undefined) return html;
@@ -275,6 +277,7 @@ class Writer {
       case 'tag_open':
       case 'tag_close':
         if (token.info !== paired) return this.prose(token.content);
+        if (token.tag === 'rt') this.isReading = token.type === 'tag_open';
         return token.type === 'tag_open' ? `<${token.tag}${titleOf(token)}>` : `</${token.tag}>`;
       case 'formula':
         return this.formula(token.content, token.info === 'display');
@@ -358,9 +361,10 @@ class Writer {
       );
   }
 
-  private prose(text: string): string {
+  /** Text, and what an excerpt says in its place. */
+  private prose(text: string, inExcerpt = text): string {
     this.text += text;
-    if (this.isLeading) this.leading += text;
+    if (this.isLeading && !this.isReading) this.leading += inExcerpt;
     return escape(text);
   }
 
