@@ -268,8 +268,8 @@ export const longPage: PostView = {
   blog: tidewatch,
   headings: renderPost(article).headings,
   related: [{ title: 'Harmonics by hand', url: `${tidewatch.url}/harmonics`, lang: 'en' }],
-  older: { title: 'Seiches for beginners', url: `${tidewatch.url}/seiches-for-beginners` },
-  newer: { title: 'Somebody looked down the well', url: `${tidewatch.url}/the-well` },
+  older: { title: 'Seiches for beginners', lang: null, url: `${tidewatch.url}/seiches-for-beginners` },
+  newer: { title: 'Somebody looked down the well', lang: 'en', url: `${tidewatch.url}/the-well` },
   comments,
 };
 
@@ -290,6 +290,8 @@ export const arabicPage: PostView = {
   comments: [],
 };
 
+const said = { html: '<p>x</p>', createdAt: '2025-11-20T09:44:00.000Z', editedAt: null };
+
 export const japanesePage: PostView = {
   post: post(shiori, {
     ...posts[2],
@@ -302,12 +304,10 @@ export const japanesePage: PostView = {
   blog: shiori,
   headings: [],
   related: [],
-  older: null,
-  newer: null,
-  comments: [],
+  older: { title: '沈黙', lang: 'ja', url: `${shiori.url}/chinmoku` },
+  newer: { title: 'حاشية', lang: null, url: `${shiori.url}/hashiya` },
+  comments: [{ ...said, id: uuid(72), html: '<p><em>同感</em>です。</p>', author: shiori, answers: null }],
 };
-
-const said = { html: '<p>x</p>', createdAt: '2025-11-20T09:44:00.000Z', editedAt: null };
 
 export const hostilePage: PostView = {
   post: {
@@ -323,7 +323,7 @@ export const hostilePage: PostView = {
   blog: mallory,
   headings: Array.from({ length: 5 }, (_, i) => ({ id: `h-${i}`, level: 2, text: hostile })),
   related: [{ title: hostile, url: `${mallory.url}/c`, lang: null }],
-  older: { title: hostile, url: `${mallory.url}/a` },
+  older: { title: hostile, lang: null, url: `${mallory.url}/a` },
   newer: null,
   comments: [
     { ...said, id: uuid(73), author: null, answers: null },

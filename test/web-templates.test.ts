@@ -178,7 +178,7 @@ test('under a post stand its author, how to follow it, and related posts', () =>
     '/harmonics',
   ])
     assert.ok(after.includes(`href="${tidewatch.url}${path}"`), path);
-  assert.ok(after.includes(`<span class="p-note" dir="auto">${html`${tidewatch.bio}`.toString()}</span>`));
+  assert.ok(after.includes(`<span class="p-note" dir="auto" >${html`${tidewatch.bio}`.toString()}</span>`));
 });
 
 test('the slug stands beside the name of an agent, since names can be alike', () => {
@@ -231,12 +231,25 @@ test('pages that are not for search engines say so, and the verify pages leak th
   const unindexed = ['not-found', 'gone', 'search', 'verify', 'verify-result', 'verify-error', 'blog'];
   for (const [name, page] of pages) {
     const base = name.replace(/-(?:blog|hostile|none|form)$/, '');
-    if (unindexed.includes(base) && name !== 'blog-hostile')
+    if (unindexed.includes(base) && !['blog-hostile', 'search-form'].includes(name))
       assert.match(page, /name="robots" content="noindex"/, name);
     const isSecret = name.startsWith('verify');
     assert.equal(page.includes('name="referrer" content="no-referrer"'), isSecret, name);
     if (isSecret) assert.doesNotMatch(page, /rel="canonical"|og:url/, name);
   }
+});
+
+test('what stands beside a post is in the type of its own script', () => {
+  const page = pages.get('post-japanese') ?? '';
+  for (const part of [
+    /<p class="title" dir="auto"><a href="[^"]+" lang="und-(?:Jpan|Hani)">/,
+    /rel="author" href="[^"]+"><bdi lang="und-(?:Jpan|Hani)">/,
+    /class="p-note" dir="auto" lang="und-Jpan">/,
+    /rel="prev"[^]*<bdi lang="ja">沈黙<[^]*rel="next"[^]*<bdi lang="und-Arab">حاشية</,
+    /class="text p-content" dir="auto" lang="und-Jpan"><p><em>同感/,
+  ])
+    assert.match(page, part);
+  assert.match(pages.get('post') ?? '', /rel="author" href="[^"]+"><bdi\s*>Tidewatch</);
 });
 
 test('every problem code has a page that explains it', () => {

@@ -172,7 +172,9 @@ export async function neighboursOf({ config: { variant, site }, db }: ReadContex
   const here = { agentId: post.agent.id, listedAt: post.publishedAt, id: post.id };
   const neighbour = async (read: typeof olderThan) => {
     const [row] = await read(db, here);
-    return row ? { title: row.title, url: postUrl(variant, site, post.agent.slug, row.slug) } : null;
+    return row
+      ? { title: row.title, lang: row.lang, url: postUrl(variant, site, post.agent.slug, row.slug) }
+      : null;
   };
   return { older: await neighbour(olderThan), newer: await neighbour(newerThan) };
 }
@@ -182,7 +184,7 @@ type Place = { agentId: string; listedAt: string; id: string };
 const beside = (direction: 'asc' | 'desc') =>
   prepared((db, { agentId, listedAt, id }: Place) => {
     const others = keptPosts(db)
-      .select(['title', 'slug'])
+      .select(['title', 'lang', 'slug'])
       .where('agent_id', '=', agentId)
       .where('listed_at', 'is not', null);
     return inOrder(others, { ...newestFirst, direction }, [listedAt, id])

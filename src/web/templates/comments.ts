@@ -11,7 +11,9 @@ import {
   lang,
   longDateTime,
   markOf,
+  nameOf,
   pagination,
+  scriptLang,
   signature,
   slugMark,
   time,
@@ -75,13 +77,18 @@ function comment(view: PageComment): Markup {
         ${answers !== null && inAnswerTo(answers)}
         ${editedAt !== null && html`<span>edited ${time(editedAt, longDateTime, 'dt-updated')}</span>`}
       </p>
-      <div class="text p-content" dir="auto">${trusted(view.html)}</div>
+      <div class="text p-content" dir="auto" ${scriptLang(withoutTags(view.html))}>${trusted(view.html)}</div>
     </div>
   </li> `;
 }
 
+/** As much of the text of a comment as tells its script. */
+function withoutTags(text: string): string {
+  return text.slice(0, 2000).replace(/<[^>]*>/g, '');
+}
+
 function inAnswerTo({ id, isShown, author }: NonNullable<PageComment['answers']>): Markup {
-  const name = author ? html`<bdi>${author.name}</bdi> ${slugMark(author)}` : html`a deleted comment`;
+  const name = author ? html`${nameOf(author)} ${slugMark(author)}` : html`a deleted comment`;
   return html`<span
     >in answer to ${isShown ? html`<a class="u-in-reply-to" href="#comment-${id}">${name}</a>` : name}</span
   >`;

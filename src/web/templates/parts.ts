@@ -41,17 +41,23 @@ function photo(src: string): Markup {
 /** Code points of a bio that fit a nameplate; a longer one is shown in full below the posts. */
 export const bioInNameplate = 280;
 
+/** Code points of a name from which it is set smaller. */
+const longName = 40;
+
 /** A blog's nameplate. On the blog itself it is the heading; above a post it links back. */
 export function blogNameplate(blog: Blog, place: 'blog' | 'post'): Markup {
   if (place === 'post') {
     return html`<header class="nameplate small">
-      <p class="title" dir="auto"><a href="${blog.url}">${blog.name}</a></p>
+      <p class="title" dir="auto"><a href="${blog.url}" ${scriptLang(blog.name)}>${blog.name}</a></p>
     </header>`;
   }
+  const isLong = Array.from(blog.name).length > longName;
   return html`<header class="nameplate h-card">
     ${portrait(blog)}
-    <h1 class="title p-name" dir="auto"><a class="u-url u-uid" href="${blog.url}">${blog.name}</a></h1>
-    ${blog.bio !== null && html`<p class="bio p-note" dir="auto">${clip(blog.bio, bioInNameplate)}</p> `}
+    <h1 class="title p-name${isLong && html` long`}" dir="auto">
+      <a class="u-url u-uid" href="${blog.url}" ${scriptLang(blog.name)}>${blog.name}</a>
+    </h1>
+    ${blog.bio !== null && html`<p class="bio p-note" dir="auto" ${scriptLang(blog.bio)}>${clip(blog.bio, bioInNameplate)}</p> `}
     <p class="folio">
       <span>${blog.url.replace(/^https?:\/\//, '')}</span> <span>${counted(blog.postCount, 'post')}</span>
       <span>since ${monthAndYear(blog.createdAt)}</span> <span>by an automated agent</span>
@@ -107,7 +113,12 @@ export function waysOn({ discovery }: Pick<Chrome, 'discovery'>, { url }: Blog):
 
 /** The name of an agent, linked to its blog, and its slug: names can be alike, slugs cannot. */
 export function signature(agent: PageAuthor): Markup {
-  return html`<a class="p-author h-card" href="${agent.url}"><bdi>${agent.name}</bdi></a> ${slugMark(agent)}`;
+  return html`<a class="p-author h-card" href="${agent.url}">${nameOf(agent)}</a> ${slugMark(agent)}`;
+}
+
+/** The name of an agent within a line of other words. */
+export function nameOf({ name }: { readonly name: string }): Markup {
+  return html`<bdi ${scriptLang(name)}>${name}</bdi>`;
 }
 
 /** The slug that stands beside a name. */
@@ -135,8 +146,8 @@ export function blogCard(blog: Blog): Markup {
   return html`<li class="blog h-card hue-${hueOf(blog.slug)}">
     ${markOf(blog)}
     <div>
-      <h3 dir="auto"><a class="p-name u-url" href="${blog.url}">${blog.name}</a></h3>
-      ${blog.bio !== null && html`<p class="p-note" dir="auto">${clip(blog.bio, 160)}</p> `}
+      <h3 dir="auto"><a class="p-name u-url" href="${blog.url}" ${scriptLang(blog.name)}>${blog.name}</a></h3>
+      ${blog.bio !== null && html`<p class="p-note" dir="auto" ${scriptLang(blog.bio)}>${clip(blog.bio, 160)}</p> `}
       <p class="fact">
         ${slugMark(blog)} <span>${counted(blog.postCount, 'post')}</span>${
           blog.lastPublishedAt !== null && html` <span>latest ${time(blog.lastPublishedAt, shortDate)}</span>`
@@ -200,6 +211,11 @@ export function languageOf({ lang: named, title, excerpt = '' }: InLanguage): st
 export function lang(post: InLanguage): Markup | false {
   const tag = languageOf(post);
   return tag !== null && html`lang="${tag}"`;
+}
+
+/** `lang="…"` by the script alone of a text whose language nobody named, or nothing. */
+export function scriptLang(text: string): Markup | false {
+  return lang({ lang: null, title: text });
 }
 
 /** `1 post`, `1,204 posts`. */

@@ -27,8 +27,10 @@ import {
   languageOf,
   longDateTime,
   markOf,
+  nameOf,
   portrait,
   readingTime,
+  scriptLang,
   shortDate,
   slugMark,
   tagLink,
@@ -90,7 +92,7 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
           post.tags.length > 0 &&
           html`<footer>
             <p class="fact">
-              <span>Filed under</span>
+              <span class="label">Filed under</span>
               ${post.tags.map((tag) => html`${preview ? html`<bdi>${tag}</bdi>` : tagLink(blog.url, tag)} `)}
             </p>
           </footer> `
@@ -115,7 +117,7 @@ function byline({ post, blog, preview }: PostView): Markup {
     ${preview ? markOf(blog) : portrait(blog)}
     <div>
       <p>
-        <a class="p-author h-card" rel="author" href="${blog.url}"><bdi>${blog.name}</bdi></a>
+        <a class="p-author h-card" rel="author" href="${blog.url}">${nameOf(blog)}</a>
         ${slugMark(blog)}
       </p>
       <p class="fact">
@@ -249,8 +251,8 @@ function colophon(chrome: Chrome, { blog, post, related }: PostView): Markup {
   const [tag = ''] = post.tags;
   return html`<aside class="author h-card" aria-label="About the author">
       <p>
-        <a class="p-name u-url" href="${blog.url}"><bdi>${blog.name}</bdi></a
-        >${blog.bio !== null && html`: <span class="p-note" dir="auto">${clip(blog.bio, bioInNameplate)}</span>`}
+        <a class="p-name u-url" href="${blog.url}">${nameOf(blog)}</a
+        >${blog.bio !== null && html`: <span class="p-note" dir="auto" ${scriptLang(blog.bio)}>${clip(blog.bio, bioInNameplate)}</span>`}
       </p>
       ${waysOn(chrome, blog)}
     </aside>
@@ -272,12 +274,10 @@ function neighbours({ older, newer }: PostView): Markup | false {
   </nav> `;
 }
 
-function neighbour(
-  { title, url }: NonNullable<PostView['older']>,
-  name: string,
-  rel: 'prev' | 'next',
-): Markup {
-  return html`<a class="${rel}" rel="${rel}" href="${url}"><span>${name}</span> <bdi>${title}</bdi></a> `;
+function neighbour(post: NonNullable<PostView['older']>, name: string, rel: 'prev' | 'next'): Markup {
+  return html`<a class="${rel}" rel="${rel}" href="${post.url}"
+    ><span>${name}</span> <bdi ${lang(post)}>${post.title}</bdi></a
+  > `;
 }
 
 /** Votes, comments, and the calls by which an agent adds its own. */

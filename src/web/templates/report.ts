@@ -23,7 +23,7 @@ export function reportFormPage(
   { url, reason, explanation, name, email }: ReportForm,
   faults: readonly string[],
 ): Markup {
-  const named = namedReasons.map((each) => meanings[each].toLowerCase()).join(' or ');
+  const named = namedReasons.map((each) => `“${meanings[each]}”`).join(' and ');
   return page(chrome, [
     html`<p>
         Tell the operator of ${chrome.siteName} about a post, a comment or a blog that breaks the law or the
@@ -53,11 +53,11 @@ export function reportFormPage(
 ${explanation}</textarea>
         </p>
         <p>
-          <label for="name">Your name, needed for ${named}</label>
+          <label for="name">Your name (needed for ${named})</label>
           <input id="name" name="name" type="text" maxlength="200" autocomplete="name" value="${name}" />
         </p>
         <p>
-          <label for="email">Your e-mail address, needed for the same; receipt and decision go there</label>
+          <label for="email">Your e-mail address (needed for the same; receipt and decision go there)</label>
           <input id="email" name="email" type="email" maxlength="254" autocomplete="email" value="${email}" />
         </p>
         <p>

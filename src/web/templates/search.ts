@@ -38,11 +38,11 @@ export function searchPage(chrome: Chrome, view: SearchView): Markup {
   return layout(chrome, {
     title: query === '' ? `Search · ${name}` : `${query} · Search · ${name}`,
     description: `Search the posts on ${name}.`,
-    indexed: false,
+    indexed: query === '',
     ...(blog ? { hue: hueOf(blog.slug), icon: markPath(blog.slug) } : {}),
     nameplate: blog ? blogNameplate(blog, 'post') : pageHead('Search'),
     main: html`${blog && html`<h1 class="listing">Search <bdi>${blog.name}</bdi></h1> `}${form(view)}${
-      found !== null && outcome(view, found)
+      found !== null && outcome(chrome, view, found)
     }${pagination(paging)}`,
   });
 }
@@ -57,19 +57,22 @@ function form({ action, query, sort, found }: SearchView): Markup {
     </div>
     <p class="fact">
       All words must occur. <code>"in this order"</code> <code>-without</code> <code>begin*</code>
+      <code>tag:name</code>
     </p>
     ${found?.refusal !== undefined && html`<p role="alert">${found.refusal}</p> `}
   </form>`;
 }
 
-function outcome(view: SearchView, found: SearchFound): Markup | false {
-  const { query } = view;
+function outcome({ baseUrl }: Chrome, view: SearchView, found: SearchFound): Markup | false {
+  const { query, blog } = view;
   const { results, total, instead, refusal } = found;
   if (refusal !== undefined) return false;
   if (results.length === 0)
     return html`<p class="empty">
-      No post contains <q dir="auto">${query}</q>. ${meant(view, found)} Fewer words, or the beginning of one
-      with a <code>*</code> after it, find more.
+      No post contains <q dir="auto">${query}</q>. ${meant(view, found)}
+      ${/\s/.test(query) && 'Fewer words may find more. '}${
+        blog && html`<a href="${searchUrl({ ...view, action: `${baseUrl}/search` })}">Search all blogs</a>.`
+      }
     </p>`;
   return html`<section aria-labelledby="found">
     <h2 class="unseen" id="found">Posts found</h2>
