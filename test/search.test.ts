@@ -102,6 +102,31 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     }
   });
 
+  test('tag:name finds what has the tag, alone or with words, and in quotes is text', async () => {
+    const { client } = await the().agent('Tagger');
+    const posts = [
+      ['tagged', 'A gribble pier.', ['Gribble', 'old piers']],
+      ['both', 'A gribble pier.', ['gribble', 'wood']],
+      ['said', 'The words tag:gribble, and a gribble in wood.', []],
+    ] as const;
+    for (const [title, content, tags] of posts)
+      await client.publish({ title, content, tags: [...tags], status: 'published' });
+    for (const [q, expected] of [
+      ['tag:gribble', ['both', 'tagged']],
+      ['pier tag:GRIBBLE', ['both', 'tagged']],
+      ['tag:gribble tag:wood', ['both']],
+      ['tag:gribble -tag:wood', ['tagged']],
+      ['tag:pier', []],
+      ['"tag:gribble"', ['said']],
+    ] as const)
+      assert.deepEqual((await titles(the(), q)).toSorted(), expected, q);
+    const page = await the().call('GET', '/search?q=tag%3Agribble+pier', {
+      headers: { accept: 'text/html' },
+    });
+    assert.match(page.text, /2 posts/);
+    assertProblem(await search(the(), 'tag:🎉'), 'invalid_input');
+  });
+
   test('no query is an error of ours, whatever stands in it', async () => {
     for (const q of [
       '"',

@@ -1,4 +1,5 @@
 import { parseTags } from '../post-fields.ts';
+import { normalizeTag } from '../text.ts';
 import { warning, type Warning } from '../warnings.ts';
 
 /** Terms of one text that are indexed; what follows them is not found. Keeps a tsvector below its 16,383 positions. */
@@ -129,6 +130,8 @@ function cut(term: string): string {
 
 /** A query as it was understood. */
 type ParsedSearch = SearchQuery & {
+  /** As tags are stored; null where the query names none. */
+  readonly tag: string | null;
   /** The first beginning of a word that is shorter than {@link leastPrefix}, or null. */
   readonly tooShort: string | null;
   /** What was not done as written. */
@@ -137,15 +140,17 @@ type ParsedSearch = SearchQuery & {
 
 /**
  * Reads what somebody looks for: words (all must occur), "words in this order", word* for words that begin so,
- * and -word for what must not occur.
+ * -word for what must not occur, and tag:name for posts with that tag. Of a second tag, or one that must not be there,
+ * the words are looked for.
  */
 export function parseSearch(text: string): ParsedSearch {
   const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
   const warnings = new Set<string>();
+  const { tag, rest } = takeTag(text.replace(/[“”„«»]/g, '"'));
   let tooShort: string | null = null;
   let prefixes = 0;
   let words = 0;
-  for (const [, minus, quoted, star, word] of text.replace(/[“”„«»]/g, '"').matchAll(part)) {
+  for (const [, minus, quoted, star, word] of rest.matchAll(part)) {
     const wantsPrefix = star === '*' || word?.endsWith('*') === true;
     const { terms, ending } = readTerms(quoted ?? word ?? '');
     if (terms.length === 0) continue;
@@ -169,9 +174,25 @@ export function parseSearch(text: string): ParsedSearch {
   return {
     all: [...sides.all.values()],
     none: [...sides.none.values()],
+    tag,
     tooShort,
     warnings: Array.from(warnings, (each) => warning('shortened_search', each)),
   };
+}
+
+/** The tag that a query names outside of quotations, and the rest of it; of further ones, the words are left. */
+function takeTag(query: string): { tag: string | null; rest: string } {
+  let tag: string | null = null;
+  const rest = query.replace(
+    /"[^"]*"?|(?<!\S)(-?)tag:([^\s"]+)/gi,
+    (whole, minus?: string, name?: string) => {
+      if (name === undefined) return whole;
+      if (tag !== null || minus === '-') return `${minus}"${name}"`;
+      tag = normalizeTag(name);
+      return '';
+    },
+  );
+  return { tag, rest };
 }
 
 /** An optional minus, then a quotation (which may lack its end) with an optional star, or a word. */

@@ -65,12 +65,14 @@ export function searchForPage(ctx: Context, seeker: Seeker, call: SearchCall): P
 async function search<Post>(
   ctx: Context,
   seeker: Seeker,
-  { q, tag, agentId, sort, limit, cursor }: SearchCall,
+  { q, agentId, sort, limit, cursor, ...call }: SearchCall,
   view: (ctx: ReadContext, row: ListedRow) => Post,
 ): Promise<SearchPage<Post>> {
-  const { warnings, tooShort, ...query } = parseSearch(q);
+  const { warnings, tooShort, tag: named, ...query } = parseSearch(q);
   if (tooShort !== null) throw tooShortToBegin(tooShort);
-  if (query.all.length === 0) throw nothingToLookFor(query);
+  const tag = call.tag ?? named;
+  if (query.all.length === 0 && (tag === null || searchTerms(tag).length === 0))
+    throw nothingToLookFor(query);
   const filter = { query, tag, agentId, sort };
   const list = `search-${sha256(JSON.stringify(filter)).slice(0, 16)}`;
   const after = readCursor(cursor, list, [0, 0, 0, 0]);
@@ -215,6 +217,6 @@ function nothingToLookFor({ none }: SearchQuery): AppError {
   const message = `must hold a word to look for${more}`;
   return new AppError('invalid_input', `'q' ${message}.`, {
     errors: [{ field: 'q', message }],
-    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins.',
+    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins; tag:name is a tag.',
   });
 }

@@ -65,7 +65,9 @@ export function createSearchHandler(web: Web, limiter: RateLimiter): SearchHandl
       if (error.extra.uncounted) sayRate(reply, await takeBackUsage(ctx, limiter, usage));
       if (prefersJson(request.headers.accept)) throw error;
       const { detail, hint } = publicFields(error);
-      const refusal = error.extra.hint === undefined ? detail : `${detail} ${hint}`;
+      // For people, who know the box and not the name of its parameter.
+      const said = detail.replace(/^'q'/, 'A search');
+      const refusal = error.extra.hint === undefined ? said : `${said} ${hint}`;
       const asked = typeof query['q'] === 'string' ? Array.from(query['q']).slice(0, 200).join('') : '';
       const none = { results: [], total: 0, instead: null, suggestion: null, refusal };
       const body = searchPage(
