@@ -50,11 +50,10 @@ async function writeAll<T>(batches: Batches<T>, write: (item: T) => Markup): Pro
   return new Markup(text);
 }
 
-/** robots.txt: everything may be read, searched, and used as input by AI (contentsignals.org). */
+/** robots.txt: everything may be read. */
 export function robotsText(sitemaps: readonly string[]): string {
   const lines = [
     'User-agent: *',
-    'Content-Signal: search=yes, ai-input=yes',
     'Allow: /',
     'Disallow: /verify',
     '',
