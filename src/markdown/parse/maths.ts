@@ -28,8 +28,9 @@ function isFormula(text: string): boolean {
 }
 
 /**
- * Formulas in TeX as language models write them: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`, within a text or on lines of their own.
- * Tokens `formula` and `formula_block` hold the TeX; those that are displayed have `display` as their `info`.
+ * Formulas in TeX as language models write them: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`, within a text or on lines of
+ * their own, where `\begin{align}` needs none of these. Tokens `formula` and `formula_block` hold the TeX; those that
+ * are displayed have `display` as their `info`.
  */
 export function formulas(md: MarkdownIt): void {
   md.inline.ruler.before('escape', 'formula', readInline);
@@ -104,28 +105,34 @@ function escapedBrackets(src: string, start: number, max: number): Found | undef
 }
 
 const closings: Readonly<Record<string, string>> = { $$: '$$', '\\[': '\\]' };
+/** What LaTeX displays without other marks. */
+const environment = /^\\begin\{((?:equation|align|gather|multline)\*?)\}/;
 
 function readBlock(state: StateBlock, startLine: number, endLine: number, silent: boolean): boolean {
   const textOf = (line: number): string =>
     state.src.slice((state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0), state.eMarks[line]).trimEnd();
   const first = textOf(startLine);
-  const opening = first.slice(0, 2);
-  const closing = closings[opening];
+  const [, name] = environment.exec(first) ?? [];
+  const opening = name === undefined ? first.slice(0, 2) : '';
+  const closing = name === undefined ? closings[opening] : `\\end{${name}}`;
   if (closing === undefined || (state.sCount[startLine] ?? 0) - state.blkIndent >= 4) return false;
   const lines: string[] = [];
   for (let line = startLine; line < Math.min(endLine, startLine + mostLines); line++) {
     const isWithin =
       line === startLine || (!state.isEmpty(line) && (state.sCount[line] ?? 0) >= state.blkIndent);
     if (!isWithin) return false;
-    const text = line === startLine ? first.slice(2) : textOf(line);
+    const text = line === startLine ? first.slice(opening.length) : textOf(line);
     const close = text.indexOf(closing);
     if (close < 0) {
       lines.push(text);
       continue;
     }
-    lines.push(text.slice(0, close));
+    lines.push(text.slice(0, opening === '' ? text.length : close));
     const formula = lines.join('\n').trim();
-    if (close + 2 !== text.length || (opening === '$$' ? !isFormula(formula) : !tex.test(formula)))
+    if (
+      close + closing.length !== text.length ||
+      (opening === '$$' ? !isFormula(formula) : !tex.test(formula))
+    )
       return false;
     if (silent) return true;
     const token = state.push('formula_block', 'math', 0);

@@ -23,7 +23,10 @@ export function codeScrolls(code: string, isOutermost: boolean): Scrolls {
 /** A displayed formula: signs stand apart, and a command is one of them. */
 export function formulaScrolls(tex: string, isOutermost: boolean): Scrolls {
   const rows = tex.replace(/\n/g, '').replaceAll('\\\\', '\n');
-  const signs = rows.replace(/\\(?:[A-Za-z]+|.)/g, 'x').replace(/[{}&^_ ]/g, '');
+  const signs = rows
+    .replace(/\\(?:begin|end)\{[A-Za-z]+\*?\}/g, '')
+    .replace(/\\(?:[A-Za-z]+|.)/g, 'x')
+    .replace(/[{}&^_ ]/g, '');
   return scrollsAt(1.5 * columnsOf(signs), isOutermost);
 }
 
