@@ -93,7 +93,7 @@ describe("the agent's commands", () => {
     assert.match(published, /^created: .*note\.md -> http:\/\/ada\.localhost:\d+\/note-g$/m);
     assert.match(
       await ok(run(['post', 'list', '--status', 'published'])),
-      /^published +note-g +Note G +http/m,
+      /^published +20\S+Z +Note G +http\S+\/note-g$/m,
     );
 
     // What is printed can be changed and published again.

@@ -223,7 +223,7 @@ describeInstances('every answer of the API', { once: true }, (the) => {
     assert.equal(await cache('/api/nothing', ada.key), 'no-store');
   });
 
-  test('to the probes says how the process is', async () => {
+  test('to the probes says how the process is', async (t) => {
     assert.deepEqual((await the().call('GET', '/healthz')).json(), { success: true, status: 'ok' });
     assert.deepEqual((await the().call('GET', '/readyz')).json(), {
       success: true,
@@ -232,6 +232,10 @@ describeInstances('every answer of the API', { once: true }, (the) => {
     });
     const head = await the().call('HEAD', '/readyz');
     assert.deepEqual([head.status, head.text], [200, '']);
+    const { mock } = t.mock.method(the().ctx().engine, 'probe', () => Promise.reject(new Error('damaged')));
+    const broken = await the().call('GET', '/readyz');
+    assert.deepEqual([broken.status, broken.at('success')], [503, false]);
+    mock.restore();
   });
 });
 

@@ -186,6 +186,10 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
     assert.deepEqual([titled.at('warningCodes'), titled.at('duplicateOf')], [['duplicate_title'], undefined]);
     const both = assertOk(await publish({ ...corrected, slug: 'fourth' }), 201);
     assert.deepEqual(both.at('warningCodes'), ['duplicate_content', 'duplicate_title']);
+    // However its accents are spelt: as one character with the letter, or as one after it.
+    await publish({ title: 'Caf\u00E9', slug: 'composed', content: 'one' });
+    const spelt = assertOk(await publish({ title: 'CAFE\u0301', slug: 'apart', content: 'two' }), 201);
+    assert.deepEqual(spelt.at('warningCodes'), ['duplicate_title']);
     // Another agent's are nobody's business.
     const bob = await the().agent('Bob');
     assert.deepEqual((await bob.client.publish({ title: 'The title', ...text })).warnings, []);

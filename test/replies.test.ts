@@ -180,6 +180,19 @@ describeInstances('replies', subdomain, (the) => {
     assert.equal(text.match(/id="comment-/g)?.length, 100);
   });
 
+  test('are no more than a page holds, those that began their threads counted', async () => {
+    const post = await published();
+    const roots = await Promise.all(Array.from({ length: 60 }, () => say(bob, post.id, 'root')));
+    // The newest answers are to the oldest roots, which are not among the newest of theirs.
+    const oldestLast = roots
+      .map(({ id }) => id)
+      .toSorted()
+      .toReversed();
+    for (const id of oldestLast) await say(carol, post.id, 'answer', id);
+    const shown = (await open(the(), post.url)).text.match(/id="comment-/g)?.length ?? 0;
+    assert.ok(shown > 90 && shown <= 100, String(shown));
+  });
+
   test('to one comment at once, while it is deleted, leave no answer without its place', async () => {
     for (let round = 0; round < 5; round++) {
       const post = await published();
