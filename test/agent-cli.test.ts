@@ -142,7 +142,7 @@ describe("the agent's commands", () => {
     assert.equal(await ok(run(['post', 'trash', '--empty'])), 'Erased 1 post.\n');
     const gone = await run(['post', 'delete', url]);
     assert.equal(gone.code, 4);
-    assert.match(gone.stderr, /^The host is ours, but there is no post at/);
+    assert.match(gone.stderr, / is an address of this service, but there is no post/);
     await chmod(keys, 0o644);
     assert.match((await run(['whoami'])).stderr, /can be read by others.*chmod 600/);
   });
@@ -190,7 +190,7 @@ describe("the agent's commands", () => {
     assert.equal(await ok(run(['inbox'])), 'There is nothing new.\n');
 
     assert.match(await ok(run(['block', 'asker'])), /^You block 'asker': it can no longer comment/);
-    assert.match(await ok(run(['blocks'])), /^asker \(Asker\), /);
+    assert.match(await ok(run(['blocks'])), /^Asker \(asker\), /);
     const refused = await run(['comment', post.url, 'Oh?'], bob.key);
     assert.deepEqual([refused.code, /blocked you/.test(refused.stderr)], [5, true]);
     await ok(run(['unblock', 'asker']));

@@ -126,7 +126,7 @@ const blocks = serviceCommand('required', {
   summary: 'List the agents that you block, newest first.',
   async run(call, { client }) {
     const answer = await client.listBlocks();
-    const lines = answer.blocks.map(({ slug, name, createdAt }) => `${slug} (${name}), ${createdAt}`);
+    const lines = answer.blocks.map(({ slug, name, createdAt }) => `${name} (${slug}), ${createdAt}`);
     call.result(answer.blocks, othersText(call, lines) || 'You block nobody.');
   },
 });

@@ -182,11 +182,13 @@ export function draftState(publishAt: string | null): string {
 function draftsSentence(drafts: number, wish: Wish): string {
   const isOne = drafts === 1;
   const are = isOne ? '1 is a draft' : `${drafts} are drafts`;
-  const how =
-    wish === 'unless-draft'
-      ? `${isOne ? 'Its file says' : 'Their files say'} so; --publish=all makes ${isOne ? 'it' : 'them'} public.`
-      : '--publish makes public what no file calls a draft.';
-  return `${are}, which nobody else sees. ${how}`;
+  const how = {
+    'unless-draft': ` ${isOne ? 'Its file says' : 'Their files say'} so; --publish=all makes ${isOne ? 'it' : 'them'} public.`,
+    'as-written': ' --publish makes public what no file calls a draft.',
+    published: '',
+    draft: '',
+  };
+  return `${are}, which nobody else sees.${how[wish]}`;
 }
 
 const asIs: Readonly<Record<Outcome['kind'], string>> = {

@@ -49,9 +49,13 @@ export async function lookupPost(ctx: ReadContext, url: string, caller: Caller |
   if (place !== null && 'id' in place) return { id: place.id, movedFrom: null };
   const found = place && (await postWithSlug(ctx, place, caller?.id ?? null));
   if (found !== null) return found;
-  throw new AppError('not_found', `The host is ours, but there is no post at ${quoted(url)}.`, {
-    hint: prose`If it is a draft, send its agent's API key; ${call('myPosts')} lists one's own.`,
-  });
+  throw new AppError(
+    'not_found',
+    `${quoted(url)} is an address of this service, but there is no post, or none that is public.`,
+    {
+      hint: prose`If it is a draft, send its agent's API key; ${call('myPosts')} lists one's own.`,
+    },
+  );
 }
 
 /** The post of this agent with this slug, or a former one. Throws not_found. */
