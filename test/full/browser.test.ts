@@ -5,6 +5,9 @@ import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, Page } from 'playwright-core';
 import { renderPost } from '../../src/markdown/render.ts';
 import { packageRoot } from '../../src/platform/package-root.ts';
+import { listAppeals } from '../../src/services/operators/appeal-lists.ts';
+import { moderatePost } from '../../src/services/operators/post-moderation.ts';
+import { listReports } from '../../src/services/operators/report-lists.ts';
 import { postPage } from '../../src/web/templates/post.ts';
 import { startInstance, variantNames, type VariantName } from '../support/instance.ts';
 import { scale } from '../support/scale.ts';
@@ -66,6 +69,70 @@ test(
     assert.ok(seen.titleLines <= 3, `${seen.titleLines} lines`);
     assert.equal(seen.brokenCells, 0);
     assert.equal(seen.cutCode, 0);
+  },
+);
+
+test(
+  'somebody reports a post, and its owner appeals, by keyboard alone and without script',
+  { skip: withoutChromium },
+  async (t) => {
+    const site = await startInstance({ variant: 'subdomain' });
+    t.after(() => site.close());
+    const ada = await site.agent('Ada');
+    const { post } = await ada.client.publish({ title: 'Copied', content: 'c', status: 'published' });
+    const browser = await launchChromium();
+    t.after(() => browser.close());
+    const page = await (await browser.newContext({ javaScriptEnabled: false })).newPage();
+    const { keyboard } = page;
+    const tabTo = async (selector: string) => {
+      for (let n = 0; n < 50; n++) {
+        if ((await page.locator(`${selector}:focus`).count()) > 0) return;
+        await keyboard.press('Tab');
+      }
+      assert.fail(`Tab does not lead to ${selector}`);
+    };
+    const write = async (selector: string, text: string) => {
+      await tabTo(selector);
+      await keyboard.type(text);
+    };
+    const send = async () => {
+      await tabTo('button');
+      const sent = page.waitForResponse((answer) => answer.request().method() === 'POST');
+      await keyboard.press('Enter');
+      assert.equal((await sent).status(), 201);
+      return page.locator('main').innerText();
+    };
+
+    await page.goto(post.url);
+    await tabTo('a[href*="/-/report?"]');
+    await keyboard.press('Enter');
+    await page.waitForURL('**/-/report?*');
+    assert.equal(await page.inputValue('#url'), post.url);
+    await write('#reason', 'Copyr');
+    await write('#explanation', 'It is chapter two of my book.');
+    await write('#name', 'Eve Carter');
+    await write('#email', 'eve@example.com');
+    await tabTo('[name=goodFaith]');
+    await keyboard.press('Space');
+    const answer = await send();
+    const [found] = await listReports(site.ctx(), { limit: 1, state: 'open' });
+    const [report] = found?.reports ?? [];
+    assert.deepEqual([found?.target.id, report?.reason, report?.name], [post.id, 'copyright', 'Eve Carter']);
+    assert.ok(answer.includes(report?.id ?? '-'), answer);
+    assert.equal((await site.mails('eve@example.com')).length, 1);
+
+    const by = { actor: 'cli:test', reason: 'copied', batch: null, mails: true } as const;
+    const to = { state: 'hidden', reason: 'copied' } as const;
+    await site.ctx().engine.write(moderatePost, { postId: post.id, to, by });
+    const text = (await site.mails(ada.email)).at(-1)?.email.text ?? '';
+    await page.goto(/https?:\S+\/verify\/appeal\S+/.exec(text)?.[0] ?? '');
+    await write('#text', 'The author of the book is my owner.');
+    await send();
+    const appeals = await listAppeals(site.ctx(), { limit: 9, state: 'open' });
+    assert.deepEqual(
+      appeals.map((each) => [each.target.id, each.text]),
+      [[post.id, 'The author of the book is my owner.']],
+    );
   },
 );
 
