@@ -17,7 +17,6 @@ import {
   suspendAgent,
 } from '../src/services/community/moderation.ts';
 import {
-  agentNamed,
   listAgents,
   listAllComments,
   listAllPosts,
@@ -27,6 +26,7 @@ import {
   type TextFilter,
 } from '../src/services/community/operator-lists.ts';
 import { recordAttempt } from '../src/services/mail-delivery.ts';
+import { agentNamed } from '../src/services/operators/named.ts';
 import { expireActions } from '../src/services/upkeep/expiry.ts';
 import {
   assertOk,

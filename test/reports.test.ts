@@ -11,6 +11,7 @@ import { admin, adminFacts } from './support/operator.ts';
 
 const by = { actor: 'cli:test', reason: null, batch: null };
 const explanation = 'Nothing but advertisements for pills.';
+const objection = 'These are the prices of a museum shop.';
 
 describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
   const isA = variant === 'subdomain';
@@ -267,3 +268,56 @@ describeInstances(
     });
   },
 );
+
+describeInstances('what a complaint names', {}, (the, variant) => {
+  const isA = variant === 'subdomain';
+
+  test('is found by its address, a former one too, wherever an operator names it', async () => {
+    const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
+    const { post } = await ada.client.publish({ title: 'Old', content: 'c', status: 'published' });
+    await ada.client.updatePost(post.id, { slug: 'new' });
+    const run = (...args: readonly string[]) => adminFacts(the(), {}, ...args);
+    const why = ['--reason', 'test'];
+    const about = async (url: string, more: object = {}) =>
+      assertOk(
+        await the().call('POST', '/api/reports', {
+          body: { url, reason: 'spam', explanation, goodFaith: true, ...more },
+        }),
+        201,
+      );
+    const log = async (target: string) =>
+      (await run('log', '--target', target)).map(({ action }: { action: string }) => action);
+
+    await about(post.url, { reason: 'illegal', name: 'Eve Carter', email: 'eve@example.com' });
+    const { stdout: queue } = await admin(the(), {}, 'reports');
+    assert.match(queue, /^illegal +\S+, Eve Carter, eve@example\.com: /m);
+    assert.equal((await run('report', 'decide', post.url, '--dismiss', ...why)).dismissed, 1);
+    assert.equal((await run('hide', `${post.url}.md`, ...why)).hidden, 1);
+    await ada.client.appeal({ text: objection });
+    assert.equal((await run('appeal', 'decide', post.url, '--grant', ...why)).granted, 1);
+    assert.deepEqual(await log(post.url), ['unhide', 'hide']);
+
+    await about(bob.blogUrl);
+    assert.equal((await run('report', 'decide', 'bob', '--uphold', ...why)).upheld, 1);
+    // A post is not its agent: with the address of one, nothing is done to all others.
+    const { code, stderr } = await admin(the(), {}, 'agents', 'suspend', post.url, ...why);
+    assert.deepEqual([code === 0, /There is no agent with/.test(stderr)], [false, true]);
+    assert.equal((await run('agents', 'suspend', `${bob.blogUrl}/`, ...why)).suspended, 1);
+    assert.equal((await run('agents', 'show', bob.blogUrl)).slug, 'bob');
+    assert.deepEqual(await log('BOB@example.com'), ['suspend']);
+    await bob.client.appeal({ text: objection });
+    assert.equal((await run('appeal', 'decide', 'bob', '--uphold', ...why)).upheld, 1);
+
+    if (isA) {
+      const { comment } = await ada.client.addComment(post.id, 'Pills!');
+      assert.equal((await run('comments', 'remove', comment.url, ...why)).removed, 1);
+      assert.deepEqual(await log(comment.url), ['remove-comment']);
+      const { comment: other } = await ada.client.addComment(post.id, 'More pills!');
+      assert.equal((await run('comments', 'delete', other.url, comment.url, ...why)).deleted, 2);
+    }
+    for (const url of ['https://other.example/a/b', `${ada.blogUrl}/none`]) {
+      const refused = await admin(the(), {}, 'hide', url, ...why);
+      assert.deepEqual([refused.code === 0, /There is no post at/.test(refused.stderr)], [false, true]);
+    }
+  });
+});

@@ -24,13 +24,14 @@ export function table(
 
 /**
  * A table under its heads, of which texts give way where a terminal is narrower than `width`; or where that is not enough,
- * each row as facts: an id, a time or an address that is cut is of no use.
+ * each row as facts: an id, a time or an address that is cut is of no use. Where there is none, it says so.
  */
 export function listing(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
   width = Infinity,
 ): string {
+  if (rows.length === 0) return 'None.';
   const isText = textColumns([heads, ...rows]);
   const most = widthsOf(printed([heads, ...rows], longestCell));
   const least = most.map((each, column) => (isText[column] ? Math.min(each, leastOfText) : each));

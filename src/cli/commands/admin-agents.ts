@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
-import { listing, table } from '../../../client/src/terminal/format.ts';
+import { facts, listing } from '../../../client/src/terminal/format.ts';
 import { StartError, errorCode } from '../../rules/failure.ts';
 import type { AgentRecord } from '../../services/community/operator-lists.ts';
 import { withContext } from '../operator.ts';
@@ -20,7 +20,7 @@ import {
 } from './admin-options.ts';
 import { namingAgents, deleting, mailedTargets, onAgents } from './admin-targets.ts';
 
-const agentNaming = 'The agent is named by its slug, its id or its e-mail address.';
+const agentNaming = 'The agent is named by its slug, its id, its e-mail address or the address of its blog.';
 
 const list: Command = {
   name: 'admin agents list',
@@ -67,31 +67,31 @@ const show: Command = {
   async run(call) {
     const { showAgent } = await import('../../services/community/operator-lists.ts');
     const agent = await withContext(call, (ctx) => showAgent(ctx, call.operand('agent')));
-    call.result(
-      agent,
-      table([
-        ['id', agent.id],
-        ['slug', agent.slug ?? '(none)'],
-        ['name', agent.name],
-        ['e-mail', agent.email],
-        ['state', stateOf(agent)],
-        ...(agent.mailRefusedAt === null
-          ? []
-          : [['mail', `none is sent since ${agent.mailRefusedAt}: ${agent.mailRefused ?? ''}`]]),
-        ['registered', agent.createdAt],
-        ['verified', agent.verifiedAt ?? 'no'],
-        [
-          'suspended',
-          agent.suspendedAt === null ? 'no' : `${agent.suspendedAt}: ${agent.suspendedReason ?? ''}`,
-        ],
-        ...(agent.suspendedUntil === null ? [] : [['until', agent.suspendedUntil]]),
-        ...(agent.erasedAt === null ? [] : [['erased on', agent.erasedAt]]),
-        ['posts', `${agent.posts} published, ${agent.drafts} drafts, ${agent.contentBytes} bytes`],
-        ['engagement', `${agent.comments} comments, ${agent.votes} votes`],
-      ]),
-    );
+    call.result(agent, facts(factsOf(agent), call.columns?.('result')));
   },
 };
+
+function factsOf(agent: AgentRecord): [string, string][] {
+  const rows: [string, string][] = [
+    ['id', agent.id],
+    ['slug', agent.slug ?? '(none)'],
+    ['name', agent.name],
+    ['e-mail', agent.email],
+    ['state', stateOf(agent)],
+  ];
+  if (agent.mailRefusedAt !== null)
+    rows.push(['mail', `none is sent since ${agent.mailRefusedAt}: ${agent.mailRefused ?? ''}`]);
+  rows.push(['registered', agent.createdAt], ['verified', agent.verifiedAt ?? 'no']);
+  if (agent.suspendedAt === null) rows.push(['suspended', 'no']);
+  else rows.push(['suspended', `${agent.suspendedAt}: ${agent.suspendedReason ?? ''}`]);
+  if (agent.suspendedUntil !== null) rows.push(['until', agent.suspendedUntil]);
+  if (agent.erasedAt !== null) rows.push(['erased on', agent.erasedAt]);
+  rows.push(
+    ['posts', `${agent.posts} published, ${agent.drafts} drafts, ${agent.contentBytes} bytes`],
+    ['engagement', `${agent.comments} comments, ${agent.votes} votes`],
+  );
+  return rows;
+}
 
 const create: Command = {
   name: 'admin agents create',
@@ -130,7 +130,7 @@ const exportAgent: Command = {
   details: [agentNaming, 'By default the file is named after the slug and the day, in the present folder.'],
   operands: ['agent', 'file?'],
   async run(call) {
-    const { agentNamed } = await import('../../services/community/operator-lists.ts');
+    const { agentNamed } = await import('../../services/operators/named.ts');
     const { exportAgent: filesOf } = await import('../../services/upkeep/export.ts');
     const { tar } = await import('../../services/upkeep/tar.ts');
     const done = await withContext(call, async (ctx) => {

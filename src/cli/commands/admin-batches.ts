@@ -89,19 +89,25 @@ const log: Command = {
   summary: 'List what operators did to agents, posts and comments, the newest first.',
   options: {
     batch: { meaning: 'Only that of one command.', value: 'batch' },
-    target: { meaning: 'Only that on one agent, post or comment.', value: 'id' },
+    target: {
+      meaning: 'Only that on one agent, post or comment: its id or address, or a slug.',
+      value: 'id',
+    },
     ...sinceOption('Only that done'),
     ...limitOption,
   },
   async run(call) {
     const { listActions } = await import('../../services/community/audit.ts');
+    const { idNamed } = await import('../../services/operators/named.ts');
+    const named = call.value('target');
     const filter = {
       limit: Number(call.value('limit') ?? 100),
       batch: call.value('batch')?.toLowerCase(),
-      target: call.value('target')?.toLowerCase(),
       since: readSince(call, log.name),
     };
-    const rows = await withContext(call, (ctx) => listActions(ctx, filter));
+    const rows = await withContext(call, async (ctx) =>
+      listActions(ctx, { ...filter, target: named === null ? undefined : await idNamed(ctx, named) }),
+    );
     const shown = rows.map(({ target_kind: kind, target_id: id, ...row }) => ({
       ...row,
       target: { kind, id },

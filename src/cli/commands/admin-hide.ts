@@ -1,6 +1,6 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
 import type { PostRecord } from '../../services/community/operator-lists.ts';
-import { agentOptions, idOfPost, reasonOption, ruleOption } from './admin-options.ts';
+import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
 import { onTargets, type Targets } from './admin-targets.ts';
 
 /** What a command that takes many posts is given. */
@@ -64,8 +64,7 @@ export const posts: Targets<PostRecord> = {
   nouns: ['post', 'posts'],
   listAll: async (ctx, chosen) =>
     (await import('../../services/community/operator-lists.ts')).listAllPosts(ctx, chosen),
-  find: async (ctx, name) =>
-    (await import('../../services/community/operator-lists.ts')).showPost(ctx, await idOfPost(ctx, name)),
+  find: async (ctx, name) => (await import('../../services/community/operator-lists.ts')).showPost(ctx, name),
   heads: ['ID', 'AGENT', 'STATUS', 'TITLE'],
   cells: ({ id, agent, status, title }) => [id, agent ?? '(none)', status, title],
   facts: ({ id, url }) => ({ id, url }),

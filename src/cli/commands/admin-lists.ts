@@ -66,7 +66,7 @@ const listComments: Command = {
 };
 
 async function readFilter(ctx: Context, call: Call, command: string): Promise<TextFilter> {
-  const { agentNamed } = await import('../../services/community/operator-lists.ts');
+  const { agentNamed } = await import('../../services/operators/named.ts');
   const agent = call.value('agent');
   return {
     limit: Number(call.value('limit') ?? 100),

@@ -2,10 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
-import { shown } from '../../../client/src/terminal/format.ts';
-import type { Context } from '../../context.ts';
 import { parseEmail } from '../../rules/email.ts';
-import { StartError } from '../../rules/failure.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter } from '../../services/community/operator-lists.ts';
 
@@ -139,14 +136,4 @@ function userName(): string {
 export async function readNames(operands: readonly string[]): Promise<readonly string[]> {
   const isList = operands.length === 1 && operands[0] === '-';
   return isList ? (await readStandardInput()).split('\n').flatMap((line) => line.trim() || []) : operands;
-}
-
-/** Takes an id as it is, and looks up the post at an address of this service. Throws StartError. */
-export async function idOfPost(ctx: Context, named: string): Promise<string> {
-  if (!URL.canParse(named)) return named.toLowerCase();
-  const { findPostId, postAt } = await import('../../services/posts/which-post.ts');
-  const place = postAt(ctx.config, named);
-  const id = place === null || place === 'elsewhere' ? null : await findPostId(ctx, place);
-  if (id === null) throw new StartError(`There is no post at ${shown(named)}.`);
-  return id;
 }

@@ -36,8 +36,10 @@ function entryOf({ target, agent, count, earlierActions, reported, present, repo
   ];
   const isChanged = reported !== null && reported !== present;
   if (isChanged) rows.push(['said then', excerpt(reported) ?? '']);
-  for (const { at, by, reason, explanation } of reports)
-    rows.push([reason, `${at.slice(0, 10)}, ${by ?? 'by nobody named'}: ${explanation}`]);
+  for (const { at, by, name, reason, explanation } of reports) {
+    const who = [...new Set([name, by])].filter((each) => each !== null).join(', ');
+    rows.push([reason, `${at.slice(0, 10)}, ${who || 'by nobody named'}: ${explanation}`]);
+  }
   if (count > reports.length) rows.push(['', `${count - reports.length} more`]);
   return rows;
 }
@@ -59,8 +61,8 @@ const decide: Command = {
   name: 'admin report decide',
   summary: 'Decide reports, and write to those who made them.',
   details: [
-    'An id is that of a report, or of what was reported, which means all its open reports; - reads them from standard',
-    'input. What takes something from view (hide, suspend, delete) upholds the reports about it by itself.',
+    'An id is that of a report, or of what was reported, which means all its open reports; addresses and slugs do too, and',
+    '- reads them from standard input. What takes something from view (hide, suspend, delete) upholds the reports about it by itself.',
   ],
   operands: ['id…'],
   options: {
@@ -84,11 +86,7 @@ const decide: Command = {
     const { reports, done } = await withContext(call, async (ctx) => {
       const ids = new Set<string>();
       for (const id of await readNames(call.operands))
-        for (const each of await reportsNamed(
-          ctx,
-          id.toLowerCase(),
-          to === 'open' ? ['dismissed', 'upheld'] : ['open'],
-        ))
+        for (const each of await reportsNamed(ctx, id, to === 'open' ? ['dismissed', 'upheld'] : ['open']))
           ids.add(each);
       const run = await runEach(isDry ? [] : [...ids], (reportId) =>
         ctx.engine.write(decideReport, { reportId, to, by }),
@@ -142,8 +140,8 @@ const decideAppeals: Command = {
   name: 'admin appeal decide',
   summary: 'Decide appeals, and answer the agents that made them.',
   details: [
-    'An id is that of an appeal, or of the agent, post or comment that it is about; - reads them from standard input. What',
-    'was deleted for good stays deleted when the appeal is granted.',
+    'An id is that of an appeal, or of the agent, post or comment that it is about; addresses and slugs do too, and - reads',
+    'them from standard input. What was deleted for good stays deleted when the appeal is granted.',
   ],
   operands: ['id…'],
   options: {
@@ -164,7 +162,7 @@ const decideAppeals: Command = {
     const { ids, final, done } = await withContext(call, async (ctx) => {
       const named = new Set<string>();
       for (const id of await readNames(call.operands))
-        for (const each of await appealsNamed(ctx, id.toLowerCase())) named.add(each);
+        for (const each of await appealsNamed(ctx, id)) named.add(each);
       const lost = [];
       for (const id of to === 'granted' ? named : []) if (!(await canBeUndone(ctx, id))) lost.push(id);
       const run = await runEach(isDry ? [] : [...named], (id) => resolveAppeal(ctx, id, to, by));

@@ -23,8 +23,8 @@ export const deleting: Options = { yes: { meaning: 'Do not ask.' } };
 
 /** How those are named, for the help. */
 export const namingAgents = [
-  'Agents are named by slug, id or e-mail address, one a line on standard input with -, or chosen by options, which then',
-  'all have to hold.',
+  'Agents are named by slug, id, e-mail address or the address of their blog, one a line on standard input with -, or',
+  'chosen by options, which then all have to hold.',
 ];
 export const agentsNaming = [...namingAgents, 'The answer names the batch, which admin undo takes back.'];
 

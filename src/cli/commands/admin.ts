@@ -38,7 +38,8 @@ const commentOptions = {
 } as const;
 
 const commentNaming = [
-  'Comments are named by id, one a line on standard input with -, or chosen by options, which then all have to hold.',
+  'Comments are named by id or address, one a line on standard input with -, or chosen by options, which then all have',
+  'to hold.',
   "'masthead admin comments list' and 'masthead comments <post>' show ids.",
 ];
 
@@ -128,7 +129,8 @@ function afterPost({ operands }: Call): Targets<CommentRecord> {
 }
 
 async function namesPost(ctx: Context, name: string): Promise<boolean> {
-  if (URL.canParse(name)) return true;
+  const { commentAt } = await import('../../services/posts/which-post.ts');
+  if (URL.canParse(name)) return commentAt(name) === null;
   const { listAllPosts } = await import('../../services/community/operator-lists.ts');
   return (await listAllPosts(ctx, { limit: 1, id: name.toLowerCase() })).length > 0;
 }

@@ -1,5 +1,5 @@
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
-import { plainText, table } from '../../../client/src/terminal/format.ts';
+import { listing, plainText, table } from '../../../client/src/terminal/format.ts';
 import { MailError } from '../../mail/mailer.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { StartError } from '../../rules/failure.ts';
@@ -59,12 +59,17 @@ const queue: Command = {
       mail.agent ?? '-',
       mail.createdAt,
       mail.nextAt === null ? mail.state : `next at ${mail.nextAt}`,
-      `${mail.attempts} tries`,
+      String(mail.attempts),
       mail.lastError ?? '',
     ]);
+    const heads = ['ID', 'KIND', 'AGENT', 'MADE', 'STATE', 'TRIES', 'WHY'];
     const more = found.waiting - rows.length;
     const notes = more > 0 ? [`${more} more wait: see --limit.`] : [];
-    call.result(found, rows.length === 0 ? 'No message waits.' : table(rows), notes);
+    call.result(
+      found,
+      rows.length === 0 ? 'No message waits.' : listing(heads, rows, call.columns?.('result')),
+      notes,
+    );
   },
 };
 

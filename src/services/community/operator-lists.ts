@@ -3,13 +3,11 @@ import type { ReadContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { parseEmail } from '../../rules/email.ts';
-import { uuidPattern } from '../../rules/secrets.ts';
 import { postUrl } from '../../variant.ts';
-import { findAgent, findAgentBySlug, findByEmail } from '../agents/callers.ts';
 import { mailboxOf } from '../limits/mail-limits.ts';
 import { bytesHeld } from '../limits/quota.ts';
 import { countRows } from '../lists/paging.ts';
+import { agentNamed, commentIdNamed, postIdNamed } from '../operators/named.ts';
 import { countWaitingMail } from '../outbox.ts';
 
 /** An agent as an operator sees it. */
@@ -112,25 +110,13 @@ function contains(column: string, text: string, where: 'anywhere' | 'end' = 'any
   return sql<SqlBool>`(${of} like ${pattern} escape '\\' or lower(${of}) like ${pattern.toLowerCase()} escape '\\')`;
 }
 
-/** One agent by its slug, id or e-mail address. Throws not_found. */
+/** One agent, named as `agentNamed` says. Throws not_found. */
 export async function showAgent(ctx: ReadContext, named: string): Promise<AgentRecord> {
   const agent = await agentNamed(ctx, named);
   const own = (table: 'comments' | 'votes') =>
     countRows(ctx.db.selectFrom(table).where('agent_id', '=', agent.id));
   const [comments, votes] = await Promise.all([own('comments'), own('votes')]);
   return record(agent, { comments, votes });
-}
-
-/** The agent that an operator means by a slug, an id or an e-mail address. Throws not_found. */
-export async function agentNamed(ctx: ReadContext, named: string): Promise<AgentRow> {
-  const email = named.includes('@') ? parseEmail(named) : null;
-  const agent = email?.ok
-    ? await findByEmail(ctx, email.key)
-    : uuidPattern.test(named)
-      ? await findAgent(ctx, named.toLowerCase())
-      : await findAgentBySlug(ctx, named);
-  if (!agent) throw new AppError('not_found', `There is no agent with the slug, id or address '${named}'.`);
-  return agent;
 }
 
 function record(row: AgentRow, given: { readonly comments: unknown; readonly votes: unknown }) {
@@ -168,8 +154,9 @@ export const postStates = ['hidden', 'held'] as const;
 /** A post as an operator sees it. */
 export type PostRecord = Awaited<ReturnType<typeof listAllPosts>>[number];
 
-/** One post by its id. Throws not_found. */
-export async function showPost(ctx: ReadContext, id: string): Promise<PostRecord> {
+/** One post by its id or address. Throws not_found. */
+export async function showPost(ctx: ReadContext, named: string): Promise<PostRecord> {
+  const id = await postIdNamed(ctx, named);
   const [post] = await listAllPosts(ctx, { limit: 1, id });
   if (!post) throw new AppError('not_found', `There is no post with the id '${id.slice(0, 64)}'.`);
   return post;
@@ -237,9 +224,10 @@ export type CommentFilter = TextFilter & {
 /** A comment as an operator sees it. */
 export type CommentRecord = Awaited<ReturnType<typeof listAllComments>>[number];
 
-/** One comment by its id. Throws not_found. */
-export async function showComment(ctx: ReadContext, id: string): Promise<CommentRecord> {
-  const [comment] = await listAllComments(ctx, { limit: 1, id: id.toLowerCase() });
+/** One comment by its id or address. Throws not_found. */
+export async function showComment(ctx: ReadContext, named: string): Promise<CommentRecord> {
+  const id = commentIdNamed(named);
+  const [comment] = await listAllComments(ctx, { limit: 1, id });
   if (!comment) throw new AppError('not_found', `There is no comment with the id '${id.slice(0, 64)}'.`);
   return comment;
 }

@@ -2,9 +2,11 @@ import { sql, type Selectable } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import { AppError } from '../../errors.ts';
 import type { Tables } from '../../db/tables.ts';
+import { quoted } from '../../rules/text.ts';
 import { isReversible, undoAction } from '../community/batches.ts';
 import type { Acting } from '../community/audit.ts';
 import { decideAppeal, type Verdict } from './appeals.ts';
+import { idNamed } from './named.ts';
 
 export type AppealFilter = { readonly limit: number; readonly state: 'open' | Verdict };
 
@@ -47,9 +49,10 @@ export async function listAppeals({ db }: ReadContext, { limit, state }: AppealF
   }));
 }
 
-/** The ids of the open appeals that an id means: of an appeal, or of what it is about. Throws not_found. */
-export async function appealsNamed({ db }: ReadContext, id: string): Promise<string[]> {
-  const rows = await db
+/** The ids of the open appeals that are meant: one by its id, or those about something. Throws not_found. */
+export async function appealsNamed(ctx: ReadContext, named: string): Promise<string[]> {
+  const id = await idNamed(ctx, named);
+  const rows = await ctx.db
     .selectFrom('appeals')
     .select('id')
     .where((row) => row.or([row('id', '=', id), row('target_id', '=', id)]))
@@ -57,7 +60,7 @@ export async function appealsNamed({ db }: ReadContext, id: string): Promise<str
     .orderBy('id')
     .execute();
   if (rows.length > 0) return rows.map((row) => row.id);
-  throw new AppError('not_found', `There is no open appeal with the id '${id.slice(0, 64)}', nor about it.`);
+  throw new AppError('not_found', `There is no open appeal with the id ${quoted(named)}, nor about it.`);
 }
 
 /** Whether granting an appeal can bring back what was taken. Throws not_found where there is none. */

@@ -1,9 +1,11 @@
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { quoted } from '../../rules/text.ts';
 import { findAgent } from '../agents/callers.ts';
 import { countRows } from '../lists/paging.ts';
 import { appealable } from './appeals.ts';
+import { idNamed } from './named.ts';
 import { snapshotOf } from './report-targets.ts';
 
 export type ReportFilter = { readonly limit: number; readonly state: Tables['reports']['state'] };
@@ -75,6 +77,7 @@ async function reported(ctx: ReadContext, targetId: string, state: ReportFilter[
       id: row.id,
       at: row.created_at,
       by: row.agent_id ?? row.email ?? row.name,
+      name: row.name,
       reason: row.reason,
       explanation: row.explanation,
       state: row.state,
@@ -98,12 +101,14 @@ function countActionsAgainst({ db }: ReadContext, targetId: string, ownerId: str
   );
 }
 
-/** The ids of the reports that an id means: of a report, or in one of these states of what was reported. */
+/** The ids of the reports that are meant: one by its id, or in one of these states what was reported. Throws not_found. */
 export async function reportsNamed(
-  { db }: ReadContext,
-  id: string,
+  ctx: ReadContext,
+  named: string,
   states: readonly ReportFilter['state'][],
 ): Promise<string[]> {
+  const { db } = ctx;
+  const id = await idNamed(ctx, named);
   const one = await db.selectFrom('reports').select('id').where('id', '=', id).executeTakeFirst();
   if (one) return [one.id];
   const ofTarget = await db
@@ -114,9 +119,6 @@ export async function reportsNamed(
     .orderBy('id')
     .execute();
   if (ofTarget.length === 0)
-    throw new AppError(
-      'not_found',
-      `There is no report to decide with the id '${id.slice(0, 64)}', nor of it.`,
-    );
+    throw new AppError('not_found', `There is no report to decide with the id ${quoted(named)}, nor of it.`);
   return ofTarget.map((row) => row.id);
 }

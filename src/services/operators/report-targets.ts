@@ -4,7 +4,7 @@ import { quoted } from '../../rules/text.ts';
 import { postUrl } from '../../variant.ts';
 import { findAgentBySlug } from '../agents/callers.ts';
 import { findPost, storedText } from '../posts/find-post.ts';
-import { blogAt, postAt, publicPostAt } from '../posts/which-post.ts';
+import { blogAt, commentAt, postAt, publicPostAt } from '../posts/which-post.ts';
 
 /** What a report is about: what is public at an address of this service. */
 export type ReportTarget = {
@@ -32,8 +32,8 @@ async function postOrComment(ctx: ReadContext, address: string): Promise<ReportT
   if (!post) return null;
   const { variant, site } = ctx.config;
   const url = postUrl(variant, site, post.author_slug ?? '', post.slug);
-  const commentId = /#comment-([0-9a-f-]{36})$/i.exec(address)?.[1]?.toLowerCase();
-  if (commentId === undefined) return { kind: 'post', id: post.id, ownerId: post.agent_id, url };
+  const commentId = commentAt(address);
+  if (commentId === null) return { kind: 'post', id: post.id, ownerId: post.agent_id, url };
   const comment = await ctx.db
     .selectFrom('comments')
     .innerJoin('agents', 'agents.id', 'comments.agent_id')

@@ -114,11 +114,15 @@ export function blogAt(
   return host.kind === 'base' ? (url.pathname.split('/').find(Boolean)?.toLowerCase() ?? null) : null;
 }
 
-/** Id of the post at a place, drafts included; null when there is none. */
+/** The id of the comment that an address ends in; null where it names none. */
+export function commentAt(address: string): string | null {
+  return /#comment-([0-9a-f-]{36})$/i.exec(address)?.[1]?.toLowerCase() ?? null;
+}
+
+/** Id of the post at a place, or at a former one of it, drafts included; null when there is none. */
 export async function findPostId(ctx: ReadContext, place: Place): Promise<string | null> {
   if ('id' in place) return place.id;
-  const row = await postsOf(ctx, place.agent).where('posts.slug', '=', place.slug).executeTakeFirst();
-  return row?.id ?? null;
+  return (await presentOrFormer(postsOf(ctx, place.agent), place.slug))?.id ?? null;
 }
 
 /** The same of posts that the caller can read, or learn why not; by former slugs too. */
