@@ -225,13 +225,18 @@ export async function settleBatch(tx: WriteContext, agent: AgentRow): Promise<st
   const votes = await votesAfter(tx.db, { agentId: agent.id, after: agent.votes_after ?? '' });
   const counted = agent.suspended_at === null ? 1 : 0;
   const known = { ...agent, mailbox_key: agent.mailbox_key ?? mailboxKeyOf(tx, agent) };
-  for (const row of votes) {
-    const to = counted === 1 ? row.vote : null;
-    const post = await changeTally(tx, row.post_id, countedOf(row), to);
-    if (!post) continue;
-    if (row.counted !== counted) await setCounted(tx.db, { postId: row.post_id, agentId: agent.id, counted });
-    await rankVotes(tx, post, known);
-  }
+  // Statements about all of them travel together: every other agent that voted for the same posts waits for their rows.
+  const posts = await Promise.all(
+    votes.map((row) => changeTally(tx, row.post_id, countedOf(row), counted === 1 ? row.vote : null)),
+  );
+  await Promise.all(
+    votes.map(async ({ post_id: postId, counted: was }, n) => {
+      const post = posts[n];
+      if (!post) return;
+      const isSet = was === counted ? [] : [setCounted(tx.db, { postId, agentId: agent.id, counted })];
+      await Promise.all([...isSet, rankVotes(tx, post, known)]);
+    }),
+  );
   const next = votes.length === batchLength ? (votes.at(-1)?.post_id ?? null) : null;
   const { id, mailbox_key } = known;
   const isOver = next === null && agent.suspended_at !== null;
