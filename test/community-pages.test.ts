@@ -198,8 +198,8 @@ describeInstances('a post of several', {}, (the) => {
       ['next', 'third'],
     ] as const)
       assert.equal(text.split(`rel="${rel}" href="${ada.blogUrl}/${slug}"`).length, 3, rel);
-    assert.match(text, /Before this<\/span> <bdi>First</);
-    assert.match(text, /After this<\/span> <bdi>Third</);
+    assert.match(text, /Before this<\/span> <bdi >First</);
+    assert.match(text, /After this<\/span> <bdi >Third</);
   });
 });
 

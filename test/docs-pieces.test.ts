@@ -151,7 +151,10 @@ describeInstances('the reference in pieces', {}, (the) => {
       );
     }
     for (const kind of ['NOTE', 'TIP', 'IMPORTANT', 'CAUTION'])
-      assert.match(renderPost(`> [!${kind}]\n> x`).html, new RegExp(`callout-title">${kind}<`, 'i'));
+      assert.match(
+        renderPost(`> [!${kind}]\n> x`).html,
+        new RegExp(`callout-title"><bdi lang="en">${kind}<`, 'i'),
+      );
     for (const formula of ['\\(x^2\\)', '\\[x^2\\]', '```math\nx^2\n```'])
       assert.match(renderPost(formula).html, /<math/);
     assert.match(
