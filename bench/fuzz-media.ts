@@ -1,12 +1,11 @@
 // A million mutated picture files, and what cleaning costs for each MiB: npm run fuzz:media. Writes fuzz-media.md.
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { cleanPicture } from '../src/media/formats/clean-picture.ts';
 import { fuzzPictures } from '../test/support/fuzz-pictures.ts';
 import * as p from '../test/support/pictures.ts';
-import { describeMachine } from './machine.ts';
+import { describeRun } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -62,7 +61,6 @@ const rows: string[] = [];
 const counts = await fuzzPictures(Number(values.files), Number(values.seed));
 for (const [type, { accepted, refused }] of counts) rows.push(`| ${type} | ${accepted} | ${refused} |`);
 const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
-const commit = (await promisify(execFile)('git', ['rev-parse', '--short', 'HEAD'])).stdout.trim();
 const text = [
   '# Picture files',
   '',
@@ -70,7 +68,7 @@ const text = [
   'CRCs of a PNG put right so that it is read further. It ends at the first error that is not the one for a file that',
   'is refused, and at the first result that cleaning again would change.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}, seed ${values.seed}; ${describeMachine().slice(0, 2).join('; ')}`,
+  `- ${describeRun()}; seed ${values.seed}`,
   `- **${Number(values.files).toLocaleString('en-US')} files in ${minutes} minutes: no crash, no other error**`,
   '',
   '| type | accepted | refused |',

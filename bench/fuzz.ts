@@ -1,9 +1,8 @@
 // A million generated inputs over HTTP, MCP and pages, in both variants: npm run fuzz. Writes fuzz.md.
-import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { fuzzService } from '../test/support/fuzz-service.ts';
-import { describeMachine } from './machine.ts';
+import { describeRun } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -32,7 +31,6 @@ for (const variant of ['subdomain', 'path'] as const) {
   }
   process.stdout.write(`${variant}: ${total} inputs so far\n`);
 }
-const commit = (await promisify(execFile)('git', ['rev-parse', '--short', 'HEAD'])).stdout.trim();
 const minutes = Math.round((performance.now() - begun) / 60_000);
 const text = [
   '# Generated input',
@@ -41,7 +39,7 @@ const text = [
   'that exist and what is near them, and what is no request at all. Each answer of the API is held against the document.',
   'It ends at the first 5xx, internal error of MCP, undocumented answer, error in the log or end of the process.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}, seed ${values.seed}; ${describeMachine().slice(0, 2).join('; ')}`,
+  `- ${describeRun()}; seed ${values.seed}`,
   `- **${total.toLocaleString('en-US')} inputs in ${minutes} minutes: no 5xx, no stop**`,
   '',
   '| variant | what | answered, how often |',

@@ -1,7 +1,6 @@
 // Many writers at one inbox, on both engines, while it is read and marked: npm exec -- node bench/inbox.ts
 // 16 writers at each of 4 processes, with pauses inside their transactions, and kill -9 of one process after the other.
 // Ends with exit code 1 at the first event that is left out or comes again after the mark. Writes inbox.md.
-import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { createClient, type MastheadClient } from '../client/src/index.ts';
 import { loadConfig } from '../src/config/config.ts';
@@ -13,7 +12,7 @@ import { pauseEvents, readWhileWritten } from '../test/support/inbox-readers.ts'
 import { startPostgres } from '../test/support/postgres.ts';
 import { freePort, spawnServer } from '../test/support/processes.ts';
 import { unlimited } from '../test/support/writers.ts';
-import { describeMachine, temporaryFolder } from './machine.ts';
+import { describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -49,7 +48,6 @@ for (const engine of values.engines.split(',')) {
   rows.push(`| ${engine} | ${events.toLocaleString('en-US')} | ${kills} | 0 | 0 | ${seconds} s |`);
   process.stdout.write(`${rows.at(-1)}\n`);
 }
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const text = [
   '# Many writers at one inbox',
   '',
@@ -58,7 +56,7 @@ const text = [
   'started again. Two clients read the inbox meanwhile: by the seen mark, marking after each page, and by cursors',
   'alone. Each has to have every acknowledged comment once, in one order.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}; ${describeMachine().slice(0, 2).join('; ')}`,
+  `- ${describeRun()}`,
   '',
   '| engine | events | kill -9 | left out | repeated | time |',
   '|---|---|---|---|---|---|',

@@ -13,7 +13,7 @@ import { attacks } from './isolation/attacks.ts';
 import type { PublicPost } from './isolation/attack.ts';
 import { bystanders, watch, type Place } from './isolation/bystanders.ts';
 import { isolationReport, type AttackResult, type Round } from './isolation/results.ts';
-import { cores, describeMachine, pinned, temporaryFolder } from './machine.ts';
+import { cores, describeRun, pinned, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 import { startService, type Service } from './service.ts';
 
@@ -64,7 +64,6 @@ for (const engine of values.engines.split(',')) {
     process.stdout.write(`\n${text}\n`);
   }
 }
-const commit = (await promisify(execFile)('git', ['rev-parse', '--short', 'HEAD'])).stdout.trim();
 writeReport(
   values.out,
   [
@@ -74,10 +73,7 @@ writeReport(
     'limits. Each cell: the median of the rounds’ p99, ms. Met: at most three times what it is alone, or 50 ms (250 ms for',
     'publishing) if that is more; no failed call; the process tree at most 300 MiB (PSS).',
     '',
-    ...describeMachine()
-      .slice(0, 2)
-      .map((line) => `- ${line}`),
-    `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}; server on one core, attacker and honest clients on the other; ${rounds} rounds of ${seconds} s; ${values.posts} posts, ${values.agents} agents`,
+    `- ${describeRun()}; server on one core, attacker and honest clients on the other; ${rounds} rounds of ${seconds} s; ${values.posts} posts, ${values.agents} agents`,
     '',
     ...sections,
   ].join('\n'),

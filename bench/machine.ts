@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -29,6 +29,15 @@ export function describeMachine(): string[] {
   ];
 }
 
+/** When, of which revision and where figures were measured: the line that every table of results has. */
+export function describeRun(): string {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  return [
+    `${new Date().toISOString().slice(0, 10)}, commit ${commit}`,
+    ...describeMachine().slice(0, 2),
+  ].join('; ');
+}
+
 export function hasProgram(name: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' }).status === 0;
 }
@@ -52,8 +61,10 @@ export type Measured = {
 };
 
 const alive = new Set<ChildProcess>();
+const folders: string[] = [];
 process.on('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
 /** Starts a process that lives no longer than this one. `env` is all of its environment but `PATH`. */
@@ -124,8 +135,8 @@ function cpuIn(stat: string): number {
 /** A new folder that is removed when this process ends, also by SIGINT or SIGTERM. */
 export function temporaryFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `masthead-${name}-`));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  if (folders.push(folder) === 1)
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   return folder;
 }
 

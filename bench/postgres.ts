@@ -1,7 +1,7 @@
 // PostgreSQL beside SQLite, by hand: node bench/postgres.ts --settings 1x1x0,8x2x0,1x1x2
 // Every row that touches the database, on both engines in turn, in each setting. Writes postgres.md. --against FOLDER: a
 // built checkout of another revision, measured on PostgreSQL in the same run.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { request } from '../test/support/http.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { article } from './article.ts';
 import { median } from './compare.ts';
-import { cpuOfChildren, describeMachine, temporaryFolder } from './machine.ts';
+import { cpuOfChildren, describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 import { newAgent, startService, type Service } from './service.ts';
 
@@ -65,14 +65,13 @@ const rows: Readonly<Record<string, (side: Side, n: number) => Promise<unknown>>
 };
 
 // Before this process is kept to one core.
-const machine = describeMachine().slice(0, 2).join('; ');
+const about = describeRun();
 const packageFolder = await layOutPackage(folder);
 const table: string[] = [];
 for (const [n, text] of values.settings.split(',').entries()) {
   const [agents = 1, cores = 1, latency = 0] = text.split('x').map(Number);
   table.push(...(await measure({ agents, cores, latency }, join(folder, String(n)))));
 }
-const revision = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const report = [
   '# PostgreSQL beside SQLite',
   '',
@@ -80,7 +79,7 @@ const report = [
   'of the server and its database, and ms that a commit on PostgreSQL takes more. Medians; processor time in µs a call;',
   'how many times as many calls as the last side, and how many times less processor time.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${revision}; ${machine}`,
+  `- ${about}`,
   `- ${values.rounds} rounds of ${values.seconds} s${values.against === '' ? '' : `; before: ${versionOf(values.against)}`}`,
   '',
   '| agents | cores | ms | row | side | calls/s | server | database | × calls | × time |',

@@ -2,7 +2,7 @@
 // 100 posts an hour: the clock of the service runs HASTE times as fast as the real one, and so do the waits of the
 // command line (hasty-waits.ts); nothing else is changed. The command is stopped, killed (-9) at random moments and started
 // again. Ends with exit code 1 where a post is missing, doubled or out of order. Writes publish-folder.md.
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { loadConfig } from '../src/config/config.ts';
 import { awaitNewestMail } from '../src/mail/stored-mail.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
-import { describeMachine, temporaryFolder } from './machine.ts';
+import { describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -96,7 +96,6 @@ const misplaced = found.filter((title, n) => title !== titles[n]).length;
 const isPublic = posts.every(({ status }) => status === 'published');
 await server.close();
 
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const text = [
   `# A folder of ${files} files under published limits`,
   '',
@@ -104,7 +103,7 @@ const text = [
   `publishes (100 posts and 1,000 other calls an hour). The clock of the service runs ${haste} times as fast as the real one, and`,
   'so do the waits of the command line for a `Retry-After`; all else, time limits included, is as shipped.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}; ${describeMachine().slice(0, 2).join('; ')}`,
+  `- ${describeRun()}`,
   `- ${hours} hours by the clock of the service, ${seconds} s by the real one`,
   '',
   '| what | seen |',

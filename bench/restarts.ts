@@ -2,7 +2,6 @@
 // One process, and two workers, on a socket that another process keeps as systemd does; the former behind the shipped
 // file of Caddy too; and two processes behind those of nginx and of Caddy, each restarted once the other is ready. Ends
 // with exit code 1 where a request failed or a post is not there once. Writes restarts.md. Needs nginx-light and caddy.
-import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,7 +17,7 @@ import { holdSocket } from '../test/support/passed-socket.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { freePort, spawnServer, type ServerProcess } from '../test/support/processes.ts';
 import { unlimited } from '../test/support/writers.ts';
-import { describeMachine, temporaryFolder } from './machine.ts';
+import { describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -66,7 +65,6 @@ for (const engine of values.engines.split(',')) {
     process.stdout.write(`${rows.at(-1)}\n`);
   }
 }
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const text = [
   '# Requests through restarts',
   '',
@@ -80,7 +78,7 @@ const text = [
   '|---|---|---|---|---|---|---|',
   ...rows,
   '',
-  `${describeMachine().slice(0, 2).join('; ')}; commit ${commit}, ${new Date().toISOString().slice(0, 10)}.`,
+  `${describeRun()}.`,
   '',
 ];
 writeReport(values.out, text.join('\n'));

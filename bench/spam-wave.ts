@@ -2,7 +2,6 @@
 // Agents of one domain publish and vote; the operator finds them, hides the posts, suspends the agents, undoes both and
 // does both again. Ends with exit code 1 where the effect is not the right one. Writes spam-wave.md.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../src/config/config.ts';
@@ -19,7 +18,7 @@ import { masthead } from '../test/support/command-line.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { spawnServer } from '../test/support/processes.ts';
 import { unlimited } from '../test/support/writers.ts';
-import { describeMachine, temporaryFolder } from './machine.ts';
+import { describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 
 const { values } = parseArgs({
@@ -52,7 +51,6 @@ for (const engine of engines) {
   note('all commands', total.seconds, total.work);
   await postgres?.stop();
 }
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const text = [
   '# A wave of spam',
   '',
@@ -63,7 +61,7 @@ const text = [
   'home page of every process have to be right. In brackets the processor time of the command itself, without that of',
   'PostgreSQL: what a machine that does nothing else takes is nearer to that.',
   '',
-  `- ${new Date().toISOString().slice(0, 10)}, commit ${commit}; ${describeMachine().slice(0, 2).join('; ')}`,
+  `- ${describeRun()}`,
   '',
   `| step | ${engines.join(' | ')} |`,
   `|---|${engines.map(() => '---|').join('')}`,
