@@ -348,6 +348,26 @@ for (const { variant, engine } of placesOf()) {
   });
 }
 
+test('a file with the hash of another release is the present one, which is not kept', async () => {
+  await withInstance({}, async (site) => {
+    const { text: home } = await open(site, site.baseUrl);
+    const named = [...home.matchAll(/"((?:https?:\/\/[^"/]*)?\/-\/[\w-]+\.[0-9a-f]{8}\.\w+)"/g)].map(
+      ([, path]) => path,
+    );
+    assert.ok(named.length >= 3);
+    for (const path of named) {
+      const url = new URL(path ?? '', site.baseUrl).href;
+      const present = await open(site, url);
+      const former = await open(site, url.replace(/[0-9a-f]{8}(?=\.\w+$)/, '01234567'));
+      assert.deepEqual([former.status, former.bytes.equals(present.bytes)], [200, true], url);
+      assert.match(String(present.headers['cache-control']), /immutable/);
+      assert.equal(former.headers['cache-control'], 'public, max-age=0, must-revalidate');
+    }
+    for (const path of ['/-/style.0123abc.css', '/-/style.01234567.svg', '/-/other.01234567.css'])
+      assert.equal((await open(site, site.baseUrl + path)).status, 404, path);
+  });
+});
+
 test('every kind of page has the headers for which public observatories give their best grade', async () => {
   const site = await startInstance();
   try {

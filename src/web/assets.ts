@@ -22,6 +22,7 @@ export function loadAssets() {
     const address = `/-/${name}.${hash}.${extension}`;
     const page: Page = { type, body, immutable: true };
     files.set(address, page);
+    files.set(withoutHash(address), { ...page, immutable: false });
     return { address, page };
   }
 
@@ -38,11 +39,20 @@ export function loadAssets() {
       touchIcon: touchIcon.address,
       preview: preview.address,
     },
-    /** The file at an address below `/-/`, or null. */
+    /**
+     * The path of the file that an address below `/-/` is answered with. One with the hash of another release, as a page
+     * that is still open names it, or one of a process beside this, has the present file, which is then not kept.
+     */
+    presentPath: (path: string) => (files.has(path) ? path : withoutHash(path)),
+    /** The file at such a path, or null. */
     find: (path: string) => files.get(path) ?? drawnAt(path),
     /** At `/favicon.ico`, which browsers and feed readers ask for unasked. */
     favicon: { type: 'icon', body: icon } satisfies Page,
   };
+}
+
+function withoutHash(address: string): string {
+  return address.replace(/\.[0-9a-f]{8}(?=\.\w+$)/, '');
 }
 
 /** The mark of an agent and the card of its blog, which are drawn from its slug alone. */

@@ -89,10 +89,11 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   add('/skill.md', () => ({ type: 'markdown', body: skillDocument(ctx.config) }));
   docsRoutes(app, web, document);
   addAt('/-/*', ({ params: { '*': name = '' } }) => {
-    const page = assets.find(`/-/${name}`);
+    const path = assets.presentPath(`/-/${name}`);
+    const page = assets.find(path);
     // There is a mark for every possible slug: only files are worth caching.
     const isFile = page !== null && 'immutable' in page;
-    return { key: isFile ? keyOf('', `/-/${name}`) : null, read: () => page };
+    return { key: isFile ? keyOf('', path) : null, read: () => page };
   });
   if (!discovery) return;
 
