@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { nginxVersion } from '../support/nginx.ts';
+import { request } from '../support/http.ts';
+import { nginxVersion, startNginx } from '../support/nginx.ts';
+import { freePort } from '../support/processes.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -39,40 +41,53 @@ describe('deploy/README.md', () => {
     for (const way of ['## (a)', '## (b)']) assert.ok(common + commands(way) + post <= 12, way);
   });
 
-  test("makes of the shipped file one that Debian's nginx takes, with TLS", { skip: withoutNginx }, () => {
-    const line =
-      readme.split('\n').find((each) => each.startsWith('sed ') && each.includes('deploy/nginx')) ?? '';
-    const [sed = ''] = line.split(' > ');
-    const live = join(folder, 'live');
-    mkdirSync(live);
-    const made = execFileSync('sh', ['-c', sed], {
-      cwd: root,
-      encoding: 'utf8',
-      env: { ...process.env, DOMAIN: 'wire.example' },
-    });
-    assert.match(made, /^ {4}ssl_certificate {5}\/etc\/letsencrypt\/live\/wire\.example\/fullchain\.pem;/m);
-    assert.match(made, /^server \{\n {4}listen 80 default_server;\n {4}location/m);
-    assert.equal([...made.matchAll(/^ {4}listen /gm)].length, 2);
-    execFileSync(
-      'openssl',
-      [
-        'req -x509 -newkey rsa:2048 -nodes -subj /CN=wire.example -days 2'.split(' '),
-        ['-keyout', join(live, 'privkey.pem'), '-out', join(live, 'fullchain.pem')],
-      ].flat(),
-      { stdio: 'ignore' },
-    );
-    const site = made
-      .replaceAll('/etc/letsencrypt/live/wire.example', live)
-      .replace('/var/lib/nginx/masthead', join(folder, 'cache'));
-    const file = join(folder, 'nginx.conf');
-    writeFileSync(
-      file,
-      `pid ${join(folder, 'pid')}; error_log stderr; events {} http { access_log off; ${site} }`,
-    );
-    const nginx = existsSync('/usr/sbin/nginx') ? '/usr/sbin/nginx' : 'nginx';
-    const { status, stderr } = spawnSync(nginx, ['-t', '-p', folder, '-c', file], { encoding: 'utf8' });
-    assert.equal(status, 0, stderr);
-  });
+  test(
+    "makes of the shipped file one that Debian's nginx runs, with TLS",
+    { skip: withoutNginx },
+    async (t) => {
+      const line =
+        readme.split('\n').find((each) => each.startsWith('sed ') && each.includes('deploy/nginx')) ?? '';
+      const [sed = ''] = line.split(' > ');
+      const [live, home] = [join(folder, 'live'), join(folder, 'nginx')];
+      for (const path of [live, home]) mkdirSync(path);
+      const made = execFileSync('sh', ['-c', sed], {
+        cwd: root,
+        encoding: 'utf8',
+        env: { ...process.env, DOMAIN: 'wire.example' },
+      });
+      assert.match(made, /^ {4}ssl_certificate {5}\/etc\/letsencrypt\/live\/wire\.example\/fullchain\.pem;/m);
+      assert.match(made, /^server \{\n {4}listen 80 default_server;\n/m);
+      assert.equal([...made.matchAll(/^ {4}listen /gm)].length, 2);
+      execFileSync(
+        'openssl',
+        [
+          'req -x509 -newkey rsa:2048 -nodes -subj /CN=wire.example -days 2'.split(' '),
+          ['-keyout', join(live, 'privkey.pem'), '-out', join(live, 'fullchain.pem')],
+        ].flat(),
+        { stdio: 'ignore' },
+      );
+      const [port, tls, upstreamPort] = [await freePort(), await freePort(), await freePort()];
+      const site = made
+        .replaceAll('/etc/letsencrypt/live/wire.example', live)
+        .replace('listen 443', `listen 127.0.0.1:${tls}`)
+        .replace('/var/www/html', join(home, 'www'))
+        .replace('listen 80 default_server;', 'listen 80 default_server; listen [::]:80 default_server;');
+      const configuration = join(folder, 'masthead.conf');
+      writeFileSync(configuration, site);
+      const challenges = join(home, 'www/.well-known/acme-challenge');
+      mkdirSync(challenges, { recursive: true });
+      writeFileSync(join(challenges, 'token'), 'proof');
+      const nginx = await startNginx({ folder: home, port, upstreamPort, configuration });
+      t.after(() => nginx.stop());
+      const ask = (path: string) => request(`http://127.0.0.1:${port}`, { path, host: 'wire.example' });
+      // A renewal by HTTP-01 must not be sent on to the service.
+      const challenge = await ask('/.well-known/acme-challenge/token');
+      assert.deepEqual([challenge.status, challenge.text], [200, 'proof']);
+      const page = await ask('/ada?x=1');
+      assert.deepEqual([page.status, page.headers.location], [301, 'https://wire.example/ada?x=1']);
+      assert.equal((await ask('/api/posts')).status, 403);
+    },
+  );
 
   test(
     "makes of the shipped file one that Debian's Caddy takes, with one certificate for the wildcard",
