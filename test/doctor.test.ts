@@ -4,11 +4,13 @@ import { chmodSync, cpSync, mkdirSync, rmSync, truncateSync, writeFileSync } fro
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { DatabaseError } from 'pg';
 import { examineAll, type Subject } from '../src/cli/doctor/examine.ts';
 import { examineBackup } from '../src/cli/doctor/machine.ts';
 import { probes as ofThisMachine, type Probes } from '../src/cli/doctor/probes.ts';
 import { askServers, examineServersFound } from '../src/cli/doctor/servers.ts';
 import { loadConfig } from '../src/config/config.ts';
+import { postgresStartError } from '../src/db/postgres/postgres-start.ts';
 import { noteBackup } from '../src/db/sqlite/sqlite-backups.ts';
 import { newProbe, probeHeader } from '../src/http/own-probe.ts';
 import { createLog } from '../src/platform/log.ts';
@@ -385,6 +387,20 @@ describe('doctor names', () => {
     ],
     ['a database that was cut off', 'file', 'wrong', /masthead restore/, () => cutOff(60_000)],
     ['why that one is not opened', 'database', 'wrong', /masthead restore/, () => cutOff(50_000)],
+    [
+      'a database that a newer release has changed',
+      'database',
+      'wrong',
+      /^npm install --global/,
+      () => folder(sql(`insert into migrations values ('9999-later', '2026-01-01T00:00:00.000Z')`)),
+    ],
+    [
+      'a database that lacks a step',
+      'database',
+      'wrong',
+      /^masthead migrate --existing/,
+      () => folder(sql(`delete from migrations where name = (select max(name) from migrations)`)),
+    ],
     ['a lost database', 'database', 'wrong', /./, () => folder((path) => rmSync(join(path, 'masthead.db')))],
     [
       'a wrong count',
@@ -443,6 +459,26 @@ describe('doctor names', () => {
       assert.equal(found[0]?.state, state, JSON.stringify(findings, null, 1));
       assert.match(found[0]?.mend ?? '', mend);
       assert.doesNotMatch(JSON.stringify(findings), /hidden|\\n +at |node_modules/);
+    });
+
+  for (const [code, mend] of [
+    ['ECONNREFUSED', /^systemctl start postgresql/],
+    ['28P01', /\\password/],
+    ['3D000', /createdb/],
+    ['53300', /max_connections/],
+    ['57P03', /^journalctl/],
+  ] as const)
+    test(`what mends a PostgreSQL that says ${code}`, async () => {
+      const refusal = Object.assign(
+        code === 'ECONNREFUSED' ? new Error(code) : new DatabaseError(code, 0, 'error'),
+        { code },
+      );
+      const findings = await examined(
+        {},
+        { withDatabase: () => Promise.reject(postgresStartError(refusal)), offline: true },
+      );
+      const found = findings.find(({ what, state }) => what === 'database' && state === 'wrong');
+      assert.match(found?.mend ?? '', mend);
     });
 
   test('a port that another program has', async () => {

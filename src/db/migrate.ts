@@ -41,6 +41,7 @@ export async function requireUpToDate(db: QueryExecutorProvider, name: string): 
   if (!pending) return;
   throw new StartError(
     `${name} lacks the schema step '${pending.name}': run 'masthead migrate', without READ_ONLY, once this release is to serve it.`,
+    { mend: 'masthead migrate --existing' },
   );
 }
 
@@ -56,6 +57,7 @@ export function migrationsAfter(taken: readonly string[]): readonly Migration[] 
   if (unknown !== undefined) {
     throw new StartError(
       `The database is newer than this program (it has the schema step '${unknown}'): start the release that wrote it, or a later one.`,
+      { mend: 'npm install --global ./masthead-*.tgz && systemctl restart masthead' },
     );
   }
   return migrations.filter((migration) => !taken.includes(migration.name));

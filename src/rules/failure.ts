@@ -1,6 +1,9 @@
 /** A start or a command that cannot work: shown to whoever gave it as one line, exit code 1. */
 export class StartError extends Error {
-  /** What `--json` prints beside the message; at least a `code`, where it says more than that it failed. */
+  /**
+   * What `--json` prints beside the message: a `code`, where it says more than that it failed, and as `mend` the command
+   * that helps, which doctor names.
+   */
   readonly facts: Readonly<Record<string, unknown>>;
 
   constructor(message: string, facts: Readonly<Record<string, unknown>> = {}) {

@@ -140,8 +140,9 @@ async function attempt(
     return [(await check()) ?? []].flat();
   } catch (error) {
     const reason = errorMessage(error);
+    const said = error instanceof StartError ? error.facts['mend'] : null;
     if (error instanceof StartError || error instanceof AppError)
-      return [{ what, state: 'wrong', detail: reason, mend }];
+      return [{ what, state: 'wrong', detail: reason, mend: typeof said === 'string' ? said : mend }];
     const isRefused = errorCode(error) === 'EACCES';
     const advice = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     const detail = `cannot be examined: ${reason}${advice}`;

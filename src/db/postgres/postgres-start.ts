@@ -164,6 +164,8 @@ export async function checkServer({ db }: Session, log: Log): Promise<string> {
   return version;
 }
 
+const look = "journalctl --unit='postgresql*' --lines=20";
+
 /** One line for the operator; addresses are left out, since they hold passwords. */
 export function postgresStartError(error: unknown): StartError {
   if (error instanceof StartError) return error;
@@ -178,24 +180,34 @@ export function postgresStartError(error: unknown): StartError {
     case '28000':
       return new StartError(
         `PostgreSQL refuses the user of DATABASE_URL (${reason}): check name and password.`,
+        { mend: "runuser -u postgres -- psql --command '\\password masthead'" },
       );
     case '3D000':
-      return new StartError(`${reason}: create it, or correct DATABASE_URL.`);
+      return new StartError(`${reason}: create it, or correct DATABASE_URL.`, {
+        mend: 'runuser -u postgres -- createdb --owner=masthead masthead',
+      });
     case '42501':
       return new StartError(
         `The user of DATABASE_URL may not make tables (${reason}): give it a database or schema of its own.`,
+        { mend: 'runuser -u postgres -- createdb --owner=masthead masthead' },
       );
     case '57P03':
-      return new StartError(`PostgreSQL is not ready (${reason}): wait until it is, and start again.`);
+      return new StartError(`PostgreSQL is not ready (${reason}): wait until it is, and start again.`, {
+        mend: look,
+      });
     case '53300':
       return new StartError(
         `PostgreSQL has no connection left (${reason}): close what uses them, or raise max_connections.`,
+        {
+          mend: "runuser -u postgres -- psql --command 'alter system set max_connections = 200'; systemctl restart postgresql",
+        },
       );
     case null:
       return new StartError(
-        `PostgreSQL cannot be reached (${reason}): start it, or correct host and port of DATABASE_URL.`,
+        `PostgreSQL cannot be reached (${reason}): start it, or correct host and port of its address.`,
+        { mend: 'systemctl start postgresql' },
       );
     default:
-      return new StartError(`PostgreSQL refuses to serve (${reason}): its log says more.`);
+      return new StartError(`PostgreSQL refuses to serve (${reason}): its log says more.`, { mend: look });
   }
 }
