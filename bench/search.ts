@@ -70,7 +70,6 @@ const posts = somePosts(Number(values.queries));
 const server = await spawnServer({
   env: {
     DATA_DIR: values.data,
-    SECRET: 'x'.repeat(32),
     READ_ONLY: 'on',
     BASE_URL: 'http://masthead.test',
     LIMIT_ANONYMOUS: '0',
