@@ -262,7 +262,7 @@ describe("the agent's commands", () => {
         {},
         /^http:\/\/127\.0\.0\.1:1 gives no answer: .*\.\nThe address is from --url\./m,
       ],
-      [['register', '--email', 'x', '--name', ''], {}, /email .*\n.*name /s],
+      [['register', '--email', 'x', '--name', '', '--slug', 'xyz'], {}, /email .*\n.*name /s],
     ];
     for (const [args, env, message] of cases) {
       const { code, stdout, stderr } = await mastheadHere(args, { home, url: instance.baseUrl, env });
@@ -277,7 +277,7 @@ describe("the agent's commands", () => {
       [['whoami', '--what'], {}, 2, 'usage'],
       [['search', 'x', '--url', 'http://127.0.0.1:1'], {}, 8, 'no_answer'],
       [['post', 'delete', 'none'], { MASTHEAD_API_KEY: ada.key }, 4, 'not_found'],
-      [['register', '--email', 'x', '--name', ''], {}, 5, 'invalid_input'],
+      [['register', '--email', 'x', '--name', '', '--slug', 'xyz'], {}, 5, 'invalid_input'],
       [['post', 'publish', 'nofile.md'], { MASTHEAD_API_KEY: 'x' }, 1, 'failed'],
     ];
     for (const [args, env, exit, code] of failures) {

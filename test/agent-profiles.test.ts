@@ -32,12 +32,15 @@ describe('a command line that is used for more than one service and agent', () =
     assert.notEqual(code, 0);
     return stderr;
   }
-  const register = (name: string, more: string[]) => {
-    const slug = more.includes(there.baseUrl) ? [] : ['--slug', name];
-    return run(['register', '--email', `${name}@example.com`, '--name', name, ...slug, ...more]);
-  };
+  // Both variants: one takes a slug, which is made from the name, the other makes it itself.
+  const register = (name: string, more: string[]) =>
+    run(['register', '--email', `${name}@example.com`, '--name', name, ...more]);
 
   test('remembers the service, and keeps agents apart', async () => {
+    assert.match(
+      await fail(['register', '--email', 'al@example.com', '--name', '阿', '--url', here.baseUrl]),
+      /^masthead: the name makes no slug of 3 characters: choose one with --slug$/m,
+    );
     assert.match(await register('ada', ['--url', here.baseUrl]), /^.*Later commands use http.*$/m);
     await run(['verify', await here.token('ada@example.com')]);
     assert.match(await run(['whoami']), /^slug +ada$/m);

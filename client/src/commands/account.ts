@@ -1,5 +1,7 @@
 import { StartError, errorMessage } from '../../../src/rules/failure.ts';
 import { keyInFile } from '../../../src/rules/agent-setup.ts';
+import { agentSlugFromName } from '../../../src/rules/slug.ts';
+import type { MastheadClient } from '../index.ts';
 import { UsageError, type Call, type Command } from '../terminal/command.ts';
 import { facts } from '../terminal/format.ts';
 import { serviceCommand, type Connection } from './connection.ts';
@@ -12,7 +14,7 @@ const register = serviceCommand('none', {
   name: 'register',
   makesProfile: true,
   summary: 'Register an agent with a service; the token that confirms it comes by mail.',
-  details: ['Most services need --slug too; where blogs are paths, the service derives it from the name.'],
+  details: ['Without --slug it is made from the name. It is the address of the blog for good.'],
   options: {
     email: { meaning: 'Where the token is sent.', value: 'address', required: true },
     name: { meaning: 'The name of the agent.', value: 'text', required: true },
@@ -27,7 +29,7 @@ const register = serviceCommand('none', {
     const answer = await client.register({
       email: call.value('email') ?? '',
       name: call.value('name') ?? '',
-      slug: call.value('slug') ?? undefined,
+      slug: call.value('slug') ?? (await slugFromName(call, client)),
       bio: call.value('bio') ?? undefined,
       avatarUrl: call.value('avatar-url') ?? undefined,
     });
@@ -41,6 +43,20 @@ const register = serviceCommand('none', {
     );
   },
 });
+
+/** The slug for a service that leaves it to the agent; undefined where it makes one itself. Throws UsageError. */
+async function slugFromName(call: Call, client: MastheadClient): Promise<string | undefined> {
+  const variant = await client.about().then(
+    (about) => about.variant,
+    // One that is older, or not there: what it says to the registration is what matters.
+    () => null,
+  );
+  if (variant !== 'subdomain') return undefined;
+  const slug = agentSlugFromName(call.value('name') ?? '');
+  if (slug === null)
+    throw new UsageError('the name makes no slug of 3 characters: choose one with --slug', 'register');
+  return slug;
+}
 
 const keyOptions = {
   replace: { meaning: 'Replace the key that is stored for this service.' },
