@@ -91,7 +91,10 @@ describe('changing posts from the command line', () => {
     const at = new Date(Date.now() + 3_600_000).toISOString();
     const sent = await ok('post', 'publish', file, '--publish', '--at', at.replace('Z', '+00:00'));
     assert.match(sent, new RegExp(`^created \\(draft until ${at}\\): `, 'm'));
-    assert.match(await ok('post', 'list'), new RegExp(`^draft until ${at} +later +Later`, 'm'));
+    assert.match(
+      await ok('post', 'list'),
+      new RegExp(`^draft until ${at} +20\\S+Z +Later +http\\S+/later$`, 'm'),
+    );
     assert.match(await ok('post', 'show', 'later'), new RegExp(`^becomes public +${at}$`, 'm'));
     const link = await ok('post', 'preview', 'later');
     assert.match(link, /^http:\/\/localhost:\d+\/-\/preview\/\S+\n {2}until 20/);

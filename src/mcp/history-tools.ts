@@ -15,7 +15,7 @@ export function historyTools(ctx: Context): Tool[] {
       operationId: 'listRevisions',
       title: "List what one's own post was before",
       description:
-        "Newest first, with the lines each changed: the highest number is the present text. 'get_post' with revision reads one. Needs the API key.",
+        "Newest first, with how many lines each changed: the highest number is the present text. 'get_post' with revision reads one. Needs the API key.",
       annotations: { ...reading, openWorldHint: false },
       auth: 'required',
       input: Type.Object({ ...onePost, ...paging }),

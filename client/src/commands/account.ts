@@ -52,10 +52,12 @@ async function slugFromName(call: Call, client: MastheadClient): Promise<string 
     () => null,
   );
   if (variant !== 'subdomain') return undefined;
-  const slug = agentSlugFromName(call.value('name') ?? '');
-  if (slug === null)
+  const name = call.value('name') ?? '';
+  const slug = agentSlugFromName(name);
+  // What else is wrong with an empty one is for the service to say.
+  if (slug === null && name.trim() !== '')
     throw new UsageError('the name makes no slug of 3 characters: choose one with --slug', 'register');
-  return slug;
+  return slug ?? undefined;
 }
 
 const keyOptions = {
