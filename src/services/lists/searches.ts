@@ -12,12 +12,12 @@ const capacity = 4 * 1024 * 1024;
 const largest = capacity / 8;
 
 type Search = {
-  readonly version: number;
   readonly turn: Turn;
   readonly answer: Promise<unknown>;
   /** Aborted when nobody waits for the answer any more. */
   readonly abandoned: AbortController;
-  hasBegun: boolean;
+  /** The content version that it finds; null before it has begun. */
+  version: number | null;
   seekers: number;
 };
 
@@ -30,13 +30,14 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
   /** Content version of the kept answers; null before the first, so that a damaged database can still be opened. */
   let madeAt: number | null = null;
 
-  function begin(key: string, version: number, run: (signal: AbortSignal) => Promise<unknown>): Search {
+  function begin(key: string, run: (signal: AbortSignal) => Promise<unknown>): Search {
     const { promise: answer, resolve, reject } = Promise.withResolvers<unknown>();
     const abandoned = new AbortController();
     const turn: Turn = {
       refuse: reject,
       async run() {
-        search.hasBegun = true;
+        const version = engine.publicVersion();
+        search.version = version;
         try {
           const found = await run(abandoned.signal);
           keep(key, version, found);
@@ -48,14 +49,14 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
         }
       },
     };
-    const search: Search = { version, turn, answer, abandoned, hasBegun: false, seekers: 0 };
+    const search: Search = { turn, answer, abandoned, version: null, seekers: 0 };
     const end = () => {
       if (underWay.get(key) === search) underWay.delete(key);
     };
     answer.then(end, end);
     abandoned.signal.addEventListener('abort', () => {
       turns.leave(turn);
-      if (!search.hasBegun) reject(new SearchCutOff());
+      if (search.version === null) reject(new SearchCutOff());
     });
     return search;
   }
@@ -96,8 +97,9 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
       if (known) return known.answer as T;
       if (signal.aborted) throw new SearchCutOff();
       const equal = underWay.get(key);
-      const search = equal?.version === version && equal.seekers > 0 ? equal : begin(key, version, run);
-      if (!search.hasBegun) turns.wait(address, search.turn);
+      const isShared = equal && equal.seekers > 0 && (equal.version ?? version) === version;
+      const search = isShared ? equal : begin(key, run);
+      if (search.version === null) turns.wait(address, search.turn);
       underWay.set(key, search);
       search.seekers += 1;
       const leave = () => countOut(search);
