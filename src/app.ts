@@ -117,9 +117,13 @@ export async function createApp(
     return undefined;
   });
 
-  // A body takes time to come, and so does the turn of a call that waits behind others.
+  app.decorate('turns', turns);
+  // The keys of many calls are found at once: the work of each waits for its turn, and its client may leave meanwhile.
   app.addHook('preHandler', (request, _reply, done) => {
-    done(request.raw.socket.destroyed ? clientLeft() : undefined);
+    const begin = () => done(request.raw.socket.destroyed ? clientLeft() : undefined);
+    const turn = turns.again(request.raw);
+    if (turn) void turn.then(begin);
+    else begin();
   });
 
   const methods = collectMethods(app);

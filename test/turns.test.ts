@@ -10,6 +10,7 @@ import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices } from '../src/platform/slices.ts';
+import { startInstance, type TestAgent } from './support/instance.ts';
 
 /** Address and key are the first two characters of the path. */
 const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
@@ -58,6 +59,47 @@ test('a call whose body has come in waits for its turn again', async () => {
   // Of one that left too, or what it has taken would never be given back.
   for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
   await turns.again(requestOf('a-4', new Socket().destroy()));
+});
+
+test('calls whose keys were looked up at once leave others their turn', async () => {
+  const instance = await startInstance({ env: { TRUST_PROXY: 'loopback' } });
+  try {
+    const { engine, searches } = instance.ctx();
+    const [busy, other] = await Promise.all([instance.agent('Busy'), instance.agent('Other')]);
+    const write = engine.write.bind(engine);
+    const find = searches.find.bind(searches);
+    const found = Promise.withResolvers<void>();
+    const waiting: unknown[] = [];
+    // The first calls with a key note that it is in use, and all go on when the last of them is told so.
+    Object.assign(engine, {
+      write: (...call: Parameters<typeof write>) => {
+        if (call[0].name !== 'keys.used') return write(...call);
+        waiting.push(call);
+        return found.promise;
+      },
+    });
+    const begun: string[] = [];
+    Object.assign(searches, {
+      find: (...call: Parameters<typeof find>) => {
+        work();
+        begun.push(call[1].address);
+        return find(...call);
+      },
+    });
+    const search = async ({ key }: TestAgent, address: string, n: number) =>
+      instance.call('GET', `/api/search?q=word${n}`, { key, headers: { 'x-forwarded-for': address } });
+    const calls = Array.from({ length: 30 }, (_, n) => search(busy, '203.0.113.1', n));
+    while (waiting.length < 30) await new Promise(setImmediate);
+    calls.push(search(other, '203.0.113.2', 0));
+    while (waiting.length < 31) await new Promise(setImmediate);
+    Object.assign(engine, { write });
+    found.resolve();
+    await Promise.all(calls);
+    const before = begun.findIndex((one) => one !== begun[0]);
+    assert.ok(before > 0 && before < 15, `after ${before} of the 30`);
+  } finally {
+    await instance.close();
+  }
 });
 
 test('writes of one agent that wait for a lock on PostgreSQL leave connections to others, who take turns', async () => {

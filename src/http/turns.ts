@@ -17,6 +17,13 @@ type Begin = () => void;
 /** Turns of a process's clients. */
 export type Turns = ReturnType<typeof createTurns>;
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** For work that follows an await within a handler. */
+    turns: Turns;
+  }
+}
+
 /**
  * Lets clients take turns once more has come in than fits into a slice: then one call of each is begun, however many
  * of one of them wait. Below that nothing waits.

@@ -128,6 +128,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       const network = networkOf(request.raw);
       const client = clientOf(request.raw);
       const call = { credential, usage, address, network, client, requestId: request.id, structured, signal };
+      const turn = app.turns.again(request.raw);
+      if (turn) await turn;
       const response = await mcp.answer(headersOf(request), message, call);
       return reply
         .code(response.status)
