@@ -20,6 +20,7 @@ import { newRequestId } from './rules/secrets.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
+import { createArrivals } from './http/arrivals.ts';
 import { beginInSlices, limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
@@ -80,16 +81,17 @@ export async function createApp(
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: createBrokenAnswers(ctx.config),
   });
-  beginInSlices(app.server);
+  const arrivals = createArrivals();
+  beginInSlices(app.server, arrivals);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
   // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
   app.setValidatorCompiler(() => () => true);
   const addressOf = createAddressReader(ctx);
-  const turns = createTurns((request) => ({
-    address: addressOf(request),
-    key: request.headers.authorization ?? '',
-  }));
+  const turns = createTurns(
+    (request) => ({ address: addressOf(request), key: request.headers.authorization ?? '' }),
+    arrivals,
+  );
   addBodyParsers(app, { addressOf, turns });
   app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(

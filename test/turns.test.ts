@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
+import { createArrivals } from '../src/http/arrivals.ts';
+import { beginInSlices } from '../src/http/connection-budget.ts';
 import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
@@ -24,7 +26,7 @@ function work(): void {
 test('a client with many costly calls at once leaves another its turn, and what it gave up is dropped', async () => {
   const order: string[] = [];
   const done = Promise.withResolvers<void>();
-  const handle = createTurns(clientOf).inTurns((request) => {
+  const handle = createTurns(clientOf, { areComing: () => false }).inTurns((request) => {
     work();
     order.push(request.url ?? '');
     if (order.length === 32) done.resolve();
@@ -40,12 +42,84 @@ test('a client with many costly calls at once leaves another its turn, and what 
   call('b-0');
   call('b-1');
   await done.promise;
-  assert.deepEqual(order.slice(0, 6), ['a-0', 'a-1', 'b-0', 'a0', 'b-1', 'a1']);
-  assert.equal(order.at(-1), 'a-19');
+  const [first = '', ...others] = order;
+  assert.equal(first, 'a-0');
+  assert.deepEqual(others.slice(0, 2).toSorted(), ['a-1', 'b-0']);
+  assert.ok(others.indexOf('b-1') < 5, String(others));
+  const ofAddress = order.filter((url) => url.startsWith('a'));
+  assert.deepEqual(ofAddress.slice(0, 5), ['a-0', 'a-1', 'a0', 'a1', 'a2']);
+  assert.equal(ofAddress.at(-1), 'a-19');
+});
+
+test('addresses share the time, and not the number of calls', async () => {
+  const order: string[] = [];
+  const done = Promise.withResolvers<void>();
+  const handle = createTurns(clientOf, { areComing: () => false }).inTurns(({ url = '' }) => {
+    if (url.startsWith('a')) work();
+    order.push(url);
+    if (order.length === 60) done.resolve();
+  });
+  for (let n = 0; n < 20; n++) handle(requestOf(`a-${n}`), new ServerResponse(requestOf('')));
+  for (let n = 0; n < 40; n++) handle(requestOf(`b-${n}`), new ServerResponse(requestOf('')));
+  await done.promise;
+  const last = order.lastIndexOf('b-39');
+  assert.ok(last < 46, `after ${last - 39} of the costly ones`);
+});
+
+test('calls wait while connections come in', async () => {
+  const order: string[] = [];
+  const done = Promise.withResolvers<void>();
+  let areComing = true;
+  const handle = createTurns(clientOf, { areComing: () => areComing }).inTurns(({ url = '' }) => {
+    order.push(url);
+    done.resolve();
+  });
+  handle(requestOf('a-0'), new ServerResponse(requestOf('')));
+  for (let n = 0; n < 5; n++) await new Promise(setImmediate);
+  assert.deepEqual(order, []);
+  areComing = false;
+  await done.promise;
+});
+
+test('a server takes all connections that wait before it goes on, but for a while at most', async (t) => {
+  const arrivals = createArrivals();
+  assert.equal(arrivals.areComing(), false);
+  arrivals.hasCome();
+  assert.equal(arrivals.areComing(), true);
+  // None came meanwhile.
+  for (let n = 0; n < 2; n++) await new Promise(setImmediate);
+  assert.equal(arrivals.areComing(), false);
+
+  const server = createServer((_request, response) => response.end());
+  beginInSlices(server, arrivals);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  t.after(() => server.close());
+  const taken: Socket[] = [];
+  server.on('connection', (socket) => taken.push(socket));
+  const clients = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'));
+  await Promise.all(clients.map((client) => once(client, 'connect')));
+  // Each turn of the event loop takes one.
+  while (taken.length === 0) await new Promise(setImmediate);
+  const before = taken.length;
+  while (arrivals.areComing()) await new Promise(setImmediate);
+  assert.ok(taken.length > before);
+  for (const client of clients) client.destroy();
+
+  // Where they never end, other work goes on.
+  const busy = createArrivals();
+  let waited = false;
+  for (let n = 0; n < 2_000 && (busy.areComing() || !waited); n++) {
+    busy.hasCome();
+    waited ||= busy.areComing();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  assert.equal(busy.areComing(), false);
 });
 
 test('a call whose body has come in waits for its turn again', async () => {
-  const turns = createTurns(clientOf);
+  const turns = createTurns(clientOf, { areComing: () => false });
   const handle = turns.inTurns(work);
   for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
   const order: string[] = [];

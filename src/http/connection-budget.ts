@@ -1,7 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { createSlices } from '../platform/slices.ts';
 import { countBudgetHit } from '../platform/measured.ts';
+import { createSlices } from '../platform/slices.ts';
+import type { Arrivals } from './arrivals.ts';
 
 /** Open connections of one address, and of all. */
 const mostOfAddress = 1_024;
@@ -34,22 +35,23 @@ export function limitConnections(server: Server, addressOf: (peer: string) => st
 }
 
 /**
- * Begins connections in slices of the event loop's time, and reads nothing from those that wait: the system hands over
- * thousands at once. To be called before anything else listens.
+ * Begins connections in slices of the event loop's time, once no more of them come in, and reads nothing from those that
+ * wait: they come by thousands. To be called before anything else listens.
  */
-export function beginInSlices(server: Server): void {
+export function beginInSlices(server: Server, arrivals: Arrivals): void {
   const [begin] = server.listeners('connection') as ((socket: Socket) => void)[];
   if (begin === undefined) throw new Error('this server begins no connections');
-  const inSlices = createSlices();
+  const inSlices = createSlices(arrivals.areComing);
   Object.assign(server, { pauseOnConnect: true });
   server.off('connection', begin);
-  server.on('connection', (socket: Socket) =>
+  server.on('connection', (socket: Socket) => {
+    arrivals.hasCome();
     inSlices(() => {
       if (socket.destroyed) return;
       begin.call(server, socket);
       socket.resume();
-    }),
-  );
+    });
+  });
 }
 
 function closeOne(of: ReadonlySet<Socket>, newest: Socket): void {

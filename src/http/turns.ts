@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FairQueue } from '../platform/fair-queue.ts';
+import { slice } from '../platform/slices.ts';
+import type { Arrivals } from './arrivals.ts';
 
-/** Milliseconds of work that is begun before the event loop looks at what else has come in. */
-const slice = 4;
 /** Turns begun one after the other at most: each in a callback of its own, so that promises settle between two. */
 const mostAtOnce = 32;
 
 /** What handles a request. */
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Whose turn it is: addresses take turns, and the keys at an address theirs. */
+/** Whose turn it is: addresses share the time, and the keys at an address take turns. */
 export type Client = { readonly address: string; readonly key: string };
 
 type Begin = () => void;
@@ -24,14 +24,33 @@ declare module 'fastify' {
   }
 }
 
+/** After this long half of the time that an address has used is forgotten, ms. */
+const halfLife = 1_000;
+
+type Address = {
+  /** Its calls, by key. */
+  readonly calls: FairQueue<Begin>;
+  /** Of the event loop's time, ms, as far as it is not forgotten. */
+  used: number;
+};
+
 /**
- * Lets clients take turns once more has come in than fits into a slice: then one call of each is begun, however many
- * of one of them wait. Below that nothing waits.
+ * Lets clients take turns once more has come in than fits into a slice, however many calls of one of them wait: the
+ * address is next whose calls have used least of the event loop's time of late. Below that nothing waits, except for
+ * connections that come in.
  */
-export function createTurns(clientOf: (request: IncomingMessage) => Client) {
-  /** By address: for each of its calls, the queue of all of its keys. */
-  const waiting = new FairQueue<FairQueue<Begin>>();
-  const keysOf = new Map<string, FairQueue<Begin>>();
+export function createTurns(
+  clientOf: (request: IncomingMessage) => Client,
+  { areComing }: Pick<Arrivals, 'areComing'>,
+) {
+  /** By address: those that wait, or have used some time. */
+  const addresses = new Map<string, Address>();
+  /** The one that was served longest ago comes first. */
+  const waiting = new Set<Address>();
+  let halvedAt = 0;
+  /** Whose call was begun last, and when. */
+  let served: Address | null = null;
+  let servedAt = 0;
   let sliceEnd = 0;
   let isRenewing = false;
   let planned = 0;
@@ -49,16 +68,39 @@ export function createTurns(clientOf: (request: IncomingMessage) => Client) {
   function plan(): void {
     if (planned > 0) return;
     renew();
-    planned = Math.min(waiting.size, mostAtOnce);
+    // One more, which tells how long the last has taken.
+    planned = Math.min(waiting.size, mostAtOnce) + 1;
     for (let n = 0; n < planned; n++) setImmediate(beginNext);
   }
 
   function beginNext(): void {
     planned--;
-    const begin = performance.now() < sliceEnd ? waiting.take()?.take() : undefined;
+    const now = performance.now();
+    if (served) served.used += now - servedAt;
+    served = planned > 0 && !areComing() && now < sliceEnd ? next() : null;
+    servedAt = now;
+    const begin = served?.calls.take();
+    if (served && served.calls.size > 0) waiting.add(served);
     if (waiting.size > 0) plan();
-    else keysOf.clear();
     begin?.();
+  }
+
+  function next(): Address | null {
+    let least: Address | null = null;
+    for (const address of waiting) if (least === null || address.used < least.used) least = address;
+    if (least) waiting.delete(least);
+    return least;
+  }
+
+  function forget(): void {
+    const now = performance.now();
+    if (now - halvedAt < halfLife) return;
+    const share = 2 ** ((halvedAt - now) / halfLife);
+    halvedAt = now;
+    for (const [name, address] of addresses) {
+      address.used *= share;
+      if (address.calls.size === 0 && address.used < 1) addresses.delete(name);
+    }
   }
 
   function isFree(): boolean {
@@ -66,15 +108,17 @@ export function createTurns(clientOf: (request: IncomingMessage) => Client) {
       sliceEnd = performance.now() + slice;
       renew();
     }
-    return waiting.size === 0 && performance.now() < sliceEnd;
+    return !areComing() && waiting.size === 0 && performance.now() < sliceEnd;
   }
 
   function wait(request: IncomingMessage, begin: Begin): void {
-    const { address, key } = clientOf(request);
-    const keys = keysOf.get(address) ?? new FairQueue();
-    keysOf.set(address, keys);
-    keys.add(key, begin);
-    waiting.add(address, keys);
+    forget();
+    const client = clientOf(request);
+    const known = addresses.get(client.address);
+    const address = known ?? { calls: new FairQueue<Begin>(), used: 0 };
+    if (!known) addresses.set(client.address, address);
+    address.calls.add(client.key, begin);
+    waiting.add(address);
     plan();
   }
 

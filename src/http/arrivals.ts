@@ -1,0 +1,41 @@
+import { slice } from '../platform/slices.ts';
+
+/** Milliseconds for which other work waits for connections, before it has a slice of its own. */
+const longest = 2 * slice;
+
+/** Connections that come in. */
+export type Arrivals = ReturnType<typeof createArrivals>;
+
+/**
+ * Tells while connections come in. libuv accepts one in each turn of the event loop (https://github.com/libuv/libuv/pull/3696),
+ * so where each turn did other work too, a client that connects would wait behind some hundred others for a second.
+ */
+export function createArrivals() {
+  let areComing = false;
+  /** Until when other work waits at most, and until when it does not. */
+  let [waitsUntil, goesOnUntil] = [0, 0];
+  /** Since the last look. */
+  let hasCome = false;
+
+  function look(): void {
+    const now = performance.now();
+    areComing = hasCome && now < waitsUntil;
+    hasCome = false;
+    if (areComing) setImmediate(look);
+    else if (now >= waitsUntil) goesOnUntil = now + slice;
+  }
+
+  return {
+    /** To be called at each connection. */
+    hasCome(): void {
+      hasCome = true;
+      const now = performance.now();
+      if (areComing || now < goesOnUntil) return;
+      areComing = true;
+      waitsUntil = now + longest;
+      setImmediate(look);
+    },
+    /** Whether more may come in the next turn of the event loop, for which other work waits. */
+    areComing: (): boolean => areComing,
+  };
+}
