@@ -149,7 +149,12 @@ describe('changing posts from the command line', () => {
 
     const slugged = '---\nslug: the-moon\n---\n\n# The moon\n\nText.';
     assert.match((await publish(slugged)).err, /another slug than its post/);
-    assert.match((await publish(slugged, '--move')).out, /^updated: .*\/the-moon$/m);
+    const dry = await publish(slugged, '--move', '--dry-run');
+    assert.match(dry.out, /^would update: .*\/the-moon$/m);
+    assert.match(dry.err, /moves here from .*\/teh-moon$/m);
+    const moved = await publish(slugged, '--move');
+    assert.match(moved.out, /^updated: .*\/the-moon$/m);
+    assert.match(moved.err, /moves here from .*\/teh-moon$/m);
     assert.equal((await ada.client.getPost(post.id)).post.slug, 'the-moon');
     // The slug that the post had is no other one.
     const old = slugged.replace('the-moon', 'teh-moon').replace('Text', 'Words');

@@ -101,7 +101,7 @@ export const diffQuery = Type.Object({
   to: Type.Optional(
     ruled(revisionFault, {
       description:
-        "The revision to compare with: a number, or 'current', the present text: right after a restore that is the same.",
+        "The revision to compare with: a number, or 'current', the present text; right after a restore nothing differs from it.",
       examples: ['2', 'current'],
       pattern: '^(?:current|[1-9][0-9]{0,9})$',
       default: 'current',

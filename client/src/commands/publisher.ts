@@ -13,7 +13,7 @@ import {
 import type { Call } from '../terminal/command.ts';
 import { failureFacts, failureText } from './connection.ts';
 import { namingOf, wouldOverwrite, type Document } from './documents.ts';
-import { createPictureStore, localPictures, withPictures } from './local-pictures.ts';
+import { createPictureStore, localPictures, withPictures, type LocalPicture } from './local-pictures.ts';
 import { warningsOf } from './publish-report.ts';
 import { publishHash, type Published } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
@@ -129,18 +129,17 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
       const answer = await client.publishMarkdown(sent, fields, { dryRun: true });
       const lacking =
         uploaded.length > 0 ? pictures.filter(({ sha256 }) => !pictureStore.names.has(sha256)) : [];
-      const known = warningsOf(answer).filter(
-        (warning) => !lacking.some(({ sha256, type }) => warning.includes(pictureName(sha256, type))),
-      );
-      const warnings = [...known, ...notes];
-      return { kind: kindOf(answer), post: answer.post, warnings, uploaded };
+      const known = warningsOf(answer).filter((warning) => !lacking.some(isNamedIn(warning)));
+      const moved = await move(client, target, isDry);
+      const post = moved ? { ...answer.post, slug: moved.slug, url: moved.url } : answer.post;
+      return { kind: kindOf(answer, target), post, warnings: [...known, ...notes], uploaded };
     }
-    if (target?.slug) await client.updatePost(target.post.id, { slug: target.slug });
+    await move(client, target, isDry);
     const answer = await client.publishMarkdown(sent, target?.slug ? asked : fields);
     const { post } = answer;
     const recorded = { hash: publishHash({ source, ...asked }), id: post.id, status: post.status };
-    const kind = target?.renamed ? 'updated' : kindOf(answer);
-    return { kind, post, warnings: [...warningsOf(answer), ...notes], uploaded, recorded };
+    const warnings = [...warningsOf(answer), ...notes];
+    return { kind: kindOf(answer, target), post, warnings, uploaded, recorded };
   };
 
   /** Where a file is sent; null: to the post that the service finds by what the file says, or to a new one. */
@@ -189,9 +188,28 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
   };
 }
 
+/** Whether a warning is of a picture that a dry run has not uploaded. */
+const isNamedIn =
+  (warning: string) =>
+  ({ sha256, type }: LocalPicture): boolean =>
+    warning.includes(pictureName(sha256, type));
+
+/** Gives a post the slug that its file has now, and says where it is then; null: it stays. */
+async function move(
+  client: MastheadClient,
+  target: Target | null,
+  isDry: boolean,
+): Promise<Pick<FormerPost, 'slug' | 'url'> | null> {
+  if (target === null || target.slug === null) return null;
+  const change = [target.post.id, { slug: target.slug }] as const;
+  const answer = isDry ? client.updatePost(...change, { dryRun: true }) : client.updatePost(...change);
+  return (await answer).post;
+}
+
 /** What the answer of the service does not say. */
 function notesOn({ program }: Call, target: Target | null): string[] {
-  if (!target?.renamed || target.slug !== null) return [];
+  if (!target?.renamed) return [];
+  if (target.slug !== null) return [`the post moves here from ${target.post.url}`];
   return [
     `the title is another, the address stays; to change it: '${program} post edit ${target.post.slug} --slug <slug>'`,
   ];
@@ -216,7 +234,10 @@ async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<v
   await delay(milliseconds, null, { signal }).catch(() => null);
 }
 
-function kindOf({ created, changed }: { created: boolean; changed: boolean }): Outcome['kind'] {
+type Answer = { readonly created: boolean; readonly changed: boolean };
+
+function kindOf({ created, changed }: Answer, target: Target | null): Outcome['kind'] {
+  if (target?.renamed) return 'updated';
   return created ? 'created' : changed ? 'updated' : 'unchanged';
 }
 
