@@ -17,6 +17,13 @@ type Begin = () => void;
 /** Turns of a process's clients. */
 export type Turns = ReturnType<typeof createTurns>;
 
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** The slice of time in which its handling began. */
+    begunIn?: number;
+  }
+}
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** For work that follows an await within a handler. */
@@ -34,63 +41,16 @@ type Address = {
   used: number;
 };
 
-/**
- * Lets clients take turns once more has come in than fits into a slice, however many calls of one of them wait: the
- * address is next whose calls have used least of the event loop's time of late. Below that nothing waits, except for
- * connections that come in.
- */
-export function createTurns(
-  clientOf: (request: IncomingMessage) => Client,
-  { areComing }: Pick<Arrivals, 'areComing'>,
-) {
+/** Calls that wait, and the time that addresses have used: the one that has used least is next. */
+function createShares() {
   /** By address: those that wait, or have used some time. */
   const addresses = new Map<string, Address>();
   /** The one that was served longest ago comes first. */
   const waiting = new Set<Address>();
+  let size = 0;
   let halvedAt = 0;
-  /** Whose call was begun last, and when. */
   let served: Address | null = null;
   let servedAt = 0;
-  let sliceEnd = 0;
-  let isRenewing = false;
-  let planned = 0;
-
-  /** A new slice begins when this turn of the event loop has read what came in. */
-  function renew(): void {
-    if (isRenewing) return;
-    isRenewing = true;
-    setImmediate(() => {
-      isRenewing = false;
-      sliceEnd = performance.now() + slice;
-    });
-  }
-
-  function plan(): void {
-    if (planned > 0) return;
-    renew();
-    // One more, which tells how long the last has taken.
-    planned = Math.min(waiting.size, mostAtOnce) + 1;
-    for (let n = 0; n < planned; n++) setImmediate(beginNext);
-  }
-
-  function beginNext(): void {
-    planned--;
-    const now = performance.now();
-    if (served) served.used += now - servedAt;
-    served = planned > 0 && !areComing() && now < sliceEnd ? next() : null;
-    servedAt = now;
-    const begin = served?.calls.take();
-    if (served && served.calls.size > 0) waiting.add(served);
-    if (waiting.size > 0) plan();
-    begin?.();
-  }
-
-  function next(): Address | null {
-    let least: Address | null = null;
-    for (const address of waiting) if (least === null || address.used < least.used) least = address;
-    if (least) waiting.delete(least);
-    return least;
-  }
 
   function forget(): void {
     const now = performance.now();
@@ -103,22 +63,90 @@ export function createTurns(
     }
   }
 
+  return {
+    /** How many calls wait. */
+    size: (): number => size,
+    add({ address: name, key }: Client, begin: Begin): void {
+      forget();
+      const known = addresses.get(name);
+      const address = known ?? { calls: new FairQueue<Begin>(), used: 0 };
+      if (!known) addresses.set(name, address);
+      address.calls.add(key, begin);
+      waiting.add(address);
+      size++;
+    },
+    /** Counts the time since a call was taken, which is to be begun at once, as its address's. */
+    settle(): void {
+      if (served) served.used += performance.now() - servedAt;
+      served = null;
+    },
+    take(): Begin | undefined {
+      for (const address of waiting) if (served === null || address.used < served.used) served = address;
+      if (served === null) return undefined;
+      servedAt = performance.now();
+      waiting.delete(served);
+      size--;
+      const begin = served.calls.take();
+      if (served.calls.size > 0) waiting.add(served);
+      return begin;
+    },
+  };
+}
+
+/**
+ * Lets clients take turns once more has come in than fits into a slice, however many calls of one of them wait: the
+ * address is next whose calls have used least of the event loop's time of late. Below that nothing waits, except for
+ * connections that come in.
+ */
+export function createTurns(
+  clientOf: (request: IncomingMessage) => Client,
+  { areComing }: Pick<Arrivals, 'areComing'>,
+) {
+  const shares = createShares();
+  let sliceEnd = 0;
+  /** Its number. */
+  let slices = 0;
+  let isRenewing = false;
+  let planned = 0;
+
+  /** A new slice begins when this turn of the event loop has read what came in. */
+  function renew(): void {
+    if (isRenewing) return;
+    isRenewing = true;
+    setImmediate(() => {
+      isRenewing = false;
+      slices++;
+      sliceEnd = performance.now() + slice;
+    });
+  }
+
+  function plan(): void {
+    if (planned > 0) return;
+    renew();
+    // One more, which tells how long the last has taken.
+    planned = Math.min(shares.size(), mostAtOnce) + 1;
+    for (let n = 0; n < planned; n++) setImmediate(beginNext);
+  }
+
+  function beginNext(): void {
+    planned--;
+    shares.settle();
+    const isTime = planned > 0 && !areComing() && performance.now() < sliceEnd;
+    const begin = isTime ? shares.take() : undefined;
+    if (shares.size() > 0) plan();
+    begin?.();
+  }
+
   function isFree(): boolean {
     if (!isRenewing) {
       sliceEnd = performance.now() + slice;
       renew();
     }
-    return !areComing() && waiting.size === 0 && performance.now() < sliceEnd;
+    return !areComing() && shares.size() === 0 && performance.now() < sliceEnd;
   }
 
   function wait(request: IncomingMessage, begin: Begin): void {
-    forget();
-    const client = clientOf(request);
-    const known = addresses.get(client.address);
-    const address = known ?? { calls: new FairQueue<Begin>(), used: 0 };
-    if (!known) addresses.set(client.address, address);
-    address.calls.add(client.key, begin);
-    waiting.add(address);
+    shares.add(clientOf(request), begin);
     plan();
   }
 
@@ -127,13 +155,17 @@ export function createTurns(
     inTurns:
       (handle: Handle): Handle =>
       (request, response) => {
-        if (isFree()) return handle(request, response);
+        const begin = () => {
+          request.begunIn = slices;
+          handle(request, response);
+        };
+        if (isFree()) return begin();
         wait(request, () => {
-          if (!request.socket.destroyed) handle(request, response);
+          if (!request.socket.destroyed) begin();
         });
       },
-    /** What resolves when it is the turn of a request again; null: it is. */
+    /** What resolves when it is the turn of a request again; null: it is, or still is. */
     again: (request: IncomingMessage): Promise<void> | null =>
-      isFree() ? null : new Promise((resolve) => wait(request, resolve)),
+      request.begunIn === slices || isFree() ? null : new Promise((resolve) => wait(request, resolve)),
   };
 }
