@@ -20,7 +20,7 @@ import { newRequestId } from './rules/secrets.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
-import { createArrivals } from './http/arrivals.ts';
+import { createArrivals } from './platform/arrivals.ts';
 import { beginInSlices, limitConnections } from './http/connection-budget.ts';
 import { limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';

@@ -90,7 +90,7 @@ describeInstances('a block', { variants: ['subdomain'] }, (the) => {
       settingsOf(the()),
       `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 999)
         insert into agents (id, name, email, email_key, created_at, registered_at)
-        select substr(id, 1, 32) || cast(1000 + n as text), name, 'n' || n, 'n' || n, created_at, registered_at
+        select substr(id, 1, 31) || 'x' || cast(1000 + n as text), name, 'n' || n, 'n' || n, created_at, registered_at
         from agents, numbers where slug = 'ada'`,
     );
     await onFixture(

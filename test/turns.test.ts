@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
-import { createArrivals } from '../src/http/arrivals.ts';
+import { createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
 import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';

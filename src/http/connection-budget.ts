@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { countBudgetHit } from '../platform/measured.ts';
 import { createSlices } from '../platform/slices.ts';
-import type { Arrivals } from './arrivals.ts';
+import type { Arrivals } from '../platform/arrivals.ts';
 
 /** Open connections of one address, and of all. */
 const mostOfAddress = 1_024;

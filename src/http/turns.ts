@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FairQueue } from '../platform/fair-queue.ts';
 import { slice } from '../platform/slices.ts';
-import type { Arrivals } from './arrivals.ts';
+import type { Arrivals } from '../platform/arrivals.ts';
 
 /** Turns begun one after the other at most: each in a callback of its own, so that promises settle between two. */
 const mostAtOnce = 32;
@@ -115,9 +115,13 @@ export function createTurns(
     isRenewing = true;
     setImmediate(() => {
       isRenewing = false;
-      slices++;
-      sliceEnd = performance.now() + slice;
+      beginSlice();
     });
+  }
+
+  function beginSlice(): void {
+    slices++;
+    sliceEnd = performance.now() + slice;
   }
 
   function plan(): void {
@@ -139,7 +143,7 @@ export function createTurns(
 
   function isFree(): boolean {
     if (!isRenewing) {
-      sliceEnd = performance.now() + slice;
+      beginSlice();
       renew();
     }
     return !areComing() && shares.size() === 0 && performance.now() < sliceEnd;
@@ -165,7 +169,9 @@ export function createTurns(
         });
       },
     /** What resolves when it is the turn of a request again; null: it is, or still is. */
-    again: (request: IncomingMessage): Promise<void> | null =>
-      request.begunIn === slices || isFree() ? null : new Promise((resolve) => wait(request, resolve)),
+    again(request: IncomingMessage): Promise<void> | null {
+      const isStill = request.begunIn === slices && performance.now() < sliceEnd;
+      return isStill || isFree() ? null : new Promise((resolve) => wait(request, resolve));
+    },
   };
 }

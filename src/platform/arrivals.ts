@@ -1,4 +1,4 @@
-import { slice } from '../platform/slices.ts';
+import { slice } from './slices.ts';
 
 /** Milliseconds for which other work waits for connections, before it has a slice of its own. */
 const longest = 2 * slice;
