@@ -276,6 +276,8 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       2,
       "masthead: unknown command 'publish'; did you mean 'post publish'?\nTry: masthead --help",
     ]);
+    assert.match((await run('help', 'Confirm'))[1], /'Confirm'; did you mean 'verify'\?/);
+    assert.match((await run('whoamy'))[1], /did you mean 'whoami'\?/);
     assert.match(
       (await run('--bogus', 'whoami'))[1],
       /unknown option '--bogus'\nTry: masthead whoami --help/,

@@ -68,7 +68,7 @@ const keyOptions = {
 const verify = serviceCommand('none', {
   name: 'verify',
   makesProfile: true,
-  summary: 'Exchange the mailed token for the API key, and store it for later commands.',
+  summary: 'Confirm with the mailed token, and store the API key for later commands.',
   details: [
     'The key is written to a file that only its owner can read, in masthead/ below XDG_CONFIG_HOME (~/.config).',
     "<token> is the token or the link of the mail; '-' asks for it, or reads it from standard input: other programs see command lines.",

@@ -5,7 +5,7 @@ import { didYouMean, parseCall, UsageError, type Terminal } from './command.ts';
 import { candidates, completionScript } from './completion.ts';
 import { exitCodeOf } from './exit-codes.ts';
 import { shown } from './format.ts';
-import { commandFirst, endingIn, findCommand, nextWords, type Groups } from './words.ts';
+import { commandFirst, findCommand, meantBy, nextWords, type Groups } from './words.ts';
 import { commandHelp, listHelp } from './help.ts';
 
 /** A program of commands. */
@@ -118,7 +118,9 @@ function runGroup(
     if (next.includes(word)) continue;
     const prefix = group.map((each) => `${each} `).join('');
     const near = nearest(word, next);
-    const question = near === null ? endingIn(program.groups, word) : didYouMean(prefix, near, "'");
+    const isFirst = group.length === 0;
+    const meant = near === null || isFirst ? meantBy(program.groups, word, isFirst) : '';
+    const question = meant === '' ? didYouMean(prefix, near, "'") : meant;
     throw new UsageError(`unknown command ${shown(prefix + word)}${question}`, group.join(' '));
   }
   const group = words.join(' ');

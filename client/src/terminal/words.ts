@@ -47,12 +47,20 @@ export function commandFirst(groups: Groups, args: readonly string[]): string[] 
   return [...words, ...options, ...args.slice(at)];
 }
 
-/** The end of a message about a word that is no command, but the last of some: `publish` of `post publish`. */
-export function endingIn(groups: Groups, word: string): string {
-  const names = Object.values(groups)
-    .flat()
-    .flatMap(({ name }) => (name.endsWith(` ${word}`) ? `'${name}'` : []));
-  return names.length === 0 ? '' : `; did you mean ${names.join(' or ')}?`;
+/**
+ * The end of a message about a word that is no command, but the last of some, `publish` of `post publish`, or else, where
+ * it is the first, what one or two commands say that they do.
+ */
+export function meantBy(groups: Groups, word: string, isFirst: boolean): string {
+  const commands = Object.values(groups).flat();
+  const ends = commands.filter(({ name }) => name.endsWith(` ${word}`));
+  const does = commands.filter(({ summary }) => wordsOf(summary).includes(word.toLowerCase()));
+  const meant = ends.length > 0 ? ends : isFirst && does.length <= 2 ? does : [];
+  return meant.length === 0 ? '' : `; did you mean ${meant.map(({ name }) => `'${name}'`).join(' or ')}?`;
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[a-z]+/g) ?? [];
 }
 
 function startsWith(words: readonly string[], prefix: readonly string[]): boolean {
