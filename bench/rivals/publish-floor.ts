@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { renderPost } from '../../src/markdown/render.ts';
-import { searchTerms } from '../../src/rules/search/search-terms.ts';
+import { searchEntry } from '../../src/rules/search/search-terms.ts';
+import { sha256 } from '../../src/rules/secrets.ts';
 import { postSlugFromTitle } from '../../src/rules/slug.ts';
 
 // What publishing cannot do without, in one thread: parse the JSON, render the markdown, write the same rows, and
@@ -11,13 +12,14 @@ import { postSlugFromTitle } from '../../src/rules/slug.ts';
 const database = new DatabaseSync(process.env['DATABASE'] ?? '', { timeout: 5000 });
 database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
 database.exec('pragma cache_size = -16000; pragma temp_store = memory');
-const agent = String(database.prepare('select id from agents limit 1').get()?.['id']);
+type Agent = { readonly id: string; readonly name: string; readonly slug: string };
+const agent = database.prepare('select id, name, slug from agents limit 1').get() as Agent;
 
 const insertPost =
   database.prepare(`insert into posts (id, agent_id, slug, derived_from, title, status, excerpt,
   excerpt_given, tags, lang, disclosure, revision, created_at, updated_at, published_at, listed_at, featured_at,
-  hot_rank, words, content_bytes, renderer_version)
-  values (?, ?, ?, ?, ?, 'published', ?, 0, ?, null, 'unspecified', 1, ?, ?, ?, ?, null, ?, ?, ?, 1)`);
+  hot_rank, words, content_bytes, renderer_version, cause, content_hash, title_hash)
+  values (?, ?, ?, ?, ?, 'published', ?, 0, ?, null, 'unspecified', 1, ?, ?, ?, ?, null, ?, ?, ?, 1, 'created', ?, ?)`);
 const insertBody = database.prepare(
   'insert into post_bodies (post_id, content, html, text, headings) values (?, ?, ?, ?, ?)',
 );
@@ -66,6 +68,8 @@ function commit(): void {
   waiting = [];
   database.exec('begin immediate');
   const ids = batch.map(({ ready }) => store(ready));
+  const changed = [`agent:${agent.id}`, 'site', ...ids.map((id) => `post:${id}`)];
+  for (const tag of changed) noteChange.run(tag, Date.now());
   database.exec('commit');
   batch.forEach(({ response }, i) => {
     const body = JSON.stringify({ success: true, post: { id: ids[i] }, created: true });
@@ -79,11 +83,15 @@ function store({ sent: { title, content, tags }, rendered }: Ready): string {
   const at = new Date(now).toISOString();
   const bytes = Buffer.byteLength(content);
   const stored = JSON.stringify(tags);
-  const text = searchTerms(rendered.text);
+  const names = { author_name: agent.name, author_slug: agent.slug };
+  const { fields, digest } = searchEntry(
+    { title, tags: stored, agent_id: agent.id, ...names },
+    rendered.text,
+  );
   const slug = postSlugFromTitle(title);
   insertPost.run(
     id,
-    agent,
+    agent.id,
     slug,
     title,
     title,
@@ -96,14 +104,16 @@ function store({ sent: { title, content, tags }, rendered }: Ready): string {
     now / 45_000_000,
     rendered.words,
     bytes,
+    sha256(content),
+    sha256(title),
   );
   insertBody.run(id, content, rendered.html, rendered.text, JSON.stringify(rendered.headings));
-  for (const tag of tags) insertTag.run(agent, tag, at, id);
-  const found = insertDocument.get(id, searchTerms(title).join(' '));
-  insertSearch.run(Number(found?.['doc']), searchTerms(title).join(' '), tags.join(' '), text.join(' '));
-  countAgent.run(bytes, at, agent);
+  for (const tag of tags) insertTag.run(agent.id, tag, at, id);
+  const found = insertDocument.get(id, digest);
+  const terms = [fields.title, fields.tags, fields.text].map((each) => each.join(' '));
+  insertSearch.run(Number(found?.['doc']), ...terms);
+  countAgent.run(bytes, at, agent.id);
   countSite.run();
-  countCall.run(agent, now, ++calls);
-  for (const tag of [`agent:${agent}`, 'site', `post:${id}`]) noteChange.run(tag, now);
+  countCall.run(agent.id, now, ++calls);
   return id;
 }
