@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { chmodSync, cpSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -135,6 +135,15 @@ function folder(change: (path: string) => void): { settings: Env; fresh: true } 
   cpSync(join(dir, 'data'), path, { recursive: true });
   change(path);
   return { settings: { DATA_DIR: path }, fresh: true };
+}
+
+/** A folder in which one is another user's. */
+function foreignFolder(): string {
+  if (process.getuid?.() !== 0) return '/usr';
+  const path = join(dir, String(++last));
+  mkdirSync(join(path, 'ab'), { recursive: true });
+  chownSync(join(path, 'ab'), 65_534, 65_534);
+  return path;
 }
 
 /** Less room on the disk than is worth a look is no fault of the program. */
@@ -370,6 +379,13 @@ describe('doctor names', () => {
       'wrong',
       /^chmod go= '/,
       () => folder((path) => chmodSync(join(path, 'secret'), 0o644)),
+    ],
+    [
+      'pictures that a command as root has put back',
+      'permissions',
+      'wrong',
+      /^chown --recursive --reference='[^']+' '[^']+'$/,
+      () => ({ settings: { MEDIA_DIR: foreignFolder() } }),
     ],
     [
       'a lost secret',

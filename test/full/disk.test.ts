@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -64,6 +64,38 @@ describe('a disk', () => {
       t.diagnostic(`${stored} posts, refused ${refusedSoFar(writers.refusals)} times`);
     },
   );
+
+  for (const lacks of ['bytes', 'inodes'] as const)
+    test(
+      `without ${lacks} is what doctor names, and no database that is whole`,
+      { skip: unmountable },
+      async (t) => {
+        const disk = makeMemoryDisk(4, lacks === 'inodes' ? 16 : 0);
+        t.after(() => disk.remove());
+        const env = { DATA_DIR: join(disk.folder, 'data') };
+        await masthead(['migrate'], env);
+        chmodSync(join(env.DATA_DIR, 'masthead.db'), 0o600);
+        if (lacks === 'bytes') fill(join(disk.folder, 'filler'));
+        for (let n = 0; n < 1_000; n++)
+          try {
+            appendFileSync(join(disk.folder, `filler-${n}`), '');
+          } catch {
+            break;
+          }
+        const { code, stdout } = await masthead(['doctor', '--json', '--offline'], env);
+        assert.equal(code, 1);
+        const found: { what: string; state: string; detail: string; mend: string }[] =
+          JSON.parse(stdout).data;
+        const wrong = found.filter(({ state }) => state === 'wrong');
+        assert.ok(wrong.length > 1, stdout);
+        for (const { what, detail, mend } of wrong) {
+          assert.match(detail, /disk .*is full|disk of .* is full/, what);
+          assert.match(mend, /^du -x /);
+        }
+        const refused = await masthead(['admin', 'agents', 'list'], env);
+        assert.match(refused.stderr, /^The disk that holds .* is full/);
+      },
+    );
 
   test(
     'that is full takes no backup, and leaves those that are there as they are',

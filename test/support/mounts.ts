@@ -29,10 +29,10 @@ export function cannotMount(): string | false {
   }
 }
 
-/** A file system of so many MiB in memory. */
-export function makeMemoryDisk(mebibytes: number): Mount {
+/** A file system of so many MiB in memory, and of so many files; 0 is any number. */
+export function makeMemoryDisk(mebibytes: number, files = 0): Mount {
   const folder = mkdtempSync(join(tmpdir(), 'masthead-disk-'));
-  run('mount', '-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder);
+  run('mount', '-t', 'tmpfs', '-o', `size=${mebibytes}m,nr_inodes=${files}`, 'tmpfs', folder);
   return { folder, remove: remover([folder], folder) };
 }
 

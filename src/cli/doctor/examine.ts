@@ -47,7 +47,7 @@ export async function examineAll(subject: Subject): Promise<readonly Finding[]> 
   const unreadable = await attempt('files', () => examineFolder(dataDir));
   if (unreadable.length > 0) findings.push(...unreadable);
   else {
-    await add(ifThere(dataDir, 'permissions', () => examinePermissions(dataDir, file)));
+    await add(ifThere(dataDir, 'permissions', () => examinePermissions(config, file)));
     await add(ifThere(dataDir, 'disk', () => examineDisk(dataDir, file)));
     if (file !== null) await add(ifThere(dataDir, 'file', () => examineFile(file)));
   }

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { fullDisk, largest } from '../../platform/disk.ts';
 import { newProbe, probeHeader } from '../../http/own-probe.ts';
 import { isPortTaken, reachedAt } from '../../process/port.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
@@ -13,7 +14,7 @@ const littleSpace = 1024 ** 3;
 const [oneNight, oneWeek] = [26 * hour, 7 * 24 * hour];
 
 /** Who may read what is the service's alone, and whether all of it is the service's. */
-export function examinePermissions(dataDir: string, file: string | null): Finding {
+export function examinePermissions({ dataDir, media, mail }: Config, file: string | null): Finding {
   const what = 'permissions';
   const names = ['secret', 'instance', 'reserve', 'masthead.db', 'masthead.db-wal', 'masthead.db-shm'];
   const ours = [
@@ -23,27 +24,44 @@ export function examinePermissions(dataDir: string, file: string | null): Findin
     const stat = statSync(path, { throwIfNoEntry: false });
     return stat === undefined ? [] : [{ path, stat }];
   });
-  const quote = (paths: typeof found) => paths.map(({ path }) => `'${path}'`).join(' ');
+  const quote = (paths: readonly string[]) => paths.map((path) => `'${path}'`).join(' ');
   const secrets = [dataDir, join(dataDir, 'secret'), file];
   const open = found.filter(({ path, stat }) => secrets.includes(path) && (stat.mode & 0o077) !== 0);
   if (open.length > 0) {
-    const mend = `chmod go= ${quote(open)}`;
+    const mend = `chmod go= ${quote(open.map(({ path }) => path))}`;
     return { what, state: 'wrong', detail: `others may read what is the service's alone: ${mend}`, mend };
   }
   const owner = found[0]?.stat.uid;
-  const foreign = found.filter(({ stat }) => stat.uid !== owner);
+  const written = [media.dir, mail.dir].filter((folder) => !isWritable(folder, owner));
+  const foreign = [...found.filter(({ stat }) => stat.uid !== owner).map(({ path }) => path), ...written];
   if (foreign.length === 0) return { what, state: 'ok', detail: `only its user reads ${dataDir}` };
   return {
     what,
     state: 'wrong',
     detail: `not all is the user's that ${dataDir} belongs to, as after a command as root: the service cannot write it`,
-    mend: `chown --reference='${dataDir}' ${quote(foreign)}`,
+    mend: `chown --recursive --reference='${dataDir}' ${quote(foreign)}`,
   };
+}
+
+/** Whether a folder that the service fills, and each in it, is its user's or open to others; it may not be there yet. */
+function isWritable(folder: string, owner: number | undefined): boolean {
+  const isOurs = (path: string) => {
+    const { uid, mode } = statSync(path);
+    return uid === owner || (mode & 0o022) !== 0;
+  };
+  if (!existsSync(folder)) return true;
+  if (!isOurs(folder)) return false;
+  return readdirSync(folder, { withFileTypes: true }).every(
+    (entry) => !entry.isDirectory() || isOurs(join(folder, entry.name)),
+  );
 }
 
 export async function examineDisk(dataDir: string, file: string | null): Promise<Finding> {
   const what = 'disk';
-  const mend = `du -xh --max-depth=2 '${dataDir}' /var | sort -h | tail; journalctl --vacuum-size=200M`;
+  const full = fullDisk(dataDir);
+  if (full !== null)
+    return { what, state: 'wrong', detail: `the disk of ${dataDir} is full: ${full.lacks}`, mend: full.mend };
+  const mend = largest(dataDir);
   const { bavail, bsize } = statfsSync(dataDir);
   const free = bavail * bsize;
   const detail = `${mebibytes(free)} MiB are free in ${dataDir}`;

@@ -159,7 +159,8 @@ export function sqliteFault(file: string): string | null {
     return dangling ? `a row of ${String(dangling['table'])} refers to nothing` : null;
   } catch (error) {
     const explained = sqliteStartError(error, file);
-    if (database === null && explained instanceof StartError) throw explained;
+    // A full disk is no fault of the file.
+    if (explained instanceof StartError && (database === null || 'mend' in explained.facts)) throw explained;
     return errorMessage(error);
   } finally {
     database?.close();

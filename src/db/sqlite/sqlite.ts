@@ -6,6 +6,8 @@ import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { directly } from '../write.ts';
 import type { Tables } from '../tables.ts';
+import { dirname } from 'node:path';
+import { fullDisk } from '../../platform/disk.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
 const leastSqlite = '3.51.3';
@@ -242,6 +244,7 @@ const isLocked: Explain = (file) =>
   `The database ${file} is locked by another process: stop it, or wait until it is done.`;
 const cannotOpen: Explain = (file, reason) =>
   `The database ${file} cannot be opened (${reason}): check the owner and permissions of its folder.`;
+const isFullDisk: Explain = (file) => `The disk that holds ${file} is full: make room, then start again.`;
 const isForeign: Explain = (file, reason, mend) =>
   `The database ${file} is damaged or not Masthead's (${reason}): ${mend}.`;
 
@@ -252,7 +255,7 @@ const startFailures: Readonly<Record<number, Explain>> = {
   8: cannotOpen, // read-only file
   10: cannotOpen, // input/output error
   11: (file, reason, mend) => `The database ${file} is damaged (${reason}): ${mend}.`,
-  13: (file) => `The disk that holds ${file} is full: make room, then start again.`,
+  13: isFullDisk,
   14: cannotOpen,
   26: (file, _reason, mend) => `${file} is not an SQLite database: ${mend}, or move it away.`,
 };
@@ -264,5 +267,8 @@ const startFailures: Readonly<Record<number, Explain>> = {
 export function sqliteStartError(error: unknown, file: string, mend = 'restore it from a backup'): unknown {
   const code = sqliteCode(error);
   if (code === null) return error;
+  // Without room for what it keeps beside the file, SQLite says that it cannot read or open that.
+  const disk = [10, 14].includes(code) ? fullDisk(dirname(file)) : null;
+  if (disk !== null) return new StartError(isFullDisk(file, disk.lacks, mend), { mend: disk.mend });
   return new StartError((startFailures[code] ?? isForeign)(file, errorMessage(error), mend));
 }
