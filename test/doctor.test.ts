@@ -93,6 +93,7 @@ function outside(changes: Partial<Probes> = {}, proxy: Proxy = good, port = env[
       });
       return { status, headers: received, body: text };
     },
+    announce: async () => null,
     login: async () => undefined,
     isClockSynchronised: async () => true,
     ...changes,
@@ -257,6 +258,86 @@ describe('doctor names', () => {
       }),
     ],
     [
+      'a wildcard that leads to another machine',
+      'dns',
+      'wrong',
+      /^\*\.masthead\.example\. 300 IN A ADDRESS/,
+      () => ({
+        probes: outside({
+          addresses: async (host) => [host === 'masthead.example' ? '198.51.100.1' : '198.51.100.9'],
+          ask: async (url, headers, address) =>
+            address === '198.51.100.9'
+              ? { status: 200, headers: {}, body: 'parked' }
+              : outside().ask(url, headers, address),
+        }),
+      }),
+    ],
+    [
+      'one of two addresses that does not answer',
+      'dns',
+      'look',
+      /^masthead\.example\. 300 IN AAAA ADDRESS/,
+      () => ({
+        probes: outside({
+          addresses: async () => ['198.51.100.1', '2001:db8::9'],
+          ask: async (url, headers, address) =>
+            address === '2001:db8::9' ? refused() : outside().ask(url, headers, address),
+        }),
+      }),
+    ],
+    ...(
+      [
+        ['of its own', 'DEPTH_ZERO_SELF_SIGNED_CERT', /^certbot certonly .*-d '\*\.masthead/],
+        ['of other hosts', 'ERR_TLS_CERT_ALTNAME_INVALID', /^certbot certonly .*-d '\*\.masthead/],
+        ['without its chain', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', /ssl_certificate .*fullchain\.pem/],
+        ['of an unknown authority', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY', /update-ca-certificates/],
+      ] as const
+    ).map(([which, fault, mend]): (typeof faults)[number] => [
+      `a certificate ${which}`,
+      'certificate',
+      'wrong',
+      mend,
+      () => ({
+        probes: outside({ certificate: async () => ({ validTo: Date.now() + 60 * day, fault }) }),
+      }),
+    ]),
+    [
+      'a BASE_URL that leads on to another',
+      'way in',
+      'wrong',
+      /^BASE_URL=https:\/\/www\.masthead\.example$/,
+      () => ({
+        probes: outside({
+          ask: async () => ({
+            status: 301,
+            headers: { location: 'https://www.masthead.example/readyz' },
+            body: '',
+          }),
+        }),
+      }),
+    ],
+    [
+      'a proxy that sends to another port than PORT',
+      'way in',
+      'wrong',
+      /server 127\.0\.0\.1:\d+ .*reverse_proxy 127\.0\.0\.1:\d+$/,
+      () => ({
+        probes: outside({
+          ask: async (url, headers) =>
+            url.startsWith('https:') ? { status: 502, headers: {}, body: '' } : outside().ask(url, headers),
+        }),
+      }),
+    ],
+    [
+      'a proxy that takes smaller bodies',
+      'way in',
+      'wrong',
+      /client_max_body_size 12m;.*\/api\/media/,
+      () => ({
+        probes: outside({ announce: async (_url, bytes) => (bytes > 8 * 1024 ** 2 ? 413 : null) }),
+      }),
+    ],
+    [
       'a closed port',
       'way in',
       'wrong',
@@ -320,6 +401,57 @@ describe('doctor names', () => {
           login: async () => Promise.reject(new Error('the mail server answered 535 at AUTH')),
         }),
       }),
+    ],
+    ...(
+      [
+        [
+          'smtps: at the port of STARTTLS',
+          'smtps://u:p@m.example:587',
+          'SSL: wrong version number',
+          /=smtp:\/\/u:PASSWORD@m\.example:587$/,
+        ],
+        [
+          'smtp: at the port of TLS',
+          'smtp://u:p@m.example:465',
+          'did not answer in time',
+          /=smtps:\/\/u:PASSWORD@m\.example:465$/,
+        ],
+        [
+          'no STARTTLS',
+          'smtp://u:p@m.example',
+          'STARTTLS is not offered',
+          /=smtps:\/\/u:PASSWORD@m\.example:465$/,
+        ],
+        [
+          'an unknown authority',
+          'smtps://u:p@m.example',
+          'self-signed certificate in certificate chain',
+          /update-ca-certificates/,
+        ],
+      ] as const
+    ).map(([which, url, reason, mend]): (typeof faults)[number] => [
+      `a mail server with ${which}`,
+      'smtp',
+      'wrong',
+      mend,
+      () => ({
+        settings: { SMTP_URL: url },
+        probes: outside({ login: async () => Promise.reject(new Error(reason)) }),
+      }),
+    ]),
+    [
+      'an SPF record of another server',
+      'spf',
+      'look',
+      /IN TXT "v=spf1 ip4:192\.0\.2\.0\/24 a:smtp\.masthead\.example -all"$/,
+      () => ({ probes: texts({ 'masthead.example': ['v=spf1 ip4:192.0.2.0/24 -all'] }) }),
+    ],
+    [
+      'a DMARC record that cannot be read',
+      'dmarc',
+      'wrong',
+      /v=DMARC1; p=quarantine/,
+      () => ({ probes: texts({ '_dmarc.masthead.example': ['v=DMARC1 p=reject'] }) }),
     ],
     [
       'a missing SPF record',

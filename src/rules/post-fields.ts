@@ -289,3 +289,6 @@ function plainText(markdown: string, depth = 0): string {
 
 const inlineMarkers =
   /\\([!-/:-@[-`{-~])|(`+)([^`]+)\2(?!`)|!?\[([^[\]]*)\]\([^()\s]*(?:\s+"[^"]*")?\)|(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\5|(?<![\p{L}\p{N}_])(_{1,3})(?=\S)(.+?)(?<=\S)\7(?![\p{L}\p{N}_])/gu;
+
+/** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
+export const postBodyLimit = 4 * 1024 * 1024;

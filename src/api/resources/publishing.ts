@@ -29,13 +29,11 @@ import {
   publish,
   type Published,
 } from '../../services/posts/posts.ts';
+import { postBodyLimit } from '../../rules/post-fields.ts';
 import { withReplay } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { markdownFields } from '../markdown-fields.ts';
 import { preconditionsOf } from '../request-headers.ts';
-
-/** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
-const postBodyLimit = 4 * 1024 * 1024;
 
 /** Failures of calls that store a post which is there as a whole. */
 export const storingErrors: readonly ErrorCode[] = [

@@ -18,7 +18,8 @@ import {
 import { examineDkim, examineDmarc, examineHosts, examineLogin, examineSpf, isLocal } from './names.ts';
 import type { Probes } from './probes.ts';
 import { askServers, examineServersFound } from './servers.ts';
-import { examineCertificate, examineWayIn } from './way-in.ts';
+import { examineCertificate } from './certificate.ts';
+import { examineWayIn } from './way-in.ts';
 
 /** How long a question to others may take, ms; the database is read as long as that takes. */
 const patience = 20_000;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { hostAndPort } from '../../config/values.ts';
 import { fullDisk, largest } from '../../platform/disk.ts';
 import { newProbe, probeHeader } from '../../http/own-probe.ts';
 import { isPortTaken, reachedAt } from '../../process/port.ts';
@@ -98,7 +99,7 @@ export function examineFolder(dataDir: string): void {
 /** Whether this service listens at HOST and PORT, or somebody else does. */
 export async function examinePort(
   config: Config,
-  { ask, now }: Pick<Probes, 'ask' | 'now'>,
+  probes: Pick<Probes, 'ask' | 'now'>,
   secretKey: Buffer,
 ): Promise<Finding> {
   const what = 'port';
@@ -110,14 +111,7 @@ export async function examinePort(
       state: 'ok',
       detail: `nothing listens at ${host}, port ${port}: the service does not run`,
     };
-  const { nonce, value } = newProbe(secretKey, now());
-  const reached = reachedAt(host);
-  const url = `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/readyz`;
-  const body = await ask(url, { [probeHeader]: value }).then(
-    (answer) => answer.body,
-    () => '',
-  );
-  if (body.includes(nonce))
+  if (await isListening(config, probes, secretKey))
     return { what, state: 'ok', detail: `this service listens at ${host}, port ${port}` };
   return {
     what,
@@ -125,6 +119,18 @@ export async function examinePort(
     detail: `port ${port} of ${host} is taken by another program, or by this one with another secret or an older release`,
     mend: `ss -ltnp 'sport = :${port}'`,
   };
+}
+
+/** Whether this very service answers at HOST and PORT. */
+export async function isListening(
+  { host, port }: Config,
+  { ask, now }: Pick<Probes, 'ask' | 'now'>,
+  secretKey: Buffer,
+): Promise<boolean> {
+  const { nonce, value } = newProbe(secretKey, now());
+  const url = `http://${hostAndPort({ host: reachedAt(host), port })}/readyz`;
+  const answer = await ask(url, { [probeHeader]: value }).catch(() => null);
+  return answer?.body.includes(nonce) ?? false;
 }
 
 /** Whether this machine follows a time server. */

@@ -1,6 +1,8 @@
 import { createPublicKey } from 'node:crypto';
+import { BlockList, isIP } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import { parseSender } from '../../config/mail-settings.ts';
+import { errorMessage } from '../../rules/failure.ts';
 import { isLoopback } from '../../rules/hosts.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
@@ -59,7 +61,7 @@ export function hostOf(host: string): string {
 const senderDomain = ({ mail }: Config) => parseSender(mail.from).host.toLowerCase();
 
 /** Who may send for the domain of MAIL_FROM (RFC 7208). */
-export async function examineSpf(config: Config, { texts }: Probes): Promise<Finding> {
+export async function examineSpf(config: Config, { texts, addresses }: Probes): Promise<Finding> {
   const domain = senderDomain(config);
   const records = (await texts(domain)).filter((text) => /^v=spf1(?: |$)/i.test(text));
   const smtpHost = config.mail.smtpUrl === null ? '' : new URL(config.mail.smtpUrl).hostname;
@@ -78,9 +80,38 @@ export async function examineSpf(config: Config, { texts }: Probes): Promise<Fin
       'wrong',
       `${domain} has ${records.length} SPF records, which counts as none: merge them into one`,
     );
+  if (smtpHost !== '' && !(await mayName(record, smtpHost, addresses))) {
+    const merged = record.replace(/\s+[-~?+]?all\s*$|$/i, (all) => ` a:${smtpHost}${all}`);
+    return {
+      ...finding(
+        'look',
+        `${domain} does not name ${smtpHost} (${record}): servers refuse its mail, unless it sends by another`,
+      ),
+      mend: `${domain}. 300 IN TXT "${merged}"`,
+    };
+  }
   if (/\s\+?all\s*$/i.test(record)) return finding('look', `${domain} lets everybody send (${record})`);
   return finding('ok', `${domain}: ${record}`);
 }
+
+/** Whether a record may name a host: false only where it lists nothing but addresses and hosts, and this is none of them. */
+async function mayName(record: string, host: string, addresses: Probes['addresses']): Promise<boolean> {
+  const of = async (name: string) => (isIP(name) === 0 ? addresses(name) : [name]);
+  const named = new BlockList();
+  for (const term of record.toLowerCase().split(/\s+/).slice(1)) {
+    if (/^[-~?]all$|^exp=/.test(term)) continue;
+    const [, name, net, bits] = /^\+?(?:a:([\w.-]+)|ip[46]:([\d.:a-f]+)(?:\/(\d+))?)$/.exec(term) ?? [];
+    if (net !== undefined && isIP(net) !== 0)
+      named.addSubnet(net, Number(bits ?? (isIP(net) === 4 ? 32 : 128)), familyOf(net));
+    // What others include, or a macro names, is not looked up.
+    else if (name === undefined || name === host) return true;
+    else for (const address of await of(name)) named.addAddress(address, familyOf(address));
+  }
+  const own = await of(host);
+  return own.length === 0 || own.some((address) => named.check(address, familyOf(address)));
+}
+
+const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
 /** The key that mail is signed with (RFC 6376). */
 export async function examineDkim({ mail }: Config, { texts }: Probes): Promise<Finding> {
@@ -109,8 +140,22 @@ export async function examineDmarc(config: Config, { texts }: Probes): Promise<F
   const labels = domain.split('.');
   for (let n = 0; n < labels.length - 1; n++) {
     const name = `_dmarc.${labels.slice(n).join('.')}`;
-    const record = (await texts(name)).find((text) => /^v=DMARC1\b/.test(text));
-    if (record !== undefined) return { what, state: 'ok', detail: `${name}: ${record}` };
+    const records = (await texts(name)).filter((text) => /^v\s*=\s*DMARC1\b/i.test(text));
+    const [record] = records;
+    if (record === undefined) continue;
+    if (
+      records.length === 1 &&
+      /^v\s*=\s*DMARC1\s*;\s*p\s*=\s*(?:none|quarantine|reject)\s*(?:;|$)/i.test(record)
+    )
+      return { what, state: 'ok', detail: `${name}: ${record}` };
+    const fault =
+      records.length > 1 ? `${records.length} records` : `a record that cannot be read (${record})`;
+    return {
+      what,
+      state: 'wrong',
+      detail: `${name} has ${fault}, which counts as none: one has to begin with v=DMARC1; p=`,
+      mend: `${name}. 300 IN TXT "v=DMARC1; p=quarantine"`,
+    };
   }
   return {
     what,
@@ -130,12 +175,27 @@ export async function examineLogin({ mail }: Config, { login }: Probes): Promise
     await login({ url, from });
     return { what, state: 'ok', detail: `${host} takes the login` };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return {
-      what,
-      state: 'wrong',
-      detail: `${host}: ${reason}; nothing is sent until it takes the login`,
-      mend: `put the server's address, user and password into SMTP_URL, then: systemctl restart masthead`,
-    };
+    const [advice, mend] = mendLogin(new URL(url), errorMessage(error));
+    const detail = `${host}: ${errorMessage(error)}; nothing is sent until it takes the login${advice}`;
+    return { what, state: 'wrong', detail, mend };
   }
+}
+
+/** What to look at, and the setting that mends it. */
+function mendLogin({ protocol, hostname, port, username }: URL, reason: string): [string, string] {
+  const login = username === '' ? '' : `${username}:PASSWORD@`;
+  const setting = (scheme: string, at: string) => `SMTP_URL=${scheme}//${login}${hostname}${at && `:${at}`}`;
+  if (/wrong version number/.test(reason))
+    return [': that port speaks TLS only after STARTTLS', setting('smtp:', port)];
+  if (port === '465' && protocol === 'smtp:')
+    return [': port 465 speaks TLS from the first byte', setting('smtps:', port)];
+  if (/STARTTLS/i.test(reason))
+    return [': it offers no TLS there, and a password is not sent in clear', setting('smtps:', '465')];
+  if (/certificate|altname/i.test(reason))
+    return [
+      ': nothing here trusts its certificate',
+      'cp AUTHORITY.crt /usr/local/share/ca-certificates/ && update-ca-certificates; systemctl restart masthead',
+    ];
+  if (/ AUTH\b/.test(reason)) return [': correct user and password', setting(protocol, port)];
+  return [': correct host and port', setting(protocol, port)];
 }

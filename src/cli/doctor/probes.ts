@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { Resolver } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
 import { request as askHttp, type IncomingHttpHeaders } from 'node:http';
 import { request as askHttps } from 'node:https';
 import { checkServerIdentity, connect } from 'node:tls';
@@ -13,7 +14,7 @@ const patience = 8_000;
 type Certificate = {
   /** Epoch ms. */
   readonly validTo: number;
-  /** Why a browser would refuse it for this host, or null. */
+  /** Why a browser would refuse it for this host, as a code of OpenSSL or Node, or null. */
   readonly fault: string | null;
 };
 
@@ -33,12 +34,26 @@ export type Probes = {
   /** TXT records of a name. */
   readonly texts: (name: string) => Promise<readonly string[]>;
   readonly certificate: (host: string, port: number) => Promise<Certificate>;
-  readonly ask: (url: string, headers: Readonly<Record<string, string>>) => Promise<Answered>;
+  /** With `address` from there, whatever DNS says. */
+  readonly ask: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    address?: string,
+  ) => Promise<Answered>;
+  /** Announces a body of so many bytes and sends none: the status of a refusal, or null where it is awaited. */
+  readonly announce: (url: string, bytes: number) => Promise<number | null>;
   /** Rejects with what the mail server said. */
   readonly login: (settings: SmtpSettings) => Promise<void>;
   /** Whether this machine's clock follows a time server; null where nothing tells. */
   readonly isClockSynchronised: () => Promise<boolean | null>;
 };
+
+/** Whatever the certificate: that is a question of its own. */
+const asIs = { agent: false, rejectUnauthorized: false, timeout: patience } as const;
+
+function askBy(url: string): typeof askHttps {
+  return url.startsWith('https:') ? askHttps : askHttp;
+}
 
 /** Those of this machine. */
 export const probes: Probes = {
@@ -66,11 +81,15 @@ export const probes: Probes = {
         socket.destroy();
       });
     }),
-  ask: (url, headers) =>
+  ask: (url, headers, address) =>
     new Promise((resolve, reject) => {
-      const isSecure = url.startsWith('https:');
-      const options = { headers, agent: false, rejectUnauthorized: false, timeout: patience } as const;
-      const request = (isSecure ? askHttps : askHttp)(url, options, (response) => {
+      const lookup: LookupFunction = (_host, { all }, found) => {
+        const [known, family] = [address ?? '', isIP(address ?? '')];
+        if (all) found(null, [{ address: known, family }]);
+        else found(null, known, family);
+      };
+      const options = { headers, ...asIs, ...(address === undefined ? {} : { lookup }) };
+      const request = askBy(url)(url, options, (response) => {
         let body = '';
         response
           .setEncoding('utf8')
@@ -83,6 +102,20 @@ export const probes: Probes = {
       request.once('timeout', () => request.destroy(new Error('no answer in time')));
       request.once('error', reject);
       request.end();
+    }),
+  announce: (url, bytes) =>
+    new Promise((resolve, reject) => {
+      const headers = { 'content-length': bytes, expect: '100-continue' };
+      const request = askBy(url)(url, { method: 'POST', headers, ...asIs });
+      const end = (status: number | null) => {
+        resolve(status);
+        request.destroy();
+      };
+      request.once('continue', () => end(null));
+      request.once('response', ({ statusCode }) => end(statusCode ?? null));
+      request.once('timeout', () => request.destroy(new Error('no answer in time')));
+      request.once('error', reject);
+      request.flushHeaders();
     }),
   async login(settings) {
     const { tryLogin } = await import('../../mail/smtp.ts');

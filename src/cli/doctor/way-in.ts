@@ -1,61 +1,25 @@
 import type { Config } from '../../config/config.ts';
+import { hostAndPort } from '../../config/values.ts';
+import { reachedAt } from '../../process/port.ts';
+import { isListening } from './machine.ts';
+import { postBodyLimit } from '../../rules/post-fields.ts';
 import { newProbe, probeHeader, type Seen } from '../../http/own-probe.ts';
-import { errorMessage } from '../../rules/failure.ts';
+import { errorCode, errorMessage } from '../../rules/failure.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
 import { hostOf } from './names.ts';
 import type { Answered, Probes } from './probes.ts';
 
-const day = 86_400_000;
-/** Days before its end at which a certificate should have been renewed: those of ninety days are a month before. */
-const renewedBefore = 14;
 /** An address of documentation (RFC 5737), which no client has. */
 const claimed = '203.0.113.77';
-
-/** The certificate of the service's host, and of a blog's: `slug` is one that there is, or null. */
-export async function examineCertificate(
-  { site, variant }: Config,
-  { certificate, now }: Probes,
-  slug: string | null,
-): Promise<Finding> {
-  const what = 'certificate';
-  const { hostname, port } = new URL(site.baseUrl);
-  const blog = `${slug ?? `masthead-${shortRandom(12)}`}.${hostOf(site.blogDomain)}`;
-  const hosts = variant.blogHosts ? [hostname, blog] : [hostname];
-  let least = Infinity;
-  for (const host of hosts) {
-    const isBlog = host !== hostname;
-    const mend = isBlog
-      ? `certbot certonly --manual --preferred-challenges dns -d ${hostname} -d '*.${hostOf(site.blogDomain)}'`
-      : `systemctl reload caddy || certbot renew --cert-name ${hostname} --deploy-hook 'systemctl reload nginx'`;
-    try {
-      const { validTo, fault } = await certificate(host, Number(port) || 443);
-      const days = Math.floor((validTo - now()) / day);
-      if (days < 0) return { what, state: 'wrong', detail: `that of ${host} ended ${-days} days ago`, mend };
-      if (fault !== null)
-        return { what, state: 'wrong', detail: `that of ${host} is refused by clients: ${fault}`, mend };
-      least = Math.min(least, days);
-      if (days < renewedBefore)
-        return {
-          what,
-          state: 'look',
-          detail: `that of ${host} ends in ${days} days, and was not renewed`,
-          mend,
-        };
-    } catch (error) {
-      const detail = `there is none at ${host}, port ${port || 443} (${errorMessage(error)})`;
-      return { what, state: 'wrong', detail, mend };
-    }
-  }
-  return { what, state: 'ok', detail: `${hosts.join(' and ')} have one for ${least} more days` };
-}
 
 /** The way from outside to this service: that its own request arrives, as what it was, and its answer comes back. */
 export async function examineWayIn(
   config: Config,
-  { ask, now }: Probes,
+  probes: Probes,
   secretKey: Buffer,
 ): Promise<readonly Finding[]> {
+  const { ask, now } = probes;
   const { site } = config;
   const url = `${site.baseUrl}/readyz`;
   const { nonce, value } = newProbe(secretKey, now());
@@ -74,11 +38,19 @@ export async function examineWayIn(
   }
   const { status, headers } = answer;
   const toService = `curl -i http://${config.host}:${config.port}/readyz`;
-  if ([502, 503, 504].includes(status) && seenIn(answer) === null)
+  if ([502, 503, 504].includes(status) && seenIn(answer) === null) {
+    const isServed = await isListening(config, probes, secretKey);
+    const place = hostAndPort({ ...config, host: reachedAt(config.host) });
     return wrong(
-      `${url} answers ${status}: the proxy does not reach the service`,
-      `systemctl restart masthead; ${toService}`,
+      `${url} answers ${status}: the proxy does not reach the service${isServed ? `, which listens at ${place}` : ''}`,
+      isServed
+        ? `nginx: upstream masthead { server ${place} max_fails=0; }   Caddy: reverse_proxy ${place}`
+        : `systemctl restart masthead; ${toService}`,
     );
+  }
+  const moved = movedTo(headers.location, url);
+  if (status >= 300 && status < 400 && moved !== null)
+    return wrong(`${url} leads on to ${moved}: BASE_URL is not where the service is`, `BASE_URL=${moved}`);
   const seen = seenIn(answer);
   if (seen === null || seen.nonce !== nonce)
     return wrong(
@@ -102,7 +74,77 @@ export async function examineWayIn(
     });
   if (findings.length === 0)
     findings.push({ what: 'way in', state: 'ok', detail: `${url}: request id and address come back` });
-  return [...findings, examineTrust(config, seen)];
+  return [
+    ...findings,
+    examineTrust(config, seen),
+    ...(await examineAddresses(config, probes, secretKey)),
+    ...(await examineBodies(config, probes)),
+  ];
+}
+
+/** Addresses of one host that are asked. */
+const mostAddresses = 4;
+
+/** Whether every address that DNS gives leads to this service: one alone may be another machine's, or a former one. */
+async function examineAddresses(
+  { site, variant }: Config,
+  { addresses, ask, now }: Probes,
+  secretKey: Buffer,
+): Promise<Finding[]> {
+  const { protocol, host, hostname, port } = new URL(site.baseUrl);
+  const blogs = hostOf(site.blogDomain);
+  const names = [
+    { name: hostname, authority: host },
+    ...(variant.blogHosts
+      ? [{ name: `*.${blogs}`, authority: `masthead-${shortRandom(12)}.${blogs}${port && `:${port}`}` }]
+      : []),
+  ];
+  const examine = async (
+    { name, authority }: (typeof names)[number],
+    address: string,
+  ): Promise<Finding[]> => {
+    const { nonce, value } = newProbe(secretKey, now());
+    const lead = `${address}, which DNS gives for ${name},`;
+    const mend = `${name}. 300 IN ${address.includes(':') ? 'AAAA' : 'A'} ADDRESS   (in place of ${address})`;
+    try {
+      const answer = await ask(`${protocol}//${authority}/readyz`, { [probeHeader]: value }, address);
+      if (seenIn(answer)?.nonce === nonce) return [];
+      return [{ what: 'dns', state: 'wrong', detail: `${lead} is not this service's`, mend }];
+    } catch (error) {
+      // A machine behind a router may not reach itself by its public address, nor one without IPv6 others.
+      if (errorCode(error) === 'ENETUNREACH') return [];
+      return [
+        { what: 'dns', state: 'look', detail: `${lead} does not answer here (${errorMessage(error)})`, mend },
+      ];
+    }
+  };
+  const found = names.map(async (each) => {
+    const given = await addresses(hostOf(each.authority)).catch(() => []);
+    return Promise.all(given.slice(0, mostAddresses).map((address) => examine(each, address)));
+  });
+  return (await Promise.all(found)).flat(2);
+}
+
+/** Whether what stands in front lets bodies through that the service takes. */
+async function examineBodies({ site, media }: Config, { announce }: Probes): Promise<Finding[]> {
+  const bodies: [path: string, bytes: number][] = [
+    ['/api/publish', postBodyLimit],
+    ['/api/media', media.max],
+  ];
+  const found = bodies.map(async ([path, bytes]): Promise<Finding[]> => {
+    const status = await announce(`${site.baseUrl}${path}`, bytes).catch(() => null);
+    const detail = `${path} refuses ${bytes} bytes, which the service takes: the proxy does`;
+    const mend = `nginx: client_max_body_size ${Math.ceil(bytes / 1024 ** 2) + 2}m;   (for ${path})`;
+    return status === 413 ? [{ what: 'way in', state: 'wrong', detail, mend }] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** The origin of another address that an answer leads to, or null. */
+function movedTo(location: string | undefined, url: string): string | null {
+  if (location === undefined || !URL.canParse(location, url)) return null;
+  const { origin } = new URL(location, url);
+  return origin === new URL(url).origin ? null : origin;
 }
 
 function seenIn({ body }: Answered): Seen | null {
