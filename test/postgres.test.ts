@@ -14,6 +14,7 @@ import { AppError } from '../src/errors.ts';
 import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext, type OpenContext } from '../src/process/open-context.ts';
+import { portOf } from './support/processes.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { query } from './support/postgres.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
@@ -26,9 +27,13 @@ before(async () => {
   dataDir = scratchFolder('postgres');
 });
 
-function open(at: string, { existing = false, env = {} } = {}): Promise<OpenContext> {
+function open(at: string, { existing = false, env = {}, patience = 60_000 } = {}): Promise<OpenContext> {
   const settings = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), DATABASE_URL: at, ...env };
-  return openContext(loadConfig(settings), { existing, log: createLog('debug', (line) => lines.push(line)) });
+  return openContext(loadConfig(settings), {
+    existing,
+    patience,
+    log: createLog('debug', (line) => lines.push(line)),
+  });
 }
 
 async function newDatabase(): Promise<string> {
@@ -163,6 +168,16 @@ describe('starting on PostgreSQL', () => {
     assert.equal(server.refused(), 2);
     const line = lines.find((each) => each.includes('waiting for the database'));
     assert.match(line ?? '', /PostgreSQL is not ready \(the database system is starting up\).*"seconds":60/);
+  });
+
+  it('says that it waits for a server that does not answer at all', async (t) => {
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    t.after(() => silent.close());
+    const earlier = lines.length;
+    const address = `postgres://a:b@127.0.0.1:${portOf(silent)}/masthead`;
+    await assert.rejects(open(address, { patience: 1 }), /cannot be reached/);
+    assert.match(lines.slice(earlier).join(''), /waiting for the database.*no answer yet/);
   });
 
   it('says what to do about a server that it does not get', () => {

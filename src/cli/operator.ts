@@ -4,6 +4,9 @@ import { createLog, type Log } from '../platform/log.ts';
 import type { OpenContext, OpenOptions } from '../process/open-context.ts';
 import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 
+/** How long a command waits for a database that does not answer, ms: somebody waits for it. */
+const patience = 10_000;
+
 /**
  * Runs a command on the database itself, beside any server that runs on it. By default it never makes a database, nor
  * brings its schema up to date, which would take it away from servers of an older release.
@@ -17,7 +20,7 @@ export async function withContext<T>(
   const { openContext } = await import('../process/open-context.ts');
   const config = loadConfig(terminal.env);
   const log = commandLog(terminal);
-  const ctx = await openContext(config, { existing: true, migrate: false, ...options, log });
+  const ctx = await openContext(config, { existing: true, migrate: false, patience, ...options, log });
   try {
     return await run(ctx);
   } finally {

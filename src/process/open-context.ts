@@ -32,6 +32,8 @@ export type OpenOptions = {
   /** `required` by default. */
   readonly secret?: SecretPolicy;
   readonly log: Log;
+  /** How long to wait for a PostgreSQL that does not answer, ms; long enough for its start by default. */
+  readonly patience?: number;
   /** The clock, epoch ms; the system's by default. */
   readonly now?: () => number;
 };
@@ -42,9 +44,9 @@ export type OpenOptions = {
  */
 export async function openContext(config: Config, options: OpenOptions): Promise<OpenContext> {
   const { database } = config;
-  const { log, secret = 'required', now = Date.now } = options;
+  const { log, secret = 'required', now = Date.now, patience = 60_000 } = options;
   const migrate = (options.migrate ?? true) && !config.readOnly;
-  const all = { ...options, migrate, secret, now };
+  const all = { ...options, migrate, secret, now, patience };
   const opened = await ('file' in database
     ? openEmbedded(database.file, config, all)
     : openPostgres(database, config, all));

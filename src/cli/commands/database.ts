@@ -9,7 +9,8 @@ export const migrate: Command = {
   details: ['serve does the same at its start.'],
   options: { existing: { meaning: 'Refuse to create a database.' } },
   async run(call) {
-    const options = { existing: call.has('existing'), migrate: true };
+    // A deployment may run it while the database starts.
+    const options = { existing: call.has('existing'), migrate: true, patience: 60_000 };
     const steps = await withContext(call, async ({ migrated }) => migrated, options);
     const lines = steps.map((step) => `Took the schema step ${step}.`);
     call.result({ steps }, lines.join('\n') || 'The schema is up to date.');

@@ -37,22 +37,26 @@ export const postgresTypes: DialectTypes = {
   ],
 };
 
-/** How long a start waits for a database that is starting, recovering or failing over, s. */
-const startPatience = 60;
+/** How long nobody is told what a start waits for, ms. */
+const silence = 700;
 
 /**
  * Finds the primary, checks its settings and runs pending migrations; of several processes that start together, the
- * others wait for the first. With `readOnly` a standby will do. Throws StartError with one line.
+ * others wait for the first. A database that is starting, recovering or failing over has `patience`. With `readOnly` a standby will do. Throws StartError with one line.
  */
 export async function startPostgres(
   database: DatabaseConfig & { readonly engine: 'postgres' },
-  options: PrepareOptions & { readonly readOnly: boolean },
+  options: PrepareOptions & { readonly readOnly: boolean; readonly patience: number },
 ): Promise<{ servers: Servers; description: string; migrated: readonly string[] }> {
   const { urls, replicaUrls, directUrl } = database;
-  const { log } = options;
-  const deadline = Date.now() + startPatience * 1_000;
+  const { log, patience } = options;
+  const deadline = Date.now() + patience;
+  const seconds = patience / 1_000;
+  const waiting = 'waiting for the database, so many seconds at most';
+  const timer = setTimeout(() => log.warn({ reason: 'no answer yet', seconds }, waiting), silence);
   for (let attempt = 1; ; attempt++) {
     const servers = await openServers(urls, replicaUrls, log);
+    clearTimeout(timer);
     try {
       const server = options.readOnly ? servers.readable() : servers.primary();
       const isDirect =
@@ -65,10 +69,7 @@ export async function startPostgres(
       await servers.close();
       const fault = error instanceof Unreachable ? (servers.faults[0] ?? error) : error;
       if (!isPassing(fault) || Date.now() > deadline) throw postgresStartError(fault);
-      if (attempt === 1) {
-        const { message: reason } = postgresStartError(fault);
-        log.warn({ reason, seconds: startPatience }, 'waiting for the database, so many seconds at most');
-      }
+      if (attempt === 1) log.warn({ reason: postgresStartError(fault).message, seconds }, waiting);
     }
     await delay(500);
   }
