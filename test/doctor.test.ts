@@ -273,6 +273,21 @@ describe('doctor names', () => {
       }),
     ],
     [
+      'one of two addresses that is another machine, which the system takes first',
+      'dns',
+      'wrong',
+      /in place of 198\.51\.100\.9\)$/,
+      () => ({
+        probes: outside({
+          addresses: async () => ['198.51.100.9', '198.51.100.1'],
+          ask: async (url, headers, address) =>
+            address === '198.51.100.1'
+              ? outside().ask(url, headers, address)
+              : { status: 200, headers: {}, body: 'parked' },
+        }),
+      }),
+    ],
+    [
       'one of two addresses that does not answer',
       'dns',
       'look',
@@ -736,7 +751,7 @@ test('the command prints each finding with its mend below it, and exits with 1 o
   assert.equal(code, 1);
   const found = JSON.parse(stdout).data.find(({ what }: Finding) => what === 'permissions');
   assert.deepEqual([found.state, found.mend], ['wrong', `chmod go= '${path}'`]);
-  assert.equal(examineBackup(Date.now() - 10 * day, Date.now()).state, 'wrong');
+  assert.equal(examineBackup(Date.now() - 10 * day, null, Date.now()).state, 'wrong');
 });
 
 test('config refuses an address of another machine, and says when the port is taken', async () => {

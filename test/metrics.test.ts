@@ -223,6 +223,11 @@ describe('/metrics of a service', () => {
     database
       .prepare(`insert into meta (key, value) values ('last_backup_at', '2026-01-01T00:00:00.000Z')`)
       .run();
+    database
+      .prepare(
+        `insert into meta (key, value) values ('backup_check', '{"at":"","folder":"/b","fault":"it is cut off"}')`,
+      )
+      .run();
     const report = database.prepare(
       `insert into reports (id, reporter, target_kind, target_id, owner_id, url, reason, explanation, created_at,
          updated_at, state) values (?, ?, 'post', 'p', 'o', 'u', 'spam', 'x', ?, ?, ?)`,
@@ -248,6 +253,7 @@ describe('/metrics of a service', () => {
     assert.equal(sumOf(samples, 'masthead_appeals_open'), 1);
     assert.ok(sumOf(samples, 'masthead_appeals_oldest_seconds') >= 60);
     assert.equal(sumOf(samples, 'masthead_last_backup_timestamp_seconds'), 1_767_225_600);
+    assert.equal(sumOf(samples, 'masthead_backup_faulty'), 1);
   });
 
   test('counts pictures: what is stored, each file once, what became of uploads, and what was served', async () => {

@@ -107,6 +107,30 @@ describe('a folder of backups', () => {
   });
 });
 
+test('doctor knows what the check of a folder of backups found, until one finds it whole', async () => {
+  const folder = fresh();
+  const env = { DATA_DIR: join(fresh(), 'data') };
+  await masthead(['migrate'], env);
+  const found = async () => {
+    const { stdout } = await masthead(['doctor', '--json', '--offline'], env);
+    const findings: { what: string; state: string; detail: string; mend?: string }[] =
+      JSON.parse(stdout).data;
+    return findings.find(({ what }) => what === 'backup');
+  };
+  const { file } = await made(folder, env);
+  writeFileSync(file, readFileSync(file).subarray(0, 60_000));
+  assert.equal((await masthead(['verify-backup', folder], env)).code, 1);
+  const faulty = await found();
+  assert.equal(faulty?.state, 'wrong');
+  assert.match(faulty?.detail ?? '', /is of no use.*is not what/);
+  assert.equal(faulty?.mend, `masthead backup --keep 7 '${folder}' && masthead verify-backup '${folder}'`);
+  // One that is named by itself may be anybody's.
+  assert.equal((await masthead(['verify-backup', file], env)).code, 1);
+  await made(folder, env);
+  assert.equal((await masthead(['verify-backup', folder], env)).code, 0);
+  assert.equal((await found())?.state, 'ok');
+});
+
 describe('a backup is verified', () => {
   let source: Instance;
   let folder = '';

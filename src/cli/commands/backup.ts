@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Command } from '../../../client/src/terminal/command.ts';
-import type { DatabaseConfig } from '../../config/config.ts';
+import type { Config, DatabaseConfig } from '../../config/config.ts';
 import { StartError } from '../../rules/failure.ts';
 import { createLog } from '../../platform/log.ts';
 
@@ -62,8 +62,8 @@ export const verifyBackup: Command = {
   summary: 'Restore a backup to a scratch folder, and try whether all of it is there and can be served.',
   details: [
     'Takes a file, or a folder of backups, of which it takes the newest. Its checksum, its structure, every stored count',
-    'and up to 100 of its pages are examined; the service is not touched. The scratch folder is made below TMPDIR, needs',
-    'the size of the backup, and is removed.',
+    'and up to 100 of its pages are examined. The scratch folder is made below TMPDIR, needs the size of the backup, and is',
+    'removed. Of the service nothing is touched, but what was found in a folder is noted for doctor and metrics.',
     'Pictures are held against their files in MEDIA_DIR, which may name a copy of that folder.',
     'Of PostgreSQL: restore the dump into an empty database, and give the address of that one (postgres://…), which is',
     'only read. The exit code is 1 when anything is wrong.',
@@ -80,7 +80,11 @@ export const verifyBackup: Command = {
     const isAddress = /^postgres(?:ql)?:\/\//i.test(given);
     const verified = isAddress
       ? await verifyPostgres(config, given, options)
-      : await verifyFile(config, resolve(given), options);
+      : await verifyFile(config, resolve(given), options).catch(async (error: unknown) => {
+          if (error instanceof StartError) await noteCheck(config, resolve(given), error.message);
+          throw error;
+        });
+    if (!isAddress) await noteCheck(config, resolve(given), verified.faults[0] ?? null);
     const { faults, stored, pictures, pages } = verified;
     const what = `${stored.agents} agents, ${stored.posts} posts and ${stored.comments} comments`;
     const files = pictures === 0 ? '' : `, ${pictures} pictures have their files in ${config.media.dir}`;
@@ -93,6 +97,14 @@ export const verifyBackup: Command = {
     return 1;
   },
 };
+
+/** Notes in the database of the service what was found in its folder of backups. */
+async function noteCheck({ database }: Config, folder: string, fault: string | null): Promise<void> {
+  if (!('file' in database) || !existsSync(database.file)) return;
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  const { noteBackupCheck } = await import('../../db/sqlite/sqlite-backups.ts');
+  noteBackupCheck(database.file, { at: new Date().toISOString(), folder, fault });
+}
 
 export const restore: Command = {
   name: 'restore',

@@ -113,7 +113,7 @@ function examineSettings(config: Config, env: Subject['env']): Finding[] {
 
 async function examineDatabase(ctx: OpenContext, now: number): Promise<readonly Finding[]> {
   const { examine } = await import('../../services/upkeep/doctor.ts');
-  const { readLastBackup } = await import('../../services/upkeep/facts.ts');
+  const { readBackupCheck, readLastBackup } = await import('../../services/upkeep/facts.ts');
   const { secretFault, engine, db, config } = ctx;
   return [
     { what: 'database', state: 'ok', detail: engine.description },
@@ -121,7 +121,9 @@ async function examineDatabase(ctx: OpenContext, now: number): Promise<readonly 
       ? { what: 'secret', state: 'ok', detail: 'no other is recorded for this database' }
       : { what: 'secret', state: 'wrong', detail: secretFault, mend: 'masthead adopt-secret' },
     ...('file' in config.database
-      ? await attempt('backup', async () => examineBackup(await readLastBackup(db), now))
+      ? await attempt('backup', async () =>
+          examineBackup(await readLastBackup(db), await readBackupCheck(db), now),
+        )
       : []),
     ...(await attempt('database', () => examine(ctx))),
   ];

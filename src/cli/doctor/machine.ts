@@ -2,6 +2,7 @@ import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { hostAndPort } from '../../config/values.ts';
+import type { BackupCheck } from '../../db/sqlite/sqlite-backups.ts';
 import { fullDisk, largest } from '../../platform/disk.ts';
 import { newProbe, probeHeader } from '../../http/own-probe.ts';
 import { isPortTaken, reachedAt } from '../../process/port.ts';
@@ -148,9 +149,16 @@ export async function examineTime({ isClockSynchronised }: Probes): Promise<Find
   };
 }
 
-/** How old the newest backup is that `masthead backup` has made. */
-export function examineBackup(lastAt: number | null, now: number): Finding {
+/** How old the newest backup is that `masthead backup` has made, and whether the last check found it whole. */
+export function examineBackup(lastAt: number | null, check: BackupCheck | null, now: number): Finding {
   const what = 'backup';
+  if (check !== null && check.fault !== null)
+    return {
+      what,
+      state: 'wrong',
+      detail: `the newest of ${check.folder} is of no use, as found at ${check.at}: ${check.fault}`,
+      mend: `masthead backup --keep 7 '${check.folder}' && masthead verify-backup '${check.folder}'`,
+    };
   const mend = 'systemctl enable --now masthead-backup.timer; systemctl status masthead-backup';
   if (lastAt === null)
     return { what, state: 'look', detail: "'masthead backup' has never made one of this database", mend };

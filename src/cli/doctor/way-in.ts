@@ -13,8 +13,23 @@ import type { Answered, Probes } from './probes.ts';
 /** An address of documentation (RFC 5737), which no client has. */
 const claimed = '203.0.113.77';
 
-/** The way from outside to this service: that its own request arrives, as what it was, and its answer comes back. */
+/** The way from outside to this service, by every address that DNS gives. */
 export async function examineWayIn(
+  config: Config,
+  probes: Probes,
+  secretKey: Buffer,
+): Promise<readonly Finding[]> {
+  const [arrived, addresses] = await Promise.all([
+    examineArrival(config, probes, secretKey),
+    examineAddresses(config, probes, secretKey),
+  ]);
+  // Where no way at all leads here, DNS is not to blame.
+  const isReached = addresses.includes(null) || arrived.some(({ state }) => state === 'ok');
+  return [...arrived, ...(isReached ? addresses.filter((found) => found !== null) : [])];
+}
+
+/** That doctor's own request arrives, as what it was, and its answer comes back. */
+async function examineArrival(
   config: Config,
   probes: Probes,
   secretKey: Buffer,
@@ -74,23 +89,18 @@ export async function examineWayIn(
     });
   if (findings.length === 0)
     findings.push({ what: 'way in', state: 'ok', detail: `${url}: request id and address come back` });
-  return [
-    ...findings,
-    examineTrust(config, seen),
-    ...(await examineAddresses(config, probes, secretKey)),
-    ...(await examineBodies(config, probes)),
-  ];
+  return [...findings, examineTrust(config, seen), ...(await examineBodies(config, probes))];
 }
 
 /** Addresses of one host that are asked. */
 const mostAddresses = 4;
 
-/** Whether every address that DNS gives leads to this service: one alone may be another machine's, or a former one. */
+/** What is wrong with each address that DNS gives, or null: one alone may be another machine's, or a former one. */
 async function examineAddresses(
   { site, variant }: Config,
   { addresses, ask, now }: Probes,
   secretKey: Buffer,
-): Promise<Finding[]> {
+): Promise<(Finding | null)[]> {
   const { protocol, host, hostname, port } = new URL(site.baseUrl);
   const blogs = hostOf(site.blogDomain);
   const names = [
@@ -102,13 +112,13 @@ async function examineAddresses(
   const examine = async (
     { name, authority }: (typeof names)[number],
     address: string,
-  ): Promise<Finding[]> => {
+  ): Promise<(Finding | null)[]> => {
     const { nonce, value } = newProbe(secretKey, now());
     const lead = `${address}, which DNS gives for ${name},`;
     const mend = `${name}. 300 IN ${address.includes(':') ? 'AAAA' : 'A'} ADDRESS   (in place of ${address})`;
     try {
       const answer = await ask(`${protocol}//${authority}/readyz`, { [probeHeader]: value }, address);
-      if (seenIn(answer)?.nonce === nonce) return [];
+      if (seenIn(answer)?.nonce === nonce) return [null];
       return [{ what: 'dns', state: 'wrong', detail: `${lead} is not this service's`, mend }];
     } catch (error) {
       // A machine behind a router may not reach itself by its public address, nor one without IPv6 others.

@@ -10,6 +10,12 @@ import { backupSqlite, type Copied } from './sqlite-copy.ts';
 /** Key in `meta`: when the last backup was completed, as a timestamp. */
 export const lastBackupFact = 'last_backup_at';
 
+/** Key in `meta`: what the last check of a folder of backups found, as JSON of {@link BackupCheck}. */
+export const backupCheckFact = 'backup_check';
+
+/** What `verify-backup` found in the newest backup of a folder; `fault` is null where it is whole. */
+export type BackupCheck = { readonly at: string; readonly folder: string; readonly fault: string | null };
+
 /** A backup in a folder of backups, and what was removed for it. */
 export type NightlyBackup = Copied & {
   readonly file: string;
@@ -71,20 +77,30 @@ export function listBackups(folder: string): string[] {
 
 /** Notes in the database when its last backup was completed. False where that cannot be stored: the backup is whole. */
 export function noteBackup(file: string, at: string): boolean {
-  const database = new DatabaseSync(file, { timeout: 5_000 });
+  return note(file, lastBackupFact, at);
+}
+
+/** Notes in the database what the check of its backups found. False where that cannot be stored. */
+export function noteBackupCheck(file: string, check: BackupCheck): boolean {
+  return note(file, backupCheckFact, JSON.stringify(check));
+}
+
+function note(file: string, key: string, value: string): boolean {
+  let database: DatabaseSync | null = null;
   try {
+    database = new DatabaseSync(file, { timeout: 5_000 });
     database
       .prepare(
-        `insert into meta (key, value) values ('${lastBackupFact}', ?)
+        `insert into meta (key, value) values (?, ?)
         on conflict (key) do update set value = excluded.value`,
       )
-      .run(at);
+      .run(key, value);
     return true;
   } catch (error) {
     if (sqliteCode(error) === null) throw error;
     return false;
   } finally {
-    database.close();
+    database?.close();
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
-import { lastBackupFact } from '../../db/sqlite/sqlite-backups.ts';
+import { backupCheckFact, lastBackupFact, type BackupCheck } from '../../db/sqlite/sqlite-backups.ts';
 import { fingerprintOf } from '../../rules/secrets.ts';
 import { isReadable, newestSealedMail } from '../outbox.ts';
 
@@ -14,6 +14,12 @@ export async function readFact(db: ReadContext['db'], key: string): Promise<stri
 export async function readLastBackup(db: ReadContext['db']): Promise<number | null> {
   const at = await readFact(db, lastBackupFact);
   return at === null ? null : Date.parse(at);
+}
+
+/** What the last check of a folder of backups found; null where none was. */
+export async function readBackupCheck(db: ReadContext['db']): Promise<BackupCheck | null> {
+  const noted = await readFact(db, backupCheckFact);
+  return noted === null ? null : JSON.parse(noted);
 }
 
 const secretFact = 'secret_fingerprint';

@@ -2,18 +2,19 @@ import { sql } from 'kysely';
 import type { Context } from '../../context.ts';
 import { gaugeOf, type Family } from '../../platform/metrics.ts';
 import { readTotal } from '../lists/discovery.ts';
-import { readLastBackup } from './facts.ts';
+import { readBackupCheck, readLastBackup } from './facts.ts';
 
 /** What the database alone knows, for those who watch the service: read when they ask. Null where it cannot be read. */
 export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> {
   try {
-    const [mail, reports, appeals, backupAt, pictures, pictureBytes] = await Promise.all([
+    const [mail, reports, appeals, backupAt, pictures, pictureBytes, check] = await Promise.all([
       waitingMail(ctx),
       openReports(ctx),
       openAppeals(ctx),
       readLastBackup(ctx.db),
       readTotal(ctx, 'pictures'),
       readTotal(ctx, 'picture_bytes'),
+      readBackupCheck(ctx.db),
     ]);
     return [
       gaugeOf('masthead_mail_waiting', 'Messages that are neither delivered nor given up.', mail.count),
@@ -47,6 +48,11 @@ export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> 
               'masthead_last_backup_timestamp_seconds',
               'When the last masthead backup was complete; 0 where none was.',
               (backupAt ?? 0) / 1000,
+            ),
+            gaugeOf(
+              'masthead_backup_faulty',
+              'Whether the last masthead verify-backup of a folder found a fault.',
+              check !== null && check.fault !== null ? 1 : 0,
             ),
           ]
         : []),
