@@ -79,7 +79,7 @@ test('an empty environment is a complete configuration for one machine', () => {
     accountGraceDays: 7,
     auditDays: 730,
     pageMaxAge: 0,
-    pageCacheBytes: 25_165_824,
+    pageCacheBytes: 12_582_912,
     compressApi: true,
     privateRegistration: false,
     registration: { admits: 'open', domains: [] },

@@ -28,6 +28,31 @@ test('a page takes no more memory than its bytes, in any encoding', async () => 
   }
 });
 
+test('a page is stored uncompressed only for those who ask for it so, and is whole in every encoding', async () => {
+  const text = 'A page. '.repeat(1_000);
+  const names = ['br', 'zstd', 'gzip', 'identity'] as const;
+  const storedOf = ({ representations }: ReturnType<typeof page>) =>
+    names.filter((name) => representations[name] !== null);
+  for (const first of names)
+    for (const second of names) {
+      const stored = page(text);
+      for (const name of [first, second, first]) {
+        const { body } = await representationOf(stored, name);
+        assert.equal(decoders[name](body).toString(), text, `${name} of ${first}, ${second}`);
+      }
+      assert.deepEqual(
+        storedOf(stored),
+        names.filter((name) => name === first || name === second),
+      );
+    }
+  const atOnce = page(text);
+  const answers = await Promise.all(names.map(async (name) => representationOf(atOnce, name)));
+  for (const { encoding, body } of answers) assert.equal(decoders[encoding](body).toString(), text, encoding);
+  const small = page('Hello.');
+  assert.equal((await representationOf(small, 'br')).body.toString(), 'Hello.');
+  assert.deepEqual(storedOf(small), ['identity']);
+});
+
 test('a page is forgotten when something that it shows changes, and no other is', () => {
   const cases: [readonly string[], string[]][] = [
     [['post:1'], ['blog', 'site']],
@@ -80,7 +105,7 @@ test('the cache keeps to its bounds, what is asked for stays longest, and what i
   }
   assert.ok(cache.get('cold-999'));
   assert.equal(cache.get('cold-0'), undefined);
-  cache.put('huge', page('z'.repeat(60_000)), 0);
+  cache.put('huge', page('z'.repeat(110_000)), 0);
   assert.equal(cache.get('huge'), undefined, 'one page may not push out all others');
   const most = kept();
   assert.ok(most > 20 && most * 5_000 <= 200_000, `${most} kept`);

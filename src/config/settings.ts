@@ -381,9 +381,9 @@ export const settings = {
   PAGE_CACHE_MB: {
     at: 'pageCacheBytes',
     meaning: 'Memory in MiB, per process, for finished pages.',
-    example: 'PAGE_CACHE_MB=24',
-    default: '24',
-    read: (given) => given.integer(24, 0, 1_048_576) * mebibyte,
+    example: 'PAGE_CACHE_MB=12',
+    default: '12',
+    read: (given) => given.integer(12, 0, 1_048_576) * mebibyte,
     show: (bytes: number) => String(bytes / mebibyte),
   },
   COMPRESS_API: {

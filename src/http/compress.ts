@@ -31,11 +31,17 @@ export async function compress(
   return alone(await (body.length > mostCompressedSync ? inThread(body, set) : here(body, set)));
 }
 
+/** What was compressed so, in memory of its own. For what this program compressed: it may become as large as it was. */
+export async function decompress(body: Buffer, encoding: Encoding): Promise<Buffer> {
+  return encoding === 'identity' ? body : alone(await coders[encoding].undo(body));
+}
+
 const { constants } = zlib;
 const coders = {
   br: {
     inThread: promisify<zlib.InputType, object, Buffer>(zlib.brotliCompress),
     here: zlib.brotliCompressSync,
+    undo: promisify<zlib.InputType, Buffer>(zlib.brotliDecompress),
     options: (_effort: Effort, length: number) => ({
       params: {
         [constants.BROTLI_PARAM_QUALITY]: 5,
@@ -48,11 +54,13 @@ const coders = {
   zstd: {
     inThread: promisify<zlib.InputType, object, Buffer>(zlib.zstdCompress),
     here: zlib.zstdCompressSync,
+    undo: promisify<zlib.InputType, Buffer>(zlib.zstdDecompress),
     options: () => ({ params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
   },
   gzip: {
     inThread: promisify<zlib.InputType, object, Buffer>(zlib.gzip),
     here: zlib.gzipSync,
+    undo: promisify<zlib.InputType, Buffer>(zlib.gunzip),
     options: (effort: Effort) => ({ level: effort === 'once' ? 6 : 1 }),
   },
 } as const;

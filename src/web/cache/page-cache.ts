@@ -10,7 +10,7 @@ export type PageCache = ReturnType<typeof createPageCache>;
 const overhead = 2_048;
 
 /** The largest share of the cache that one page may take. */
-const largestShare = 1 / 4;
+const largestShare = 1 / 2;
 
 /** Changes remembered by tag; beyond that, everything counts as changed. */
 const mostRemembered = 10_000;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../../config/config.ts';
 import type { ChangeTag, Context } from '../../context.ts';
-import { alone, compress } from '../../http/compress.ts';
+import { alone, compress, decompress } from '../../http/compress.ts';
 import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
@@ -52,13 +52,18 @@ export type Representation = {
   readonly notModified: string[];
 };
 
-/** A page ready to be sent. Each compressed representation is made when it is first requested. */
+/**
+ * A page ready to be sent. Each compressed representation is made when it is first requested; the uncompressed one,
+ * several times as large, is then stored only if somebody has requested it too.
+ */
 export type StoredPage = {
   readonly tags: readonly PageTag[];
   /** Absolute address of the markdown twin, or null. */
   readonly twin: string | null;
   readonly representations: { [Name in Encoding]: Representation | null };
   readonly compressible: boolean;
+  /** Whether the page was requested uncompressed. */
+  storesIdentity: boolean;
   readonly hash: string;
   readonly caching: PageHeaders;
   readonly describing: PageHeaders;
@@ -92,6 +97,7 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     twin: page.twin ?? null,
     representations: { br: null, zstd: null, gzip: null, identity: null },
     compressible: page.type !== 'png' && body.length >= leastCompressed,
+    storesIdentity: false,
     hash: hash('sha256', body, 'base64url').slice(0, 22),
     caching: cachingHeaders(page, config),
     describing: describingHeaders(page, config),
@@ -108,12 +114,24 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
 
 /** The page in an encoding, compressed now if it has not been before. */
 export async function representationOf(stored: StoredPage, encoding: Encoding): Promise<Representation> {
-  const { identity } = stored.representations;
-  if (identity === null) throw new Error('A stored page has lost its body');
-  const known = stored.compressible ? stored.representations[encoding] : identity;
-  if (known !== null || encoding === 'identity') return known ?? identity;
-  const body = await compress(identity.body, encoding, 'once');
-  return (stored.representations[encoding] ??= makeRepresentation(stored, encoding, body));
+  const { representations } = stored;
+  const wanted = stored.compressible ? encoding : 'identity';
+  if (wanted === 'identity') stored.storesIdentity = true;
+  const known = representations[wanted];
+  if (known !== null) return known;
+  const whole = await wholeBody(stored);
+  const body = wanted === 'identity' ? whole : await compress(whole, wanted, 'once');
+  const made = (representations[wanted] ??= makeRepresentation(stored, wanted, body));
+  if (!stored.storesIdentity) representations.identity = null;
+  return made;
+}
+
+/** The page uncompressed, also where only compressed representations are left. */
+async function wholeBody({ representations }: StoredPage): Promise<Buffer> {
+  if (representations.identity !== null) return representations.identity.body;
+  const left = representations.zstd ?? representations.br ?? representations.gzip;
+  if (left === null) throw new Error('A stored page has lost its body');
+  return decompress(left.body, left.encoding);
 }
 
 function makeRepresentation(stored: StoredPage, encoding: Encoding, body: Buffer): Representation {
