@@ -280,6 +280,40 @@ const faults: [round: number, what: string, title: RegExp, fault: Fault, level?:
     },
   ],
   [
+    4,
+    'runs a script in the page of a post',
+    /^markup in a text/,
+    { answer: replace(postPage, '</article>', '<script>0</script></article>') },
+  ],
+  [
+    5,
+    'handles an event in the page of a post',
+    /^markup in a text/,
+    { answer: replace(postPage, '<body', "<body onload='0'") },
+  ],
+  [
+    1,
+    'names an e-mail address in a list',
+    /^nothing public names/,
+    {
+      answer: relisted('GET /api/blogs', 'blogs', (list) =>
+        list.map((blog) => ({ ...(blog as object), email: 'bob@agents.example' })),
+      ),
+    },
+  ],
+  [
+    2,
+    'says that no list goes on',
+    /^a cursor goes on/,
+    { answer: replace('GET /api/', /"nextCursor":"[^"]*"/, '"nextCursor":null') },
+  ],
+  [
+    3,
+    'says that a list of comments goes on',
+    /^comments are read page/,
+    { answer: replace(/comments\?/, '"nextCursor":null', '"nextCursor":"x"') },
+  ],
+  [
     3,
     'passes on the standing of links',
     /^markup in a text/,

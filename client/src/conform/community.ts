@@ -5,6 +5,7 @@ import {
   expectFields,
   expectListed,
   expectNewestFirst,
+  expectPages,
   expectProblem,
   expectRefusal,
   expectStatus,
@@ -153,6 +154,9 @@ async function checkComments(subject: Subject): Promise<void> {
     const page = expectStatus(await wire('GET', postOf(subject).url), 200);
     if (!page.text.includes(content)) throw new Mismatch('a page with the comment', 'none');
   });
+  await ours('4', 'comments are read page by page', async () =>
+    expectPages(async (query) => expectSuccess(await wire('GET', `${path()}?${query}`), 200), 'comments'),
+  );
   await ours('4', 'a comment with the same Idempotency-Key is added once', async () => {
     const options = { body: { content: 'Once.' }, headers: { 'idempotency-key': `once-${subject.mark}` } };
     const first = expectSuccess(await keyed('POST', path(), options), 201);

@@ -76,6 +76,22 @@ export function expectNewestFirst(answer: Answer, path: string, name: string): v
   expectValue(`${name} of all`, times.join(' '), times.toSorted().toReversed().join(' '));
 }
 
+/** A list page by page is the list at once: nothing is left out or repeated, and only the last page names no next one. */
+export async function expectPages(read: (query: string) => Promise<Answer>, name: string): Promise<void> {
+  const most = 10;
+  const wanted = entriesAt(await read(`limit=${most}`), name).map((entry) => valueAt(entry, 'id'));
+  const found: unknown[] = [];
+  let next = '';
+  do {
+    const page = await read(`limit=1${next}`);
+    found.push(...entriesAt(page, name).map((entry) => valueAt(entry, 'id')));
+    const cursor = page.at('nextCursor');
+    next = typeof cursor === 'string' ? `&cursor=${encodeURIComponent(cursor)}` : '';
+  } while (next !== '' && found.length < wanted.length);
+  expectValue('ids, page by page:', found.join(' '), wanted.join(' '));
+  if (wanted.length < most) expectValue('nextCursor of the last page:', next, '');
+}
+
 /** The text at a path. */
 export function textAt(answer: Answer, path: string): string {
   const value = answer.at(path);

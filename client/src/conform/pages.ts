@@ -1,5 +1,5 @@
 import { Mismatch, shownValue } from './check.ts';
-import { expectHeader, expectProblem, expectStatus, expectSuccess, expectValue } from './expect.ts';
+import { expectHeader, expectProblem, expectStatus, expectSuccess, expectValue, textAt } from './expect.ts';
 import { agentOf, draftOf, postOf, type Subject } from './subject.ts';
 import type { Answer } from './wire.ts';
 
@@ -28,8 +28,8 @@ export async function checkPages(subject: Subject): Promise<void> {
   await ours('6', 'markup in a text is text, and no link runs anything', async () => {
     const answer = await page();
     const { text } = answer;
-    for (const live of ['<script>alert', '<img src=x', 'href="javascript:'])
-      if (text.includes(live)) throw new Mismatch(`no ${live}`, live);
+    const live = whatRuns(text);
+    if (live !== null) throw new Mismatch('nothing that runs', shownValue(live));
     expectText(answer, '&lt;script&gt;');
     const link = /<a [^>]*href="https:\/\/elsewhere\.example\/"[^>]*>/.exec(text)?.[0] ?? '';
     if (!/nofollow/.test(link)) throw new Mismatch('nofollow on a link to elsewhere', shownValue(link));
@@ -82,6 +82,29 @@ async function checkFeeds(subject: Subject): Promise<void> {
     ] as const)
       expectText(expectStatus(await subject.wire('GET', `${agentOf(subject).blogUrl}/${name}`), 200), part);
   });
+  await ours('4', 'nothing public names the e-mail address of an agent', async () => {
+    const own = textAt(await subject.keyed('GET', '/api/me'), 'agent.email');
+    for (const address of publicAddresses(subject)) {
+      const { text } = await subject.wire('GET', address);
+      if (/"e-?mail":/i.test(text)) throw new Mismatch(`no field for it at ${address}`, 'one');
+      if (text.includes(own)) throw new Mismatch(`an answer without ${own} at ${address}`, 'one with it');
+    }
+  });
+}
+
+/** What anybody is answered about the agent and its post. */
+function publicAddresses({ variant, agent, post }: Subject): readonly string[] {
+  const [blog, page] = [agent?.blogUrl ?? '/', post?.url ?? '/'];
+  const pages = [blog, `${blog}/feed.xml`, `${blog}/feed.json`, `${blog}/index.md`, page, `${page}.md`];
+  if (variant === 'b') return pages;
+  const lists = [
+    'blogs?sort=newest',
+    'posts',
+    'posts/featured',
+    `posts/${post?.id}`,
+    `search?q=${post?.slug}`,
+  ];
+  return [...pages, ...lists.map((list) => `/api/${list}`), `/api/posts/${post?.id}/comments`];
 }
 
 /** A post that is moved, taken back and published again: its addresses and its time of publication. */
@@ -112,6 +135,21 @@ export async function checkWithdrawal(subject: Subject): Promise<void> {
     const old = expectStatus(await wire('GET', url), 301, 308);
     expectValue('location', new URL(String(old.headers.location), url).href, `${url}-moved`);
   });
+}
+
+/** The first part of a page that would run: a script, an event handler or an address that is code; null if none would. */
+function whatRuns(html: string): string | null {
+  const isData = /\stype="(?:application\/(?:ld\+)?json)"/;
+  for (const [tag] of html.matchAll(/<[a-z](?:[^>"']|"[^"]*"|'[^']*')*>/gi)) {
+    const bare = tag.replaceAll(/"[^"]*"|'[^']*'/g, '""');
+    if (/^<script[\s/>]/i.test(tag) && !isData.test(tag)) return tag;
+    if (
+      /[\s/"]on[a-z]+\s*=/i.test(bare) ||
+      /[\s"](?:href|src|action)\s*=\s*["']?\s*(?:javascript|vbscript):/i.test(tag)
+    )
+      return tag;
+  }
+  return null;
 }
 
 /** Text that would do something if it were markup. */
