@@ -281,6 +281,25 @@ describeInstances('discovery', { variants: ['subdomain'] }, (the) => {
     assertProblem(await list('?agent=bob&sort=best'), 'invalid_input');
   });
 
+  test('a page of a size that there is not is told the bounds of the list that was asked for', async () => {
+    const own = 'must be an integer from 1 to 1000';
+    const everyones = 'must be an integer from 1 to 100,';
+    const cases: [query: string, hasKey: boolean, bounds: string][] = [
+      ['limit=0', false, everyones],
+      ['limit=1001&tag=x', false, everyones],
+      ['limit=-5&since=2020-01-01', true, everyones],
+      ['limit=0&agent=bob', true, everyones],
+      ['limit=0', true, own],
+      ['limit=0&status=draft', true, own],
+    ];
+    for (const [query, hasKey, bounds] of cases) {
+      const answer = await the().call('GET', `/api/posts?${query}`, hasKey ? { key: ada.key } : {});
+      const problem = assertProblem(answer, 'invalid_input');
+      const told = String(problem.at('errors.0.message'));
+      assert.ok(told.startsWith(bounds), `${query}: ${told}`);
+    }
+  });
+
   test('lists blogs with their counts, in three orders', async () => {
     await ada.client.publish({ title: 'Post 6', content: 'c', status: 'published' });
     const page = await anyone().listBlogs();

@@ -61,6 +61,11 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
   readonly auth: A;
   readonly body?: B;
   readonly query?: Q;
+  /** A query with narrower bounds, where it holds for a call: `query` allows what either does. */
+  readonly narrower?: {
+    readonly query: Q;
+    readonly holds: (hasKey: boolean, query: Readonly<Record<string, unknown>>) => boolean;
+  };
   /** Names that body and query recognise besides their own. */
   readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings' | 'together'>;
   /** How a `text/markdown` body becomes the fields of `body`; without it only JSON is accepted. */
@@ -137,7 +142,7 @@ export function addEndpoint<
         const isShared = caller === null;
         if (cached) return sendCached(request, reply, cached, isShared);
         const generation = app.answers.generation();
-        const { body, query, warnings: inputWarnings } = check(request);
+        const { body, query, warnings: inputWarnings } = check(request, caller !== null);
         const params = request.params as Record<string, string>;
         const answer = await handle({ caller, body, query, params, request, reply }).catch(
           (error: unknown) => {

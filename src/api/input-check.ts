@@ -34,21 +34,24 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
     names: 'field',
   });
   const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
+  const { narrower } = endpoint;
+  const checkNarrower = narrower && createCheck(narrower.query ?? Type.Object({}), inTexts);
   const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
 
   const given = (body: unknown) => (operation.isBodyOptional ? (body ?? {}) : body);
   const needsBody = endpoint.body !== undefined && checkBody(given(undefined)).faults.length > 0;
 
-  return (request: FastifyRequest) => {
+  const queryCheck = (asked: Readonly<Record<string, unknown>>, hasKey: boolean) =>
+    checkNarrower && narrower?.holds(hasKey, asked) ? checkNarrower : checkQuery;
+
+  return (request: FastifyRequest, hasKey: boolean) => {
+    const asked = request.query as Record<string, unknown>;
     const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
     refuseEmpty(request, { takesMarkdown: endpoint.markdown !== undefined, needsBody });
     if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
     if (markdown?.trim() === '') throw emptyMarkdown();
-    const query = (markdown === null ? checkQuery : checkMarkdownQuery)(request.query);
-    const sent =
-      markdown === null
-        ? given(request.body)
-        : endpoint.markdown?.fields(markdown, request.query as Record<string, unknown>);
+    const query = (markdown === null ? queryCheck(asked, hasKey) : checkMarkdownQuery)(asked);
+    const sent = markdown === null ? given(request.body) : endpoint.markdown?.fields(markdown, asked);
     const isChecked = endpoint.body !== undefined || isRecord(sent);
     const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
     const warnings = [

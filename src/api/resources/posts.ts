@@ -14,7 +14,7 @@ import {
 } from '../../schemas/lists.ts';
 import { pageSizes } from '../../schemas/paging.ts';
 import { lookupAnswer, lookupQuery, postAnswer, lookupFaults } from '../../schemas/posts.ts';
-import { createCheck, throwIfFaulty } from '../../schemas/validate.ts';
+import { throwIfFaulty } from '../../schemas/validate.ts';
 import { unauthorized, type Caller } from '../../services/agents/callers.ts';
 import {
   asksForOwnPosts,
@@ -39,8 +39,6 @@ export function postEndpoints(app: FastifyInstance, ctx: Context): void {
 
 function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
   const { variant } = ctx.config;
-  const checkDiscovery = createCheck(discoverPostsQuery(variant), { coerce: true });
-
   addEndpoint(app, {
     operationId: 'listPosts',
     summary: variant.discovery
@@ -50,6 +48,10 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
     tag: 'Posts',
     auth: variant.discovery ? 'optional' : 'required',
     query: listPostsQuery(variant),
+    narrower: {
+      query: discoverPostsQuery(variant),
+      holds: (hasKey, query) => query['status'] === undefined && !asksForOwnPosts(variant, hasKey, query),
+    },
     ...(variant.discovery
       ? { check: { ignored: { q: "query parameter 'q' ignored; GET /api/search?q= finds words" } } }
       : {}),
@@ -60,10 +62,7 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
     ...(variant.discovery ? { errors: ['not_found'] } : {}),
     handle: async ({ caller, query, request }) => {
       if (asksForOwnPosts(variant, caller !== null, query)) return ownPosts(ctx, caller, query, request);
-      // The same query, within the bounds of this list.
-      const checked = checkDiscovery(request.query);
-      throwIfFaulty(checked);
-      return discoveredPosts(publicly(ctx), checked.value, request);
+      return discoveredPosts(publicly(ctx), query, request);
     },
   });
 }
