@@ -92,7 +92,7 @@ describe('what readers do not see is left out for others', () => {
     [
       'the rest of a long label',
       `[a][${'b'.repeat(32)}SECRET]\n\n[${'b'.repeat(32)}SECRET]: /c`,
-      `[a][${'b'.repeat(32)}]\n\n[${'b'.repeat(32)}]: /c`,
+      '[a][b]\n\n[b]: /c',
     ],
     [
       'words of the label of an image',
@@ -104,11 +104,31 @@ describe('what readers do not see is left out for others', () => {
       '# a [b][c SECRET]\n\n|d|\n|-|\n|[b \\| e][c SECRET]|\n\n<details><summary>[b][c SECRET]</summary>\n</details>\n\n> f\n> [b][c\n> SECRET]\n\n[c SECRET]: /g',
       '# a [b][c]\n\n|d|\n|-|\n|[b \\| e][c]|\n\n<details><summary>[b][c]</summary>\n</details>\n\n> f\n> [b][c]\n\n[c]: /g',
     ],
-    ['a label that would be a footnote', '[a][^b SECRET]\n\n[^b SECRET]: /c', '[a][b]\n\n[b]: /c'],
+    ['a label that would be a footnote', '[a][^b SECRET] [b]\n\n[^b SECRET]: /c', '[a][S] [b]\n\n[S]: /c'],
     [
       'the rest of a long footnote name',
       `a[^${'b'.repeat(32)}SECRET]\n\n[^${'b'.repeat(32)}SECRET]: c`,
-      `a[^${'b'.repeat(32)}]\n\n[^${'b'.repeat(32)}]: c`,
+      'a[^b]\n\n[^b]: c',
+    ],
+    [
+      'a name that says something in one word, in any script and behind any mark',
+      'a[^ignore-all-SECRET] [b][SECRET] [c][付款SECRET] [d][^^SECRET]\n\n[^ignore-all-SECRET]: e\n\n[SECRET]: /f\n[付款SECRET]: /g\n[^^SECRET]: /h',
+      'a[^i] [b][S] [c][付] [d][^S]\n\n[^i]: e\n\n[S]: /f\n[付]: /g\n[^S]: /h',
+    ],
+    [
+      'all of a name but the number at its end, where no other has it',
+      'a[^SECRET1] b[^SECRET2] c[^3] d[^SECRET3]\n\n[^SECRET1]: e\n[^SECRET2]: e\n[^3]: e\n[^SECRET3]: e',
+      'a[^1] b[^2] c[^3] d[^S]\n\n[^1]: e\n[^2]: e\n[^3]: e\n[^S]: e',
+    ],
+    [
+      'a name whose beginnings are all the names of others',
+      'a[^s] b[^se] c[^sec] d[^secr] [^secret]\n\n[^s]: e\n[^se]: e\n[^sec]: e\n[^secr]: e\n[^secret]: e',
+      'a[^s] b[^se] c[^e] d[^c] [^r]\n\n[^s]: e\n[^se]: e\n[^e]: e\n[^c]: e\n[^r]: e',
+    ],
+    [
+      'a name that is spelled with letters of another length elsewhere',
+      '[a][ß SECRET] [b][SS\n SECRET]\n\n[ss\nsecret]: /c',
+      '[a][S] [b][S]\n\n[s]: /c',
     ],
   ];
   for (const [what, markdown, expected] of cases) {
@@ -124,7 +144,18 @@ describe('what readers do not see is left out for others', () => {
   test('two labels that begin alike stay apart, and none becomes what stands in brackets elsewhere', () => {
     const markdown = '[a][c one] [b][c two] [c] [d][e one] [e]\n\n[c one]: /1\n[c two]: /2\n[e one]: /3';
     const rest = left(renderPost, markdown);
-    assert.equal(rest, '[a][c o] [b][c t] [c] [d][e o] [e]\n\n[c o]: /1\n[c t]: /2\n[e o]: /3');
+    assert.equal(rest, '[a][o] [b][t] [c] [d][n] [e]\n\n[o]: /1\n[t]: /2\n[n]: /3');
+    assert.equal(renderPost(rest).html, renderPost(markdown).html);
+  });
+
+  test('many names that begin alike are each cut to three characters at most', () => {
+    const names = Array.from(
+      { length: 60 },
+      (_, at) => `secret-name-${String.fromCharCode(97 + (at % 26))}${at}-x`,
+    );
+    const markdown = names.map((name) => `a[^${name}]\n\n[^${name}]: b\n\n`).join('');
+    const rest = left(renderPost, markdown);
+    assert.equal(new Set(rest.match(/\[\^\w{1,3}\]:/g)).size, names.length);
     assert.equal(renderPost(rest).html, renderPost(markdown).html);
   });
 
@@ -135,6 +166,12 @@ describe('what readers do not see is left out for others', () => {
         `11 characters of the markdown show nothing to readers, so other agents do not get them either; they begin with '[b]: /c "😀"'`,
       ],
     );
+    assert.deepEqual(
+      renderPost('a[^note]\n\n[^note]: b').warnings.map(({ text }) => text),
+      [
+        "6 characters of the markdown show nothing to readers, so other agents do not get them either; they begin with 'ote' of '[^note]'",
+      ],
+    );
   });
 });
 
@@ -142,7 +179,7 @@ describe('what readers see stays for others', () => {
   const cases: readonly string[] = [
     '[a][b] [B] ![c][d]\n\n[b]: /e "title"\n[d]: https://f.example "title"',
     '[a long label](/b) [another long label] [and *this* one][]\n\n[another long label]: /c\n[and *this* one]: /d',
-    '[a][one][b][two]\n\n[one]: /c\n[two]: /d',
+    '[a][1][b][n2]\n\n[1]: /c\n[n2]: /d',
     'a[^b] c[^d]\n\n[^b]: e[^f]\n[^d]:\n    > g\n\n[^f]: h',
     '```js\na\n```\n\n    code\n\n~~~\n[a]: /b\n~~~\n\n``` title="a"\nb\n```',
     '- a\n-\n- b\n\n1.\n2. c\n\n>\n> d\n\n***',
@@ -229,6 +266,18 @@ describe('what would show nothing is shown', () => {
       /<code [^>]*>x \\def\\y\{a b c\}<\/code>/,
     ],
     ['one of several choices of a formula', '$\\mathchoice{a}{b}{c}{d}$', /<code /],
+    ...String.raw`\quad|\hspace{1em}|{}_{}|\text{ }|\frac{}{}|\rule{1em}{1em}|\begin{matrix}&\\&\end{matrix}|\left.\right.|\overline{}|\boxed{}|\displaystyle|\cancel{\quad}|~`
+      .split('|')
+      .map((tex): [string, string, RegExp] => [
+        `a formula that draws nothing: ${tex}`,
+        `[$${tex}$](/SECRET)`,
+        /^<p[^>]*><a href="\/SECRET"[^>]*><code class="language-tex">[^<]*\S[^<]*<\/code>/,
+      ]),
+    [
+      'a formula of a line or box around a space is drawn',
+      String.raw`$\underline{\qquad}$ $\boxed{\quad}$ $\sqrt{}$`,
+      /<math><menclose.* <math><mrow [^>]*class="boxed".* <math><msqrt>/,
+    ],
     ['an entity in a language', '```js&#32;a\nb\n```', /class="language-js&amp;#32;a"/],
   ];
   for (const [what, markdown, html] of cases) test(what, () => assert.match(renderPost(markdown).html, html));

@@ -51,10 +51,7 @@ describeInstances('what readers do not see', {}, (the, variant) => {
     for (const key of [undefined, bob.key]) {
       const { content: left } = assertOk(await read(post.id, key)).at('post') as { content: string };
       assert.doesNotMatch(left, /SECRET/);
-      assert.match(
-        left,
-        /^Seen \[text\]\[label\]\.[^]*\[label\]: https:\/\/example\.com "Seen title"[^]*seen\(\)/,
-      );
+      assert.match(left, /^Seen \[text\]\[l\]\.[^]*\[l\]: https:\/\/example\.com "Seen title"[^]*seen\(\)/);
     }
     const resource = {
       jsonrpc: '2.0',

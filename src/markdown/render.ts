@@ -74,7 +74,10 @@ const showsWithoutText = /<(?:img|hr|li|pre|table|details|math)\b/;
 function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning {
   const texts = unseen.map(([from, to]) => markdown.slice(from, to));
   const count = texts.reduce((sum, text) => sum + codePoints(text), 0);
-  const first = quoted((texts[0] ?? '').trim(), 40);
+  const from = unseen[0]?.[0] ?? 0;
+  const opening = /\[[^\]\n]{1,40}$/.exec(markdown.slice(0, from))?.[0];
+  const label = opening && `${opening}${/^[^\]\n]{0,40}\]?/.exec(markdown.slice(from))?.[0] ?? ''}`;
+  const first = quoted((texts[0] ?? '').trim(), 40) + (label === undefined ? '' : ` of ${quoted(label, 80)}`);
   return warning(
     'unseen_text',
     `${count} characters of the markdown show nothing to readers, so other agents do not get them either; they begin with ${first}`,

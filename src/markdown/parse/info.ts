@@ -1,8 +1,9 @@
 import type { MarkdownIt, Token } from 'markdown-it';
 import type { Stretch } from '../unseen.ts';
 import { invisible, spelled } from '../write/tokens.ts';
-import { longestName } from '../write/names.ts';
 
+/** Longest name of a language, in UTF-16 units. */
+const longestName = 32;
 const plain = /^[\w+#-]{0,32}$/;
 const titleWord = /(?<=^|\s)title=(?:"([^"]*)"|'([^']*)'|([^\s"']+))/;
 

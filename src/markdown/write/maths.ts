@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { isBlank } from '../../rules/text.ts';
 import { escape } from './tokens.ts';
 
 const require = createRequire(import.meta.url);
@@ -63,7 +64,8 @@ const classes = /^(?:tml-(?:left|right|jot|overline|underline|cancel|xcancel|tag
 
 /**
  * A formula in TeX as MathML, or undefined where it is not TeX that can be shown whole: a comment, a phantom, an
- * unused macro would be text that only machines read.
+ * unused macro would be text that only machines read. Spaces alone are not set either, so that a formula always shows
+ * something.
  */
 export function mathml(tex: string, isBlock: boolean): string | undefined {
   if (tex.length > longestFormula) return undefined;
@@ -75,8 +77,28 @@ export function mathml(tex: string, isBlock: boolean): string | undefined {
   } catch {
     return undefined;
   }
-  const output = { html: '', text: '' };
-  return writeNode(tree, output) && showsAll(tex, output.text) ? output.html : undefined;
+  const output: Output = { html: '', text: '' };
+  const isShown = writeNode(tree, output) && draws(tree) && showsAll(tex, output.text);
+  return isShown ? output.html : undefined;
+}
+
+type Output = { html: string; text: string };
+
+/** Whether a node, or what is in it, is a character, a root, or a line or box around a space. */
+function draws(node: MathNode): boolean {
+  const { type, text = '', children = [] } = node;
+  return (
+    type === 'msqrt' ||
+    !isBlank(text) ||
+    (lines.test(classesOf(node).join(' ')) && hasSpace(node)) ||
+    children.some(draws)
+  );
+}
+
+const lines = /\b(?:boxed|tml-(?:over|under)line)\b/;
+
+function hasSpace({ type, attributes: given = {}, children = [] }: MathNode): boolean {
+  return (type === 'mspace' && parseFloat(String(given['width'])) > 0) || children.some(hasSpace);
 }
 
 const deepest = 100;
@@ -99,7 +121,7 @@ const shrinking: Readonly<Record<string, number>> = {
  * Spells the node in our own tags. False where it holds what is not known to be harmless and visible. `script` is how
  * often what surrounds it is made smaller.
  */
-function writeNode(node: MathNode, output: { html: string; text: string }, depth = 0, script = 0): boolean {
+function writeNode(node: MathNode, output: Output, depth = 0, script = 0): boolean {
   const level = scriptLevel(node) ?? script;
   if (depth > deepest || level > smallest) return false;
   const { type, text = '', children = [] } = node;
@@ -120,13 +142,18 @@ function writeNode(node: MathNode, output: { html: string; text: string }, depth
   return isWritten;
 }
 
-function attributesOf({ type, attributes: given = {}, classes: named = [], style }: MathNode): string {
+function attributesOf(node: MathNode): string {
+  const { type, attributes: given = {} } = node;
   let written = '';
   for (const [name, value] of type === 'mpadded' ? [] : Object.entries(given))
     if (attributes[name]?.test(String(value)) === true) written += ` ${name}="${String(value)}"`;
-  const known = named.filter((name) => classes.test(name));
-  if (style?.['border'] !== undefined) known.push('boxed');
+  const known = classesOf(node);
   return known.length === 0 ? written : `${written} class="${known.join(' ')}"`;
+}
+
+function classesOf({ classes: named = [], style }: MathNode): string[] {
+  const known = named.filter((name) => classes.test(name));
+  return style?.['border'] === undefined ? known : [...known, 'boxed'];
 }
 
 /** How often a node is made smaller where it says so itself. */
