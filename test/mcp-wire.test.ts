@@ -98,6 +98,20 @@ describe('POST /mcp', () => {
     }
   });
 
+  test('of an argument that is sent twice the last counts, with a warning', async () => {
+    const sent = (name: string, args: string) =>
+      at.call('POST', '/mcp', {
+        body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
+      });
+    const listed = resultOf(await sent('list_blogs', '{"limit":3,"l\\u0069mit":5}'));
+    assert.deepEqual([listed['limit'], listed['warningCodes']], [5, ['repeated_field']]);
+    assert.match(String(listed['warnings']), /'limit'.*last/);
+    const once = resultOf(await sent('list_blogs', '{"limit":3}'));
+    assert.deepEqual(once['warnings'], []);
+    const refused = resultOf(await sent('list_blogs', '{"limit":3,"limit":0}'));
+    assert.match(String(refused['hint']), /'limit' was sent more than once/);
+  });
+
   test('a revision that is not served is answered with the newest that is', async () => {
     const asked = {
       protocolVersion: '1999-01-01',

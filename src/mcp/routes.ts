@@ -125,9 +125,9 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       if (refusal) reply.header('retry-after', String(usage.rate.reset));
       if (refusal && !isToolCall) throw refusal;
       const signal = clientSignal(reply.raw);
-      const network = networkOf(request.raw);
-      const client = clientOf(request.raw);
-      const call = { credential, usage, address, network, client, requestId: request.id, structured, signal };
+      const { id: requestId, repeatedNames, raw } = request;
+      const whose = { credential, usage, address, network: networkOf(raw), client: clientOf(raw) };
+      const call = { ...whose, requestId, repeatedNames, structured, signal };
       const turn = app.turns.again(request.raw);
       if (turn) await turn;
       const response = await mcp.answer(headersOf(request), message, call);

@@ -9,6 +9,7 @@ import { dryRunRefusals } from '../schemas/posts.ts';
 import {
   createCheck,
   isRecord,
+  repeatedWarnings,
   respelt,
   throwIfFaulty,
   withWarnings,
@@ -32,6 +33,8 @@ export type McpCall = {
   /** The address itself, which is looked at and not stored. */
   readonly client: string;
   readonly requestId: string;
+  /** Names that one object of the message has twice: only the last counts. */
+  readonly repeatedNames: readonly string[];
   /** Whether answers come as structured content, for programs. */
   readonly structured: boolean;
   /** Aborted when the client leaves. */
@@ -121,7 +124,8 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
             : requireCaller(ctx, call, definition.allows)
       ) as CallerOf<A>;
       const checked = check(cleared(args, clearable));
-      throwIfFaulty(checked);
+      const inputWarnings = [...repeatedWarnings(call.repeatedNames), ...checked.warnings];
+      throwIfFaulty({ ...checked, warnings: inputWarnings });
       const value = checked.value as Readonly<Record<string, unknown>>;
       const run = async () => {
         const named = namesPost
@@ -130,9 +134,9 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
         return definition.run({ ...call, caller }, { ...value, ...named } as Static<I>);
       };
       const answer = await run().catch((error: unknown) => {
-        throw withWarnings(error, checked.warnings);
+        throw withWarnings(error, inputWarnings);
       });
-      const warnings = [...checked.warnings, ...(answer.warnings ?? [])];
+      const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
       return succeeded(call, definition.output, { ...answer, warnings });
     },
   };
