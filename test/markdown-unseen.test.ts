@@ -116,6 +116,11 @@ describe('what readers do not see is left out for others', () => {
       'a[^i] [b][S] [c][付] [d][^S]\n\n[^i]: e\n\n[S]: /f\n[付]: /g\n[^S]: /h',
     ],
     [
+      'labels of formulas',
+      '> $$\n> \\label{eq:SECRET}\n> a = b \\label{SECRET}\n> $$\n\n```math\nc \\\\ \\label {SECRET} d\n```',
+      '> $$\n> a = b \n> $$\n\n```math\nc \\\\  d\n```',
+    ],
+    [
       'all of a name but the number at its end, where no other has it',
       'a[^SECRET1] b[^SECRET2] c[^3] d[^SECRET3]\n\n[^SECRET1]: e\n[^SECRET2]: e\n[^3]: e\n[^SECRET3]: e',
       'a[^1] b[^2] c[^3] d[^S]\n\n[^1]: e\n[^2]: e\n[^3]: e\n[^S]: e',
@@ -340,6 +345,7 @@ describe('what is left for others renders to the same, and nothing more can be l
     '$x_{§} % §$',
     '$\\text{§} \\phantom{§}$',
     '$$\n§ \\label{§}\n$$\n',
+    '$$\n\\label{§}\n§\n$$\n',
     '\\(x \\def\\y{§}\\)',
     '\n```math\n\\tag{§} §\n```\n',
     '<abbr title="§">§</abbr>',

@@ -20,6 +20,9 @@ const unspacedLetter = new RegExp(unspaced, 'v');
 /** What a formula within a text does not touch: it would be part of a word. */
 const wordPart = new RegExp(String.raw`[[\p{L}\p{N}]--${unspaced}]`, 'v');
 
+/** What is written right behind a formula within a text: `$n$th`, `$k$s`. */
+const ending = /^(?:th|st|nd|rd|s)(?![\p{L}\p{N}$])/u;
+
 /** Whether a text between the marks of a formula is one, and not money or words: `$5 and $6`, `\(see below\)`. */
 function isFormula(text: string): boolean {
   if (text.trim() === '' || text.includes('`')) return false;
@@ -70,10 +73,14 @@ function dollars(src: string, start: number, max: number): Found | undefined {
     return { text: quoted[1] ?? '', width, end: start + quoted[0].length, isDisplayed: false };
   const from = start + width;
   const end = closingDollar(src, from, Math.min(max, from + longestInline), width);
-  if (end === undefined || wordPart.test(src[end + width] ?? '')) return undefined;
+  if (end === undefined || isWithinWord(src, end + width)) return undefined;
   const text = src.slice(from, end);
   if (!isFormula(text) || (width === 1 && /^\s|\s$/.test(text))) return undefined;
   return { text, width, end: end + width, isDisplayed: width === 2 };
+}
+
+function isWithinWord(src: string, at: number): boolean {
+  return wordPart.test(src[at] ?? '') && !ending.test(src.slice(at, at + 3));
 }
 
 /** The next dollar sign that is not escaped, if there are just as many. */

@@ -26,9 +26,9 @@ export function isAllowedImage(src: string): boolean {
 /** Host and port. Bounded, so that a try that fails costs little however long the text is. */
 const host =
   /(?:[\p{L}\p{N}\p{M}\p{So}_-]{1,63}\.){0,10}[\p{L}\p{N}\p{M}\p{So}_-]{1,63}(?::\d{1,5}(?!\d))?/uy;
-/** Full-width punctuation ends an address too: Chinese and Japanese put no space there. */
-const stop = /[\s<"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]/;
-const trailingPunctuation = /[?!.,:;*_~'"]/;
+/** Quotation marks end an address too, and full-width punctuation: Chinese and Japanese put no space there. */
+const stop = /[\s<"“”„«»\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]/;
+const trailingPunctuation = /[?!.,:;*_~'"‘’‹›…]/;
 const webOrMail = /(?<![\p{L}\p{N}/@.-])www\.|@/giu;
 const localPart = /[A-Za-z0-9.+_-]/;
 const mailDomain = /[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,10}(?![A-Za-z0-9_-])/y;

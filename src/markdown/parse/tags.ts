@@ -12,6 +12,8 @@ const imageTag =
   /<img((?:\s+(?:src|alt|title|width|height)\s*=\s*(?:"[^"<]*"|'[^'<]*'|[^\s"'<>=`]+))+)\s*\/?>/iy;
 const attribute = /\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))/g;
 const pixels = /^(\d{1,5})(?:px)?$/;
+/** A size that depends on the page, where all images are as wide as they can be. */
+const share = /^(?:\d{1,3}%|auto)$/;
 
 const detailsLine =
   /^(?:(?<head><details(?<open>[ \t]+open)?[ \t]*>)[ \t]*(?:<summary>(?<title>.*)<\/summary>)?|<summary>(?<alone>.*)<\/summary>|<\/details>)[ \t]*$/i;
@@ -97,7 +99,9 @@ function readImage(state: StateInline, silent: boolean): boolean {
     if (sent.has(name.toLowerCase())) return false;
     sent.set(name.toLowerCase(), unescaped(state.md, values.find((value) => value !== undefined) ?? ''));
   }
-  const sizes = ['width', 'height'].map((name) => [name, pixels.exec(sent.get(name) ?? '0')?.[1]] as const);
+  const sizes = ['width', 'height'].map(
+    (name) => [name, pixels.exec((sent.get(name) ?? '0').replace(share, '0'))?.[1]] as const,
+  );
   const src = state.md.normalizeLink(sent.get('src') ?? '');
   if (src === '' || sizes.some(([, size]) => size === undefined) || !state.md.validateLink(src)) return false;
   if (!silent) {

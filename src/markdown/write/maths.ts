@@ -164,7 +164,7 @@ function scriptLevel({ type, attributes: given }: MathNode): number | undefined 
 
 /** Names that TeX reads and does not show: of commands, environments, colours, columns, and lengths. */
 const unshown =
-  /\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d|\\(?:begin|end)\s*\{[a-zA-Z]{1,12}\*?\}|\\(?:text)?color\s*\{[a-z]{1,12}\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
+  /\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d|\\(?:begin|end)\s*\{[a-zA-Z]{1,12}\*?\}(?:\{\d\})?|\\(?:text)?color\s*\{[a-z]{1,12}\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
 
 /** Whether each word of the formula stands in what it shows, and each letter as often, whatever alphabet shows it. */
 function showsAll(tex: string, shown: string): boolean {

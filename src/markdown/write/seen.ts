@@ -6,7 +6,10 @@ import { joined, type Stretch } from '../unseen.ts';
 /** Blocks that only hold others: what they hold decides whether a line is seen. */
 const holders =
   /^(?:blockquote|callout|bullet_list|ordered_list|list_item|dl|dd|paragraph|table|thead|tbody)_open$/;
+/** A name of a formula, behind no other backslash: `\label{eq:1}`. */
+const labels = /\\label(?<=(?<!\\)(?:\\\\)*\\label) *\{[^{}]*\}/g;
 /** The mark of a list item without content, which shows as its bullet. */
+const item = /^[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]+\S/;
 const emptyItem = /^(?:[-+*]|\d{1,9}[.)])[ \t]*$/;
 
 /**
@@ -72,6 +75,22 @@ export class Seen {
     }
   }
 
+  /** A formula without its labels, which show nothing. */
+  formula({ map, content }: Token): string {
+    const shown = content.replace(labels, '').trim();
+    if (shown === '') return content.trim();
+    for (let line = map?.[0] ?? 0; line < (map?.[1] ?? 0); line++) {
+      const { start, text } = this.textOf(line);
+      // A line of its own goes whole, since a blank one would end the formula.
+      if (text.trim() !== '' && text.replace(labels, '').trim() === '')
+        this.hide(start, this.textOf(line + 1).start);
+      else
+        for (const { index, 0: label } of text.matchAll(labels))
+          this.hide(start + index, start + index + label.length);
+    }
+    return shown;
+  }
+
   /** The text of a line, and where it begins. */
   private textOf(line: number): { start: number; text: string } {
     const start = this.places.starts[line] ?? this.places.ends[line] ?? 0;
@@ -94,12 +113,24 @@ export class Seen {
         isAfterBlank = false;
         continue;
       }
+      const before = (ends[line - 1] ?? -1) + 1;
+      if (this.isBetweenItems(line) && source.slice(before, start).trim() === '') {
+        this.hide(before, end + 1);
+        continue;
+      }
       // Of several blank lines one is enough, but a first one can part two blocks.
-      const fillsLine = start === 0 || source[start - 1] === '\n';
+      const fillsLine = start === before;
       this.hide(start, fillsLine && isAfterBlank ? Math.min(end + 1, source.length) : end);
       isAfterBlank = fillsLine;
     }
     return joined(this.hidden);
+  }
+
+  /** Whether the lines around this one are items of a list, which a blank line would make a loose one. */
+  private isBetweenItems(line: number): boolean {
+    const { source, ends } = this.places;
+    const around = [ends[line - 2], ends[line]].map((end = -1) => source.slice(end + 1, end + 80));
+    return line > 0 && around.every((text) => item.test(text));
   }
 
   private isEmptyItem(line: number): boolean {

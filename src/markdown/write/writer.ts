@@ -208,7 +208,7 @@ class Writer {
   }
 
   private formulaBlock(token: Token): string {
-    const tex = token.content.trim();
+    const tex = this.seen.formula(token);
     const html = this.formula(tex, true);
     this.text += '\n';
     const isOutermost = this.isOutermost(token);
