@@ -98,6 +98,8 @@ describe('changing posts from the command line', () => {
     assert.match(await ok('post', 'show', 'later'), new RegExp(`^becomes public +${at}$`, 'm'));
     const link = await ok('post', 'preview', 'later');
     assert.match(link, /^http:\/\/localhost:\d+\/-\/preview\/\S+\n {2}until 20/);
+    assert.match(await ok('post', 'preview', 'later', '--end'), /ended|end/i);
+    assert.equal((await fetch(link.split('\n')[0] ?? '')).status, 404);
     const unzoned = await run('post', 'publish', file, '--at', '2026-12-01T09:00');
     assert.match(unzoned.err, /does not say the zone/);
     await ok('post', 'publish', file, '--publish');
@@ -120,6 +122,11 @@ describe('changing posts from the command line', () => {
       /^Restored revision 1\. Updated the draft 'draft'\.\n--- [^]*\n-third\n[^]*\+first\n/,
     );
     assert.equal(await contentOf('draft'), 'first');
+    await ok('post', 'edit', 'draft', '--title', 'Drafted');
+    assert.match(
+      await ok('post', 'history', 'draft'),
+      /^5 \(now\) .*\+0 -0, title +Drafted\n4 .*\+1 -1 +Draft$/m,
+    );
     await ok('post', 'history', 'draft', '--erase', 'all', '--yes');
     assert.match(await ok('post', 'history', 'draft'), /^3 +\S+ +changed +erased/m);
     const gone = await run('post', 'restore', 'draft', '--revision', '2');

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { StartError } from '../../../src/rules/failure.ts';
 import { printable } from '../../../src/rules/text.ts';
 import { MastheadError, type MastheadClient, type Status } from '../index.ts';
+import type { ListedRevision } from '../calls/revisions.ts';
 import { confirm, UsageError, type Call, type Command } from '../terminal/command.ts';
 import { facts, plainText, shown, tableOrList } from '../terminal/format.ts';
 import { cutInMiddle } from '../terminal/width.ts';
@@ -53,7 +54,13 @@ function rowIf(name: string, value: string | null | undefined): [string, string]
 const preview = postCommand('required', {
   name: 'post preview',
   summary: 'Make a link that shows a draft of your own to whoever has it, for a week.',
+  details: ['Each call makes another link, and all work until they end.'],
+  options: { end: { meaning: 'End all links to it that there are, instead.' } },
   async run(call, client, id) {
+    if (call.has('end')) {
+      const ended = await client.endPreviews(id);
+      return call.result(ended, ended.message);
+    }
     const answer = await client.previewPost(id);
     for (const warning of warningsOf(answer)) call.err(`warning: ${warning}`);
     const { previewUrl, expiresAt } = answer;
@@ -267,11 +274,11 @@ const history = postCommand('required', {
     const erased = call.value('erase');
     if (erased !== null) return erase(call, client, id, erased);
     const revisions = await collect(client.iterateRevisions(id));
-    const rows = revisions.map((each) => [
+    const rows = revisions.map((each, n) => [
       `${each.revision}${each.current ? ' (now)' : ''}`,
       each.at,
       each.cause,
-      each.erased ? 'erased' : `+${each.linesAdded ?? '?'} -${each.linesRemoved ?? '?'}`,
+      each.erased ? 'erased' : changeOf(each, revisions[n + 1]),
       printable(each.title, 200),
     ]);
     const width = call.columns?.('result') ?? Infinity;
@@ -279,10 +286,16 @@ const history = postCommand('required', {
       ([revision, at, cause, changed, title = '']) =>
         `${revision}: ${cause}, ${changed}\n  ${at}\n  ${cutInMiddle(title, width - 2)}`,
     );
-    const heading = ['REVISION', 'AT', 'CAUSE', 'LINES', 'TITLE'];
+    const heading = ['REVISION', 'AT', 'CAUSE', 'CHANGE', 'TITLE'];
     call.result(revisions, tableOrList([heading, ...rows], lines, width));
   },
 });
+
+/** Lines that a revision added and removed, and whether its title is another than that of the one before. */
+function changeOf(revision: ListedRevision, before: ListedRevision | undefined): string {
+  const lines = `+${revision.linesAdded ?? '?'} -${revision.linesRemoved ?? '?'}`;
+  return before !== undefined && before.title !== revision.title ? `${lines}, title` : lines;
+}
 
 async function erase(call: Call, client: MastheadClient, id: string, which: string): Promise<void> {
   const what = which === 'all' ? 'all former texts of this post' : `the text of revision ${which}`;
