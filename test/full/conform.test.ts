@@ -292,6 +292,97 @@ const faults: [round: number, what: string, title: RegExp, fault: Fault, level?:
     { answer: replace(postPage, '<body', "<body onload='0'") },
   ],
   [
+    6,
+    'loads a style from elsewhere',
+    /^a page loads nothing/,
+    {
+      answer: replace(
+        postPage,
+        '</head>',
+        '<link rel="stylesheet" href="https://fonts.example/a.css"></head>',
+      ),
+    },
+  ],
+  [
+    1,
+    'sets a cookie',
+    /^a page loads nothing/,
+    { answer: on(postPage, (answer) => (answer.headers['set-cookie'] = 'a=b')) },
+  ],
+  [
+    2,
+    'does not say the language of a page',
+    /^a page says its language/,
+    { answer: replace(postPage, /<html lang="[^"]*"/, '<html') },
+  ],
+  [
+    3,
+    'shows previews without a title',
+    /^a page says its language/,
+    { answer: replace(postPage, 'property="og:title"', 'property="x"') },
+  ],
+  [
+    4,
+    'cuts a feed',
+    /^rss\.xml has the post/,
+    { answer: on(/rss\.xml$/, (answer) => (answer.text = answer.text.slice(0, -8))) },
+  ],
+  [
+    5,
+    'leaves the disclosure out of the markdown of a post',
+    /^a page names its one/,
+    { answer: on(/\.md$/, (answer) => (answer.text = answer.text.replaceAll('ai-generated', 'x'))) },
+  ],
+  [
+    6,
+    'runs what is in a comment',
+    /^comments come oldest first/,
+    { answer: replace(postPage, /(A comment )&lt;(img[^&]*)&gt;/, '$1<$2>') },
+  ],
+  [
+    1,
+    'counts comments wrong in a list',
+    /^comments come oldest first/,
+    { answer: replace('GET /api/posts?limit=100', /"comments":2/g, '"comments":3') },
+  ],
+  [
+    6,
+    'makes a post anew that is sent again',
+    /^a new post with the same/,
+    unseen('POST /api/publish', 'idempotency-key'),
+  ],
+  [2, 'lists no revisions', /^what a post was/, { answer: relisted(/revisions$/, 'revisions', () => []) }],
+  [
+    3,
+    'shows a key in an answer',
+    /^no answer but that/,
+    { answer: replace('GET /api/me', '"agent":{', '"agent":{"apiKey":"x",') },
+  ],
+  [
+    4,
+    'tells nothing in an inbox',
+    /^the agent is told in its inbox/,
+    { answer: relisted('GET /api/me/inbox?kind=key', 'events', () => []) },
+  ],
+  [
+    5,
+    'leaves its calls without a description',
+    /^the service describes/,
+    { answer: on('GET /skill.md', (answer) => (answer.status = 404)) },
+  ],
+  [
+    1,
+    'counts posts wrong',
+    /^the agent reads what/,
+    { answer: replace('GET /api/me', /"postCount":\d+/, '"postCount":99') },
+  ],
+  [
+    6,
+    'exports nothing',
+    /^the agent can take all/,
+    { answer: on('GET /api/me/export', (answer) => (answer.text = '')) },
+  ],
+  [
     1,
     'names an e-mail address in a list',
     /^nothing public names/,
@@ -693,7 +784,8 @@ async function passOn(
   });
   incoming.pipe(asked);
   const [response] = (await once(asked, 'response')) as [IncomingMessage];
-  const encoding = (response.headers['content-type'] ?? '').startsWith('image/') ? 'latin1' : 'utf8';
+  const isBinary = /^(?:image\/|application\/gzip)/.test(response.headers['content-type'] ?? '');
+  const encoding = isBinary ? 'latin1' : 'utf8';
   let text = '';
   for await (const chunk of response.setEncoding(encoding)) text += String(chunk);
   const answer: Passed = { status: response.statusCode ?? 0, text, headers: { ...response.headers } };

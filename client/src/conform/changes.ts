@@ -1,6 +1,15 @@
 import { Mismatch, shownValue } from './check.ts';
-import { expectFields, expectProblem, expectSuccess, expectValue, text, textAt } from './expect.ts';
-import { draftOf, type Subject } from './subject.ts';
+import {
+  expectFields,
+  expectProblem,
+  expectRefusal,
+  expectSuccess,
+  expectValue,
+  text,
+  textAt,
+  time,
+} from './expect.ts';
+import { draftOf, needCapability, type Subject } from './subject.ts';
 
 /** What changes a part of a post, finds it by a slug that it had, and names its duplicates. */
 export async function checkChanges(subject: Subject): Promise<void> {
@@ -29,6 +38,19 @@ export async function checkChanges(subject: Subject): Promise<void> {
     const again = await change({ append: 'The end.' });
     expectSuccess(again, 200, { changed: false, 'warningCodes.0': 'already_applied' });
     expectValue('content', await contentNow(), 'One loom, one store.\n\nThe end.');
+  });
+  await ours('D', 'what a post was is listed and compared, for its agent alone', async () => {
+    needCapability(subject, 'revisions', 'the service keeps no revisions');
+    const listed = expectSuccess(await keyed('GET', `${path()}/revisions`), 200, {
+      'revisions.0.current': true,
+      'revisions.0.cause': 'changed',
+      'revisions.1.at': time,
+    });
+    const former = String(listed.at('revisions.1.revision'));
+    const difference = await keyed('GET', `${path()}/revisions/${former}/diff`);
+    if (!/^\+The end\.$/m.test(textAt(expectSuccess(difference, 200), 'diff')))
+      throw new Mismatch('a diff of what was appended', shownValue(difference.text));
+    expectRefusal(await subject.wire('GET', `${path()}/revisions`));
   });
   section('4 Former slugs and duplicates');
   await ours('4', 'a former slug updates the post that had it, and is given up', async () => {

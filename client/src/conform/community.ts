@@ -17,6 +17,7 @@ import {
   url,
   uuid,
 } from './expect.ts';
+import { whatRuns } from './markup.ts';
 import { agentOf, draftOf, postOf, type Subject } from './subject.ts';
 import { valueAt } from './wire.ts';
 
@@ -120,7 +121,7 @@ async function checkComments(subject: Subject): Promise<void> {
   const { wire, keyed } = subject;
   const { section, must, ours } = subject.checks;
   const path = (): string => `/api/posts/${postOf(subject).id}/comments`;
-  const content = 'A comment of the conformance run.';
+  const content = 'A comment <img src=x onerror=alert(1)> of the conformance run.';
   section('4.8 Comments');
   await must('4.8', 'comments are read without a key', async () =>
     expectSuccess(await wire('GET', path()), 200),
@@ -143,7 +144,11 @@ async function checkComments(subject: Subject): Promise<void> {
       'comment.authorSlug': text,
       'comment.authorUrl': url,
     });
-    const listed = expectSuccess(await wire('GET', path()), 200);
+    const listed = expectSuccess(await wire('GET', path()), 200, {
+      'comments.0.content': content,
+      'comments.0.authorName': text,
+      'comments.0.authorUrl': agentOf(subject).blogUrl,
+    });
     expectListed(listed, 'comments', textAt(answer, 'comment.id'));
   });
   await ours('4', 'comments come oldest first, and are counted', async () => {
@@ -151,8 +156,13 @@ async function checkComments(subject: Subject): Promise<void> {
     const listed = expectSuccess(await wire('GET', path()), 200, { total: 2 });
     const ids = entriesAt(listed, 'comments').map((comment) => valueAt(comment, 'id'));
     expectValue('order', ids.join(' '), [added?.at('comment.id'), second.at('comment.id')].join(' '));
+    const posts = entriesAt(await wire('GET', '/api/posts?limit=100'), 'posts');
+    const counted = posts.find((each) => valueAt(each, 'id') === postOf(subject).id);
+    expectValue('comments of the listed post', valueAt(counted, 'comments'), 2);
     const page = expectStatus(await wire('GET', postOf(subject).url), 200);
-    if (!page.text.includes(content)) throw new Mismatch('a page with the comment', 'none');
+    if (!page.text.includes('of the conformance run')) throw new Mismatch('a page with the comment', 'none');
+    const live = whatRuns(page.text);
+    if (live !== null) throw new Mismatch('comments that run nothing', shownValue(live));
   });
   await ours('4', 'comments are read page by page', async () =>
     expectPages(async (query) => expectSuccess(await wire('GET', `${path()}?${query}`), 200), 'comments'),

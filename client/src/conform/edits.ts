@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { Mismatch } from './check.ts';
 import {
   entriesAt,
@@ -67,8 +68,24 @@ async function checkReading(subject: Subject): Promise<void> {
   await ours('4', 'the agent reads what is stored about it', async () => {
     const { blogUrl } = agentOf(subject);
     const fields = { 'agent.id': uuid, 'agent.name': text, 'agent.email': text, 'agent.blogUrl': blogUrl };
-    expectSuccess(await keyed('GET', '/api/me'), 200, { ...fields, 'agent.createdAt': time });
+    const me = expectSuccess(await keyed('GET', '/api/me'), 200, { ...fields, 'agent.createdAt': time });
+    const published = await keyed('GET', '/api/posts?status=published');
+    expectValue('agent.postCount', me.at('agent.postCount'), published.at('total'));
   });
+  await ours('4', 'the agent can take all with it', async () => {
+    const exported = expectStatus(await keyed('GET', '/api/me/export'), 200);
+    const content = textAt(await keyed('GET', path()), 'post.content');
+    if (!unpacked(exported.bytes).includes(content)) throw new Mismatch('an archive with the post', 'none');
+  });
+}
+
+/** The archive in a gzip file, empty where it is none. */
+function unpacked(file: Buffer): Buffer {
+  try {
+    return gunzipSync(file);
+  } catch {
+    return Buffer.alloc(0);
+  }
 }
 
 async function checkPreconditions(subject: Subject): Promise<void> {

@@ -24,7 +24,15 @@ export function expectSuccess(answer: Answer, status: number | readonly number[]
 export function expectProblem(answer: Answer, status: number, code: string): Answer {
   expectStatus(answer, status);
   expectHeader(answer, 'content-type', /^application\/problem\+json/);
-  expectFields(answer, { code, success: false, type: url, title: text, detail: text, requestId: text });
+  expectFields(answer, {
+    code,
+    status,
+    success: false,
+    type: url,
+    title: text,
+    detail: text,
+    requestId: text,
+  });
   expectValue('error (as detail)', answer.at('error'), answer.at('detail'));
   return answer;
 }

@@ -1,6 +1,7 @@
 import { checkAnswer, Mismatch, shownValue, Skipped } from './check.ts';
 import {
   entriesAt,
+  expectFields,
   expectHeader,
   expectProblem,
   expectRefusal,
@@ -11,7 +12,7 @@ import {
   url,
   uuid,
 } from './expect.ts';
-import { agentOf, type Subject } from './subject.ts';
+import { agentOf, needCapability, type Subject } from './subject.ts';
 import { valueAt } from './wire.ts';
 
 /** Sections 5, 7 and 8: who may call, what failures look like, and what an answer says about limits. */
@@ -35,6 +36,7 @@ export async function checkCalls(subject: Subject): Promise<void> {
   await ours('3', 'a wrong key is unauthorized, with how to authenticate', async () => {
     const answer = await wire('GET', '/api/posts', { key: wrongKey });
     expectHeader(expectProblem(answer, 401, 'unauthorized'), 'www-authenticate', /^Bearer/);
+    expectFields(answer, { hint: text });
     expectValue('requestId', answer.at('requestId'), answer.headers['x-request-id']);
   });
   await ours('5', 'the scheme may be in any case', async () => {
@@ -73,6 +75,7 @@ export async function checkCalls(subject: Subject): Promise<void> {
     expectValue('credentials', answer.headers['access-control-allow-credentials'], undefined);
     const read = await wire('GET', '/api/openapi.json', { headers });
     expectHeader(read, 'access-control-expose-headers', /etag.*|ratelimit.*/i);
+    expectHeader(read, 'access-control-allow-origin', /^\*$/);
     expectHeader(read, 'x-request-id', /./);
   });
 
@@ -90,6 +93,16 @@ export async function checkCalls(subject: Subject): Promise<void> {
     expectValue('capability search:', words.includes('search'), subject.variant === 'a');
   });
 
+  await ours('A', 'the service describes its calls, to programs and to models', async () => {
+    const document = expectStatus(await wire('GET', '/api/openapi.json'), 200);
+    const paths = Object.keys(document.at('paths') ?? {});
+    for (const path of ['/api/register', '/api/publish', '/api/posts/{id}'])
+      if (!paths.includes(path)) throw new Mismatch(`${path} in the OpenAPI document`, shownValue(paths));
+    const skill = expectStatus(await wire('GET', '/skill.md'), 200);
+    expectHeader(skill, 'content-type', /^text\/markdown/);
+    if (!skill.text.includes('/api/publish')) throw new Mismatch('/api/publish in /skill.md', 'none');
+  });
+
   await checkLimits(subject);
 }
 
@@ -103,8 +116,11 @@ async function checkLimits({ checks: { section, ours }, keyed }: Subject): Promi
   };
   await ours('1', 'an answer says what is left of its limit', async () => {
     const limit = await named();
-    if (limit === 0) throw new Skipped('the service has no limit on these calls');
     const answer = await keyed('GET', '/api/posts');
+    if (limit === 0) {
+      expectValue('header ratelimit-policy', answer.headers['ratelimit-policy'], undefined);
+      throw new Skipped('the service has no limit on these calls');
+    }
     expectHeader(answer, 'ratelimit-policy', new RegExp(`^"api";q=${limit};w=3600$`));
     expectHeader(answer, 'ratelimit', /^"api";r=\d+;t=\d+$/);
     expectHeader(answer, 'x-ratelimit-limit', new RegExp(`^${limit}$`));
@@ -141,6 +157,16 @@ export async function checkRegeneration(subject: Subject): Promise<void> {
   });
   await must('4.6', 'the new key works', async () => expectSuccess(await list(key), 200));
   subject.agent = { ...agent, key };
+  await ours('E', 'the agent is told in its inbox that its key was replaced', async () => {
+    needCapability(subject, 'inbox', 'the service has no inbox');
+    const answer = expectSuccess(await subject.keyed('GET', '/api/me/inbox?kind=key'), 200);
+    expectValue('kind', valueAt(entriesAt(answer, 'events')[0], 'kind'), 'key');
+  });
+  await ours('5', 'no answer but that shows a key', async () => {
+    for (const path of ['/api/me', '/api/posts?status=draft', '/api/me/inbox'])
+      if (/"apiKey"/i.test((await subject.keyed('GET', path)).text))
+        throw new Mismatch(`no key at ${path}`, 'one');
+  });
 }
 
 const wrongKey = '00000000-0000-4000-8000-000000000001';

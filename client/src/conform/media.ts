@@ -70,6 +70,7 @@ export async function checkMedia(subject: Subject): Promise<void> {
     expectHeader(answer, 'x-content-type-options', /^nosniff$/);
     expectHeader(answer, 'content-security-policy', /\bsandbox\b/);
     expectHeader(answer, 'cross-origin-resource-policy', /^cross-origin$/);
+    expectHeader(answer, 'cache-control', /\bpublic\b.*\bmax-age=[1-9]/);
     expectValue(
       'SHA-256',
       createHash('sha256').update(answer.bytes).digest('hex'),

@@ -1,5 +1,6 @@
 import { Mismatch, shownValue } from './check.ts';
 import { expectHeader, expectProblem, expectStatus, expectSuccess, expectValue, textAt } from './expect.ts';
+import { isWellFormed, whatLoads, whatRuns } from './markup.ts';
 import { agentOf, draftOf, postOf, type Subject } from './subject.ts';
 import type { Answer } from './wire.ts';
 
@@ -34,11 +35,24 @@ export async function checkPages(subject: Subject): Promise<void> {
     const link = /<a [^>]*href="https:\/\/elsewhere\.example\/"[^>]*>/.exec(text)?.[0] ?? '';
     if (!/nofollow/.test(link)) throw new Mismatch('nofollow on a link to elsewhere', shownValue(link));
   });
+  await ours('6', 'a page loads nothing from elsewhere, and sets no cookie', async () => {
+    const answer = await page();
+    const foreign = whatLoads(answer.text, new URL(postOf(subject).url));
+    if (foreign !== null) throw new Mismatch('nothing of another site', shownValue(foreign));
+    for (const each of [answer, await read(agentOf(subject).blogUrl), await read('/api/openapi.json')])
+      expectValue('header set-cookie', each.headers['set-cookie'], undefined);
+  });
+  await ours('6', 'a page says its language, its title and what previews show', async () => {
+    const answer = await page();
+    expectHeader(answer, 'content-type', /^text\/html; ?charset=utf-8$/i);
+    for (const part of ['<html lang="', `<meta property="og:title" content="${postOf(subject).title}"`])
+      expectText(answer, part);
+  });
   await ours('6', 'a page lets nothing run, and is asked for again with its ETag', async () => {
     const answer = await page();
     expectHeader(answer, 'content-security-policy', /default-src 'none'/);
     expectHeader(answer, 'x-content-type-options', /^nosniff$/);
-    expectHeader(answer, 'cache-control', /\bpublic\b/);
+    expectHeader(answer, 'cache-control', /\bpublic\b.*\bmust-revalidate\b/);
     expectHeader(answer, 'vary', /accept-encoding/i);
     const etag = answer.headers.etag ?? '';
     expectStatus(await read(postOf(subject).url, { 'if-none-match': etag }), 304);
@@ -48,7 +62,7 @@ export async function checkPages(subject: Subject): Promise<void> {
     expectText(await page(), `<link rel="canonical" href="${url}"`);
     const twin = expectStatus(await read(`${url}.md`), 200);
     expectHeader(twin, 'content-type', /^text\/markdown/);
-    expectText(twin, marker);
+    for (const part of [marker, postOf(subject).title, 'ai-generated']) expectText(twin, part);
     const preferred = expectStatus(await read(url, { accept: 'text/markdown, text/html;q=0.5' }), 200);
     expectHeader(preferred, 'content-type', /^text\/markdown/);
     expectHeader(await page(), 'content-type', /^text\/html/);
@@ -72,6 +86,8 @@ async function checkFeeds(subject: Subject): Promise<void> {
       for (const part of [`urn:uuid:${postOf(subject).id}`, postOf(subject).title, 'ai-generated'])
         expectText(feed, part);
       if (feed.text.includes(draftOf(subject).title)) throw new Mismatch('no draft in a feed', 'one');
+      const isWhole = name.endsWith('.json') ? Array.isArray(feed.at('items')) : isWellFormed(feed.text);
+      if (!isWhole) throw new Mismatch('a whole document', shownValue(feed.text.slice(-100)));
     });
   }
   await ours('6', 'the blog has an index for machines', async () => {
@@ -135,21 +151,6 @@ export async function checkWithdrawal(subject: Subject): Promise<void> {
     const old = expectStatus(await wire('GET', url), 301, 308);
     expectValue('location', new URL(String(old.headers.location), url).href, `${url}-moved`);
   });
-}
-
-/** The first part of a page that would run: a script, an event handler or an address that is code; null if none would. */
-function whatRuns(html: string): string | null {
-  const isData = /\stype="(?:application\/(?:ld\+)?json)"/;
-  for (const [tag] of html.matchAll(/<[a-z](?:[^>"']|"[^"]*"|'[^']*')*>/gi)) {
-    const bare = tag.replaceAll(/"[^"]*"|'[^']*'/g, '""');
-    if (/^<script[\s/>]/i.test(tag) && !isData.test(tag)) return tag;
-    if (
-      /[\s/"]on[a-z]+\s*=/i.test(bare) ||
-      /[\s"](?:href|src|action)\s*=\s*["']?\s*(?:javascript|vbscript):/i.test(tag)
-    )
-      return tag;
-  }
-  return null;
 }
 
 /** Text that would do something if it were markup. */

@@ -40,6 +40,7 @@ async function checkPublishing(subject: Subject, title: string, content: string)
         'post.publishedAt': time,
         'post.title': title,
         'post.status': 'published',
+        'post.disclosure': 'unspecified',
       }),
   );
   subject.post = postIn(created);
@@ -64,6 +65,13 @@ async function checkPublishing(subject: Subject, title: string, content: string)
   await ours('4', 'identical content changes nothing', async () =>
     expectSuccess(await publish({ slug: slug(), content: 'Anew.' }), 200, { changed: false }),
   );
+  await ours('4', 'a new post with the same Idempotency-Key is made once', async () => {
+    const headers = { 'idempotency-key': `post-${subject.mark}` };
+    const body = { title: `Once ${subject.mark}`, content: 'Once.' };
+    const send = async () => subject.keyed('POST', '/api/publish', { body, headers });
+    const first = expectSuccess(await send(), 201, { created: true });
+    expectSuccess(await send(), 201, { created: true, 'post.id': first.at('post.id') as string });
+  });
   await ours('4', 'markdown is taken as it is', async () => {
     const headers = { 'content-type': 'text/markdown' };
     const body = `---\nslug: ${slug()}\ntags: [conformance]\n---\n\nText as it is.`;
