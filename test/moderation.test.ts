@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { adminFacts, admin } from './support/operator.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
 
@@ -144,6 +145,14 @@ describeInstances('commands on posts and comments', { variants: ['subdomain'] },
         ['removed', 'ads'],
       ],
     );
+    // What the operator has looked at is no longer in the queue.
+    const listed = async (state: string) =>
+      (await adminFacts(the(), {}, 'comments', 'list', '--state', state)).map(({ id }: { id: string }) => id);
+    const hold = { commentId: comments[2] ?? '', to: 'held', by } as const;
+    await the().ctx().engine.write(moderateComment, hold);
+    assert.deepEqual(await listed('held'), [comments[2]]);
+    assert.deepEqual(await listed('removed'), [comments[1], comments[0]]);
+    await the().ctx().engine.write(moderateComment, { ...hold, to: null });
     assert.equal((await undoBatch(the().ctx(), removed.batch, by)).undone, 2);
     assert.equal(await shown(), 3);
 

@@ -63,15 +63,24 @@ test('a block is of all spellings, of hosts below, and of nothing beside', () =>
   ] as const;
   const meets = (text: string, html = '') => blockOfText(blocks, { texts: ['title', text], html })?.kind;
   assert.equal(meets('Buy ch\u00e9ap\n PILLS now'), 'phrase');
+  for (const unseen of ['\u00ad', '\u200b', '\u2060', '\ufe0f'])
+    assert.equal(meets(`che${unseen}ap${unseen} pills`), 'phrase', unseen);
   assert.equal(meets('cheappills, casino.example'), undefined);
   const linked = (url: string) => meets('', `<p><a href="${url}">x</a></p>`);
   for (const url of [
     'https://casino.example/?a=1&amp;b=2',
     'http://WIN.casino.example.:8080',
     'https://u@casino.example',
+    '//casino.example/x',
+    'HTTPS://casino.example/',
   ])
     assert.equal(linked(url), 'link-host', url);
-  for (const url of ['https://notcasino.example/', 'https://a.example/casino.example', '/casino.example'])
+  for (const url of [
+    'https://notcasino.example/',
+    'https://a.example/casino.example',
+    '/casino.example',
+    'mailto:a@casino.example',
+  ])
     assert.equal(linked(url), undefined, url);
   assert.equal(meets('https://casino.example/picture.png'), 'link-host');
 });

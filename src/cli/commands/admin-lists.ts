@@ -44,13 +44,17 @@ const listPosts: Command = {
 const listComments: Command = {
   name: 'admin comments list',
   summary: 'List the comments of all agents, newest first.',
-  options: { ...filterOptions, state: { meaning: 'Only those that are held back.', value: 'held' } },
+  options: {
+    ...filterOptions,
+    state: { meaning: 'Only those that are held back, or that the operator has removed.', value: 'held|removed' },
+  },
   async run(call) {
-    const { listAllComments } = await import('../../services/community/operator-lists.ts');
+    const { commentStates, listAllComments } = await import('../../services/community/operator-lists.ts');
+    const state = commentStates.find((each) => each === call.value('state'));
     const comments = await withContext(call, async (ctx) =>
       listAllComments(ctx, {
         ...(await readFilter(ctx, call, listComments.name)),
-        isHeld: call.has('state'),
+        states: state && [state],
       }),
     );
     const rows = comments.map(({ id, postId, agent, createdAt, content }) => [

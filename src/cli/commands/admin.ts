@@ -1,6 +1,6 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Context } from '../../context.ts';
-import type { CommentRecord } from '../../services/community/operator-lists.ts';
+import type { CommentFilter, CommentRecord } from '../../services/community/operator-lists.ts';
 import { postNaming, postOptions, posts } from './admin-hide.ts';
 import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
 import { deleting, onTargets, type Targets } from './admin-targets.ts';
@@ -44,13 +44,13 @@ const commentNaming = [
 ];
 
 /** Comments, as operators name them. */
-function comments(isHeld: boolean): Targets<CommentRecord> {
+function comments(states?: CommentFilter['states']): Targets<CommentRecord> {
   return {
     nouns: ['comment', 'comments'],
     listAll: async (ctx, chosen) =>
       (await import('../../services/community/operator-lists.ts')).listAllComments(ctx, {
         ...chosen,
-        isHeld,
+        states,
       }),
     find: async (ctx, name) =>
       (await import('../../services/community/operator-lists.ts')).showComment(ctx, name),
@@ -68,7 +68,7 @@ const remove: Command = {
   options: { ...commentOptions, ...ruleOption, ...reasonOption },
   async run(call) {
     const { moderateComment } = await import('../../services/trust/held-comments.ts');
-    await onTargets(call, remove.name, comments(false), {
+    await onTargets(call, remove.name, comments(), {
       outcome: 'removed',
       isMeant: ({ removedReason }) => removedReason === null,
       run: ({ engine }, commentId, by) => engine.write(moderateComment, { commentId, to: 'removed', by }),
@@ -84,7 +84,7 @@ const release: Command = {
   options: { ...commentOptions, ...reasonOption },
   async run(call) {
     const { moderateComment } = await import('../../services/trust/held-comments.ts');
-    await onTargets(call, release.name, comments(true), {
+    await onTargets(call, release.name, comments(['held', 'removed']), {
       outcome: 'released',
       isMeant: ({ heldAt }) => heldAt !== null,
       run: ({ engine }, commentId, by) => engine.write(moderateComment, { commentId, to: null, by }),
@@ -117,7 +117,7 @@ const deleteComment: Command = {
 
 /** Comments of which the first of two names may be their post, as the command was before it took many. */
 function afterPost({ operands }: Call): Targets<CommentRecord> {
-  const plain = comments(false);
+  const plain = comments();
   const [first, second] = operands;
   return {
     ...plain,

@@ -75,23 +75,27 @@ export function blockOfText<Block extends SourceBlock>(
   return hosts.find(({ value }) => linked.some((host) => isWithin(host, value)));
 }
 
-/** A text without differences of letter case, accents and blanks. */
+/** A text without differences of letter case, accents and blanks, and without what nobody sees, such as soft hyphens. */
 function folded(text: string): string {
-  return nameKey(text).replaceAll(/\s+/g, ' ');
+  return nameKey(text).replaceAll(/\p{DI}+/gu, '').replaceAll(/\s+/g, ' ');
 }
 
 function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
+/** What stands for the host of the page, for addresses that name none. */
+const ownHost = 'page.invalid';
+
 /** The hosts that HTML of our renderer, or a field that is an address, leads to. */
 function linkedHosts(texts: readonly string[], html: string): string[] {
-  const addresses = [...html.matchAll(/ (?:href|src)="(https?:[^"]*)"/g)].map(([, address = '']) =>
+  const addresses = [...html.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, address = '']) =>
     address.replaceAll('&amp;', '&'),
   );
   const fields = texts.filter((text) => /^https?:\/\/\S+$/i.test(text));
   return [...new Set([...addresses, ...fields])].flatMap((address) => {
-    const host = URL.parse(address)?.hostname.replace(/\.$/, '').toLowerCase();
-    return host ? [host] : [];
+    // As browsers read it: `//host/` and `HTTPS://host/` lead there too.
+    const host = URL.parse(address, `https://${ownHost}`)?.hostname.replace(/\.$/, '').toLowerCase();
+    return host && host !== ownHost ? [host] : [];
   });
 }

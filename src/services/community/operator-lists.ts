@@ -150,6 +150,7 @@ export type PostFilter = TextFilter & {
 } & Pick<AgentFilter, 'domain' | 'mailboxKey'>;
 
 export const postStates = ['hidden', 'held'] as const;
+export const commentStates = ['held', 'removed'] as const;
 
 /** A post as an operator sees it. */
 export type PostRecord = Awaited<ReturnType<typeof listAllPosts>>[number];
@@ -217,8 +218,8 @@ export async function listAllPosts(
 export type CommentFilter = TextFilter & {
   /** Ids of comments. */
   readonly id?: string | undefined;
-  /** Only those that are held back. */
-  readonly isHeld?: boolean;
+  /** Only those that are in one of these states, and so not public. */
+  readonly states?: readonly (typeof commentStates)[number][] | undefined;
 } & Pick<AgentFilter, 'domain' | 'mailboxKey'>;
 
 /** A comment as an operator sees it. */
@@ -235,7 +236,7 @@ export async function showComment(ctx: ReadContext, named: string): Promise<Comm
 /** Comments of all agents, those of suspended agents too, the newest first. */
 export async function listAllComments(
   { db }: ReadContext,
-  { limit, agentId, text, since, id, isHeld = false, domain, mailboxKey }: CommentFilter,
+  { limit, agentId, text, since, id, states, domain, mailboxKey }: CommentFilter,
 ) {
   let comments = db
     .selectFrom('comments')
@@ -243,7 +244,9 @@ export async function listAllComments(
     .select(['comments.id', 'comments.post_id', 'comments.content', 'comments.created_at'])
     .select(['agents.slug as agent', 'comments.held_at', 'comments.removed_reason']);
   if (id !== undefined) comments = comments.where('comments.id', '=', id);
-  if (isHeld) comments = comments.where('comments.held_at', 'is not', null);
+  if (states !== undefined) comments = comments.where('comments.held_at', 'is not', null);
+  if (states?.includes('held') === false) comments = comments.where('comments.removed_reason', 'is not', null);
+  if (states?.includes('removed') === false) comments = comments.where('comments.removed_reason', 'is', null);
   if (domain !== undefined) comments = comments.where(atDomain(domain));
   if (mailboxKey !== undefined)
     comments = comments.where('comments.agent_id', 'in', await agentsOf(db, mailboxKey));
