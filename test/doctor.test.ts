@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -564,7 +573,92 @@ describe('doctor names', () => {
       /^masthead migrate --existing/,
       () => folder(sql(`delete from migrations where name = (select max(name) from migrations)`)),
     ],
-    ['a lost database', 'database', 'wrong', /./, () => folder((path) => rmSync(join(path, 'masthead.db')))],
+    [
+      'a lost database',
+      'database',
+      'wrong',
+      /mv '[^']+\/instance' .*; masthead restore BACKUP/,
+      () => folder((path) => rmSync(join(path, 'masthead.db'))),
+    ],
+    [
+      'an emptied database',
+      'database',
+      'wrong',
+      /masthead restore BACKUP/,
+      () => folder((path) => writeFileSync(join(path, 'masthead.db'), '')),
+    ],
+    [
+      'a folder where the database was',
+      'file',
+      'wrong',
+      /masthead restore BACKUP/,
+      () =>
+        folder((path) => {
+          rmSync(join(path, 'masthead.db'));
+          mkdirSync(join(path, 'masthead.db'));
+        }),
+    ],
+    [
+      'the database of another instance',
+      'database',
+      'wrong',
+      /^mv '[^']+\/instance' /,
+      () => folder((path) => writeFileSync(join(path, 'instance'), '00000000-0000-4000-8000-000000000000\n')),
+    ],
+    [
+      'a folder without a database',
+      'database',
+      'wrong',
+      /^masthead migrate$/,
+      () =>
+        folder((path) => {
+          rmSync(path, { recursive: true });
+          mkdirSync(path, { mode: 0o700 });
+        }),
+    ],
+    [
+      'a file as DATA_DIR',
+      'files',
+      'wrong',
+      /^DATA_DIR=/,
+      () =>
+        folder((path) => {
+          rmSync(path, { recursive: true });
+          writeFileSync(path, '');
+        }),
+    ],
+    [
+      'a secret that was cut off',
+      'secret',
+      'wrong',
+      /^mv '[^']+\/secret' .*; masthead adopt-secret$/,
+      () => folder((path) => writeFileSync(join(path, 'secret'), 'abc')),
+    ],
+    [
+      'a folder in place of the secret',
+      'secret',
+      'wrong',
+      /^mv '[^']+\/secret' .*; masthead adopt-secret$/,
+      () =>
+        folder((path) => {
+          rmSync(join(path, 'secret'));
+          mkdirSync(join(path, 'secret'), { mode: 0o700 });
+        }),
+    ],
+    ...(['masthead.db', 'mail', 'instance', 'media'] as const).map((name): (typeof faults)[number] => [
+      `a ${name} that its own user may not write`,
+      'permissions',
+      'wrong',
+      new RegExp(`^chmod --recursive u\\+rwX '[^']+/${name}'$`),
+      () =>
+        folder((path) => {
+          const one = join(path, name);
+          chmodSync(path, 0o700);
+          mkdirSync(join(path, 'media', 'ab'), { recursive: true, mode: 0o700 });
+          mkdirSync(join(path, 'mail'), { recursive: true, mode: 0o700 });
+          chmodSync(one, statSync(one).mode & ~0o200);
+        }),
+    ]),
     [
       'a wrong count',
       'counts',

@@ -152,7 +152,9 @@ describeInstances('commands on posts and comments', { variants: ['subdomain'] },
     await the().ctx().engine.write(moderateComment, hold);
     assert.deepEqual(await listed('held'), [comments[2]]);
     assert.deepEqual(await listed('removed'), [comments[1], comments[0]]);
-    await the().ctx().engine.write(moderateComment, { ...hold, to: null });
+    await the()
+      .ctx()
+      .engine.write(moderateComment, { ...hold, to: null });
     assert.equal((await undoBatch(the().ctx(), removed.batch, by)).undone, 2);
     assert.equal(await shown(), 3);
 

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { statSync, unlinkSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
+import { constants, statSync, unlinkSync } from 'node:fs';
+import { access, mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Of } from '../platform/checksum.ts';
 import { errorCode } from '../rules/failure.ts';
@@ -60,6 +60,11 @@ export function createPictureStore(folder: string) {
     /** The length of the file of a picture, or null where there is none. Rejects where the folder cannot be read. */
     async lengthOf(sha256: string): Promise<number | null> {
       return stat(pathOf(folder, sha256)).then(({ size }) => size, absent);
+    },
+
+    /** Rejects where the file of a picture may not be read. */
+    async requireReadable(sha256: string): Promise<void> {
+      await access(pathOf(folder, sha256), constants.R_OK);
     },
 
     /** The hash of the bytes that the file of a picture has. Rejects where there is none. */

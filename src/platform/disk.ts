@@ -1,19 +1,44 @@
-import { statfsSync } from 'node:fs';
+import { accessSync, constants, statfsSync } from 'node:fs';
+import { errorCode } from '../rules/failure.ts';
 
 /** Below this even what SQLite keeps beside a database cannot be made, bytes. */
 const leastRoom = 128 * 1024;
 
-/** What a disk has no room for, and the command that shows what takes it. */
-export type FullDisk = { readonly lacks: string; readonly mend: string };
+/** Why a disk takes nothing, what is to be done, and the command that does it or shows what takes the room. */
+export type DiskFault = {
+  readonly is: 'full' | 'mounted read-only';
+  readonly detail: string;
+  readonly todo: string;
+  readonly mend: string;
+};
 
-/** Whether the disk of a folder takes nothing more: neither bytes nor, with bytes to spare, another file. */
-export function fullDisk(folder: string): FullDisk | null {
+/** Why the disk of a folder takes nothing more: neither bytes nor, with bytes to spare, another file; null where it does. */
+export function diskFault(folder: string): DiskFault | null {
   const { bavail, bsize, files, ffree } = statfsSync(folder);
-  if (bavail * bsize < leastRoom) return { lacks: 'no byte is free', mend: largest(folder) };
+  const full = { is: 'full', todo: 'make room' } as const;
+  if (isReadOnly(folder))
+    return {
+      is: 'mounted read-only',
+      detail: 'the kernel makes it so after an error of the device, which dmesg shows',
+      todo: 'mount it for writing',
+      mend: `dmesg --level=err | tail; mount -o remount,rw "$(findmnt --noheadings --output TARGET --target '${folder}')"`,
+    };
+  if (bavail * bsize < leastRoom) return { ...full, detail: 'no byte is free', mend: largest(folder) };
   // File systems without a table of inodes say that they have none at all.
-  if (files > 0 && ffree < 4)
-    return { lacks: 'no file can be made (no inode is free)', mend: largest(folder, '--inodes') };
+  if (files > 0 && ffree < 4) {
+    const detail = 'no file can be made (no inode is free)';
+    return { ...full, detail, mend: largest(folder, '--inodes') };
+  }
   return null;
+}
+
+function isReadOnly(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return false;
+  } catch (error) {
+    return errorCode(error) === 'EROFS';
+  }
 }
 
 /** Shows what takes the room of a folder's disk, and makes some. */

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../db/database.ts';
 import { openSqlite } from '../db/sqlite/sqlite.ts';
+import { diskFault } from '../platform/disk.ts';
 import { syncPath, writePrivateFile } from '../platform/private-file.ts';
 import { StartError, errorCode, errorMessage } from '../rules/failure.ts';
 import { keyFromSecret } from '../rules/secrets.ts';
@@ -16,7 +17,7 @@ import { hasHadSecret, recordSecret, secretState } from '../services/upkeep/fact
 export type SecretPolicy = 'required' | 'examined' | 'adopted';
 
 /** A key for sealing, and what is wrong with it, or null. */
-export type FoundSecret = { readonly secretKey: Buffer; readonly secretFault: string | null };
+export type FoundSecret = { readonly secretKey: Buffer; readonly secretFault: StartError | null };
 
 type SearchOptions = { readonly existing: boolean; readonly secret: SecretPolicy };
 
@@ -35,7 +36,7 @@ export async function findSecret(
   } catch (error) {
     if (options.secret !== 'examined' || !(error instanceof StartError)) throw error;
     // Any key will do: an examination seals nothing, and this opens nothing.
-    return { secretKey: randomBytes(32), secretFault: error.message };
+    return { secretKey: randomBytes(32), secretFault: error };
   }
 }
 
@@ -48,7 +49,7 @@ export async function checkSecret(
   found: FoundSecret,
   config: Config,
   { secret, mayRecord }: { readonly secret: SecretPolicy; readonly mayRecord: boolean },
-): Promise<string | null> {
+): Promise<StartError | null> {
   let fault = found.secretFault;
   if (fault === null) {
     const replace = secret === 'adopted';
@@ -59,13 +60,18 @@ export async function checkSecret(
     const mustRecord = state === 'unrecorded' && (mayRecord || replace);
     const isOther = mustRecord ? !(await engine.write(recordSecret, { replace })) : state === 'other';
     const place = config.secret === null ? `The secret in ${secretFile(config)}` : 'SECRET';
-    if (isOther) fault = `${place} is not the one that this database was served with: put that one ${mend}`;
+    if (isOther)
+      fault = new StartError(
+        `${place} is not the one that this database was served with: put that one ${lastResort}`,
+        adopting,
+      );
   }
-  if (fault !== null && secret === 'required') throw new StartError(fault);
+  if (fault !== null && secret === 'required') throw fault;
   return fault;
 }
 
-const mend =
+const adopting = { mend: 'masthead adopt-secret' };
+const lastResort =
   "back from your backup, since waiting mail opens with it alone; if it is lost for good, run 'masthead adopt-secret'.";
 
 function secretFile({ dataDir }: Config): string {
@@ -82,11 +88,25 @@ async function ownSecret(file: string, databaseFile: string, options: SearchOpti
     if (secret !== null) return secret;
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(
-      `The secret ${file} cannot be read or made (${errorMessage(error)}): check its owner, or set SECRET.`,
-    );
+    const reason = `The secret ${file} cannot be read or made (${errorMessage(error)})`;
+    const disk = diskFault(dirname(file));
+    if (disk !== null)
+      throw new StartError(`${reason}, since its disk is ${disk.is}: ${disk.todo}.`, { mend: disk.mend });
+    const mend =
+      errorCode(error) === 'EISDIR'
+        ? anew(file)
+        : `chown --reference='${dirname(file)}' '${file}'; chmod 600 '${file}'`;
+    throw new StartError(`${reason}: check its owner, or set SECRET.`, { mend });
   }
-  throw new StartError(`There is no secret at ${file}, and SECRET is not set: put it ${mend}`);
+  throw new StartError(
+    `There is no secret at ${file}, and SECRET is not set: put it ${lastResort}`,
+    adopting,
+  );
+}
+
+/** Makes another secret where what stands in its place is none. */
+function anew(file: string): string {
+  return `mv '${file}' '${file}.none'; masthead adopt-secret`;
 }
 
 async function hasHadOne(databaseFile: string): Promise<boolean> {
@@ -115,5 +135,6 @@ function readSecret(file: string): string | null {
   }
   throw new StartError(
     `The secret in ${file} is shorter than 32 characters: restore it from a backup; if it is lost for good, remove the file and run 'masthead adopt-secret'.`,
+    { mend: anew(file) },
   );
 }

@@ -19,7 +19,7 @@ export type OpenContext = Context & {
   /** Names of the migrations that ran. */
   readonly migrated: readonly string[];
   /** Why the secret is not this database's, under the policy `examined`; else null. */
-  readonly secretFault: string | null;
+  readonly secretFault: StartError | null;
   /** Finishes pending writes, then closes the database and all threads. */
   close(): Promise<void>;
 };

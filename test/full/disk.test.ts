@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { masthead } from '../support/command-line.ts';
-import { cannotMount, makeMemoryDisk } from '../support/mounts.ts';
+import { cannotMount, forbidWriting, makeMemoryDisk } from '../support/mounts.ts';
 import { freePort, type ServerProcess, spawnServer } from '../support/processes.ts';
 import { scale } from '../support/scale.ts';
 import { openSqlite } from '../support/sqlite-file.ts';
@@ -65,7 +65,7 @@ describe('a disk', () => {
     },
   );
 
-  for (const lacks of ['bytes', 'inodes'] as const)
+  for (const lacks of ['bytes', 'inodes', 'leave to write'] as const)
     test(
       `without ${lacks} is what doctor names, and no database that is whole`,
       { skip: unmountable },
@@ -76,6 +76,8 @@ describe('a disk', () => {
         await masthead(['migrate'], env);
         chmodSync(join(env.DATA_DIR, 'masthead.db'), 0o600);
         if (lacks === 'bytes') fill(join(disk.folder, 'filler'));
+        const isClosed = lacks === 'leave to write';
+        if (isClosed) forbidWriting(disk);
         for (let n = 0; n < 1_000; n++)
           try {
             appendFileSync(join(disk.folder, `filler-${n}`), '');
@@ -89,11 +91,11 @@ describe('a disk', () => {
         const wrong = found.filter(({ state }) => state === 'wrong');
         assert.ok(wrong.length > 1, stdout);
         for (const { what, detail, mend } of wrong) {
-          assert.match(detail, /disk .*is full|disk of .* is full/, what);
-          assert.match(mend, /^du -x /);
+          assert.match(detail, isClosed ? /disk .*is mounted read-only/ : /disk .*is full/, what);
+          assert.match(mend, isClosed ? /mount -o remount,rw / : /^du -x /);
         }
         const refused = await masthead(['admin', 'agents', 'list'], env);
-        assert.match(refused.stderr, /^The disk that holds .* is full/);
+        assert.match(refused.stderr, /^The disk that holds .* is (full|mounted read-only)/);
       },
     );
 

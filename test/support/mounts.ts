@@ -36,6 +36,11 @@ export function makeMemoryDisk(mebibytes: number, files = 0): Mount {
   return { folder, remove: remover([folder], folder) };
 }
 
+/** From now on nothing may be written on it, as on a disk that has failed. */
+export function forbidWriting({ folder }: Mount): void {
+  run('mount', '-o', 'remount,ro', folder);
+}
+
 /** An ext4 of so many MiB on a file. */
 export function makeDisk(mebibytes: number): Disk {
   const home = mkdtempSync(join(tmpdir(), 'masthead-disk-'));

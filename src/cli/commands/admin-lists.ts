@@ -46,7 +46,10 @@ const listComments: Command = {
   summary: 'List the comments of all agents, newest first.',
   options: {
     ...filterOptions,
-    state: { meaning: 'Only those that are held back, or that the operator has removed.', value: 'held|removed' },
+    state: {
+      meaning: 'Only those that are held back, or that the operator has removed.',
+      value: 'held|removed',
+    },
   },
   async run(call) {
     const { commentStates, listAllComments } = await import('../../services/community/operator-lists.ts');

@@ -50,7 +50,7 @@ export async function examineAll(subject: Subject): Promise<readonly Finding[]> 
   else {
     await add(ifThere(dataDir, 'permissions', () => examinePermissions(config, file)));
     await add(ifThere(dataDir, 'disk', () => examineDisk(dataDir, file)));
-    if (file !== null) await add(ifThere(dataDir, 'file', () => examineFile(file)));
+    if (file !== null) await add(ifThere(dataDir, 'file', () => examineFile(dataDir, file)));
   }
   // What is wrong with the file is why it cannot be opened.
   const cause = findings.find(({ what, state }) => /^files?$/.test(what) && state === 'wrong');
@@ -119,7 +119,12 @@ async function examineDatabase(ctx: OpenContext, now: number): Promise<readonly 
     { what: 'database', state: 'ok', detail: engine.description },
     secretFault === null
       ? { what: 'secret', state: 'ok', detail: 'no other is recorded for this database' }
-      : { what: 'secret', state: 'wrong', detail: secretFault, mend: 'masthead adopt-secret' },
+      : {
+          what: 'secret',
+          state: 'wrong',
+          detail: secretFault.message,
+          mend: String(secretFault.facts['mend']),
+        },
     ...('file' in config.database
       ? await attempt('backup', async () =>
           examineBackup(await readLastBackup(db), await readBackupCheck(db), now),
@@ -149,7 +154,9 @@ async function attempt(
     const isRefused = errorCode(error) === 'EACCES';
     const advice = isRefused ? ': run this as the user of the service, or give that user the folder' : '';
     const detail = `cannot be examined: ${reason}${advice}`;
-    return [{ what, state: 'wrong', detail, mend: 'runuser -u masthead -- masthead doctor' }];
+    const place = error instanceof Error && 'path' in error ? String(error.path) : null;
+    const look = place === null || isRefused ? 'runuser -u masthead -- masthead doctor' : `stat '${place}'`;
+    return [{ what, state: 'wrong', detail, mend: look }];
   }
 }
 

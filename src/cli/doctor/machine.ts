@@ -1,11 +1,12 @@
-import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statfsSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { hostAndPort } from '../../config/values.ts';
 import type { BackupCheck } from '../../db/sqlite/sqlite-backups.ts';
-import { fullDisk, largest } from '../../platform/disk.ts';
+import { diskFault, largest } from '../../platform/disk.ts';
 import { newProbe, probeHeader } from '../../http/own-probe.ts';
 import { isPortTaken, reachedAt } from '../../process/port.ts';
+import { StartError } from '../../rules/failure.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
 import type { Probes } from './probes.ts';
 
@@ -34,35 +35,65 @@ export function examinePermissions({ dataDir, media, mail }: Config, file: strin
     return { what, state: 'wrong', detail: `others may read what is the service's alone: ${mend}`, mend };
   }
   const owner = found[0]?.stat.uid;
-  const written = [media.dir, mail.dir].filter((folder) => !isWritable(folder, owner));
-  const foreign = [...found.filter(({ stat }) => stat.uid !== owner).map(({ path }) => path), ...written];
-  if (foreign.length === 0) return { what, state: 'ok', detail: `only its user reads ${dataDir}` };
+  const folders = [media.dir, mail.dir].map((folder) => ({ folder, within: foldersOf(folder) }));
+  const filled = folders.filter(({ within }) =>
+    within.some(({ uid, mode }) => uid !== owner && (mode & 0o022) === 0),
+  );
+  const foreign = [
+    ...found.filter(({ stat }) => stat.uid !== owner).map(({ path }) => path),
+    ...filled.map(({ folder }) => folder),
+  ];
+  if (foreign.length > 0)
+    return {
+      what,
+      state: 'wrong',
+      detail: `not all is the user's that ${dataDir} belongs to, as after a command as root: the service cannot write it`,
+      mend: `chown --recursive --reference='${dataDir}' ${quote(foreign)}`,
+    };
+  // The secret is only read.
+  const closed = [
+    ...found
+      .filter(
+        ({ path, stat }) =>
+          stat.uid === owner &&
+          lacks(stat, stat.isDirectory() ? 0o700 : path === join(dataDir, 'secret') ? 0o400 : 0o600),
+      )
+      .map(({ path }) => path),
+    ...folders
+      .filter(({ within }) => within.some((stat) => stat.uid === owner && lacks(stat, 0o700)))
+      .map(({ folder }) => folder),
+  ];
+  if (closed.length === 0) return { what, state: 'ok', detail: `only its user reads ${dataDir}` };
   return {
     what,
     state: 'wrong',
-    detail: `not all is the user's that ${dataDir} belongs to, as after a command as root: the service cannot write it`,
-    mend: `chown --recursive --reference='${dataDir}' ${quote(foreign)}`,
+    detail: `their own user, the service, may not read and write ${closed.join(' ')}`,
+    mend: `chmod --recursive u+rwX ${quote(closed)}`,
   };
 }
 
-/** Whether a folder that the service fills, and each in it, is its user's or open to others; it may not be there yet. */
-function isWritable(folder: string, owner: number | undefined): boolean {
-  const isOurs = (path: string) => {
-    const { uid, mode } = statSync(path);
-    return uid === owner || (mode & 0o022) !== 0;
-  };
-  if (!existsSync(folder)) return true;
-  if (!isOurs(folder)) return false;
-  return readdirSync(folder, { withFileTypes: true }).every(
-    (entry) => !entry.isDirectory() || isOurs(join(folder, entry.name)),
-  );
+/** Whether its own user has not all of these rights. */
+function lacks({ mode }: Stats, needed: number): boolean {
+  return (mode & needed) !== needed;
+}
+
+/** A folder that the service fills, and each in it; none where it is not there yet. */
+function foldersOf(folder: string): readonly Stats[] {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined) return [];
+  // What cannot be listed is to be said, not to be thrown.
+  if (lacks(stat, 0o500)) return [stat];
+  const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return [stat, ...inner.map(({ name }) => statSync(join(folder, name)))];
 }
 
 export async function examineDisk(dataDir: string, file: string | null): Promise<Finding> {
   const what = 'disk';
-  const full = fullDisk(dataDir);
-  if (full !== null)
-    return { what, state: 'wrong', detail: `the disk of ${dataDir} is full: ${full.lacks}`, mend: full.mend };
+  const fault = diskFault(dataDir);
+  if (fault !== null) {
+    const detail = `the disk of ${dataDir} is ${fault.is}: ${fault.detail}`;
+    return { what, state: 'wrong', detail, mend: fault.mend };
+  }
   const mend = largest(dataDir);
   const { bavail, bsize } = statfsSync(dataDir);
   const free = bavail * bsize;
@@ -78,23 +109,39 @@ export async function examineDisk(dataDir: string, file: string | null): Promise
 
 const mebibytes = (bytes: number) => Math.floor(bytes / 1024 ** 2);
 
-/** The database file's structure, every row of it. */
-export async function examineFile(file: string): Promise<Finding> {
-  const { sqliteFault } = await import('../../db/sqlite/sqlite-copy.ts');
-  statSync(file);
+/** The database file's structure, every row of it. Whether there is one, its opening says. */
+export async function examineFile(dataDir: string, file: string): Promise<Finding | void> {
+  const [{ sqliteFault }, { mendByRestore }] = await Promise.all([
+    import('../../db/sqlite/sqlite-copy.ts'),
+    import('../../db/sqlite/sqlite-file.ts'),
+  ]);
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined || stat.size === 0) return;
+  if (!stat.isFile())
+    return { what: 'file', state: 'wrong', detail: `${file} is no file`, mend: mendByRestore(dataDir, file) };
   const fault = sqliteFault(file);
   if (fault === null) return { what: 'file', state: 'ok', detail: `${file} is whole` };
   return {
     what: 'file',
     state: 'wrong',
     detail: `${file} is damaged (${fault}): restore it from a backup`,
-    mend: "systemctl stop masthead; move the damaged files aside; masthead restore BACKUP ('masthead verify-backup' finds one)",
+    mend: mendByRestore(dataDir, file),
   };
 }
 
-/** Throws where the folder cannot be read. */
+/** Throws where the folder is none, or cannot be read. */
 export function examineFolder(dataDir: string): void {
-  if (existsSync(dataDir)) readdirSync(dataDir);
+  const stat = statSync(dataDir, { throwIfNoEntry: false });
+  if (stat?.isDirectory() === false)
+    throw new StartError(`DATA_DIR ${dataDir} is no folder: name one.`, {
+      mend: 'DATA_DIR=/var/lib/masthead',
+    });
+  if (stat === undefined) return;
+  if (stat.uid === process.getuid?.() && lacks(stat, 0o500))
+    throw new StartError(`DATA_DIR ${dataDir} may not be read by its own user.`, {
+      mend: `chmod u+rwX '${dataDir}'`,
+    });
+  readdirSync(dataDir);
 }
 
 /** Whether this service listens at HOST and PORT, or somebody else does. */

@@ -159,7 +159,7 @@ export function sqliteFault(file: string): string | null {
     return dangling ? `a row of ${String(dangling['table'])} refers to nothing` : null;
   } catch (error) {
     const explained = sqliteStartError(error, file);
-    // A full disk is no fault of the file.
+    // A disk that takes nothing is no fault of the file.
     if (explained instanceof StartError && (database === null || 'mend' in explained.facts)) throw explained;
     return errorMessage(error);
   } finally {

@@ -54,11 +54,13 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
   if (!present && expected !== null) {
     throw new StartError(
       `The database ${file} is ${size === null ? 'missing' : 'empty'}, but ${marker} says that this instance has one (${expected.id}): restore it from a backup, or remove ${marker} to begin anew.`,
+      { mend: mendByRestore(dataDir, file) },
     );
   }
   if (!present && (existing || !mayMigrate)) {
     throw new StartError(
       `There is no database at ${file}: is the data volume mounted? Start once without --existing to create one.`,
+      { mend: 'masthead migrate' },
     );
   }
   for (const directory of [dataDir, dirname(file)]) makeLocalDirectory(directory);
@@ -71,6 +73,12 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
   } finally {
     connection.raw.close();
   }
+}
+
+/** Puts a backup in the place of whatever is there of a database. */
+export function mendByRestore(dataDir: string, file: string): string {
+  const aside = `'${dataDir}/aside'`;
+  return `systemctl stop masthead; mkdir ${aside}; mv '${markerFile(dataDir)}' '${file}'* ${aside}; masthead restore BACKUP # 'masthead verify-backup' finds one`;
 }
 
 /** What `read` returns. Throws StartError where it fails: what cannot be read must not count as missing. */
@@ -102,11 +110,13 @@ async function prepare(
     if (expected !== null && id !== expected.id) {
       throw new StartError(
         `The database ${file} belongs to instance ${id}, but ${marker} names ${expected.id}: point DATABASE_URL or DATA_DIR at the right one, or remove ${marker} to adopt this database.`,
+        { mend: `mv '${marker}' '${marker}.of-another'` },
       );
     }
     if (expected !== null && mark < expected.mark) {
       throw new StartError(
         `The database ${file} lacks its newest changes (it has those up to ${shownMark(mark)}, and ${marker} names ${shownMark(expected.mark)}): it was copied without ${basename(file)}-wal, or is older. Put the whole copy or a backup in its place, or remove ${marker} to go on without those changes.`,
+        { mend: mendByRestore(dataDir, file) },
       );
     }
     if (stored === undefined && mayMigrate)

@@ -1,13 +1,14 @@
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect, sql } from 'kysely';
 import { AppError } from '../../errors.ts';
-import { StartError, errorMessage } from '../../rules/failure.ts';
+import { diskFault } from '../../platform/disk.ts';
+import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
 import { directly } from '../write.ts';
 import type { Tables } from '../tables.ts';
-import { dirname } from 'node:path';
-import { fullDisk } from '../../platform/disk.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
 const leastSqlite = '3.51.3';
@@ -267,8 +268,26 @@ const startFailures: Readonly<Record<number, Explain>> = {
 export function sqliteStartError(error: unknown, file: string, mend = 'restore it from a backup'): unknown {
   const code = sqliteCode(error);
   if (code === null) return error;
-  // Without room for what it keeps beside the file, SQLite says that it cannot read or open that.
-  const disk = [10, 14].includes(code) ? fullDisk(dirname(file)) : null;
-  if (disk !== null) return new StartError(isFullDisk(file, disk.lacks, mend), { mend: disk.mend });
-  return new StartError((startFailures[code] ?? isForeign)(file, errorMessage(error), mend));
+  // Where it cannot make what it keeps beside the file, SQLite says that it cannot read or open that.
+  const isOfDisk = [8, 10, 14].includes(code);
+  const disk = isOfDisk ? diskFault(dirname(file)) : null;
+  if (disk !== null)
+    return new StartError(`The disk that holds ${file} is ${disk.is}: ${disk.todo}, then start again.`, {
+      mend: disk.mend,
+    });
+  const said = (startFailures[code] ?? isForeign)(file, errorMessage(error), mend);
+  return new StartError(
+    said,
+    isOfDisk && isClosed(file) ? { mend: `chmod u+rwX '${dirname(file)}' '${file}'` } : {},
+  );
+}
+
+/** Whether this user may not write a file, or in its folder. */
+function isClosed(file: string): boolean {
+  try {
+    for (const path of [dirname(file), file]) accessSync(path, constants.R_OK | constants.W_OK);
+    return false;
+  } catch (error) {
+    return errorCode(error) === 'EACCES';
+  }
 }

@@ -77,7 +77,9 @@ export function blockOfText<Block extends SourceBlock>(
 
 /** A text without differences of letter case, accents and blanks, and without what nobody sees, such as soft hyphens. */
 function folded(text: string): string {
-  return nameKey(text).replaceAll(/\p{DI}+/gu, '').replaceAll(/\s+/g, ' ');
+  return nameKey(text)
+    .replaceAll(/\p{DI}+/gu, '')
+    .replaceAll(/\s+/g, ' ');
 }
 
 function isWithin(host: string, domain: string): boolean {

@@ -245,7 +245,8 @@ export async function listAllComments(
     .select(['agents.slug as agent', 'comments.held_at', 'comments.removed_reason']);
   if (id !== undefined) comments = comments.where('comments.id', '=', id);
   if (states !== undefined) comments = comments.where('comments.held_at', 'is not', null);
-  if (states?.includes('held') === false) comments = comments.where('comments.removed_reason', 'is not', null);
+  if (states?.includes('held') === false)
+    comments = comments.where('comments.removed_reason', 'is not', null);
   if (states?.includes('removed') === false) comments = comments.where('comments.removed_reason', 'is', null);
   if (domain !== undefined) comments = comments.where(atDomain(domain));
   if (mailboxKey !== undefined)

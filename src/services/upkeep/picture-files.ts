@@ -1,7 +1,7 @@
 import { readdir, statfs } from 'node:fs/promises';
 import type { ReadContext } from '../../context.ts';
-import { createPictureStore } from '../../media/picture-store.ts';
-import { errorMessage } from '../../rules/failure.ts';
+import { createPictureStore, type PictureStore } from '../../media/picture-store.ts';
+import { errorCode, errorMessage } from '../../rules/failure.ts';
 import { countRows } from '../lists/paging.ts';
 import { unknownFiles } from '../media/picture-sweep.ts';
 import type { Finding } from './doctor.ts';
@@ -16,7 +16,7 @@ const littleSpace = 1024 ** 3;
 /** Rows of pictures held against the files of MEDIA_DIR. */
 type ComparedPictures = {
   readonly pictures: number;
-  /** Pictures whose file is not there or differs. */
+  /** Pictures whose file is not there, differs or cannot be read. */
   readonly lacking: number;
   /** A sentence for each of the first of them; or one that says why none could be looked at. */
   readonly faults: readonly string[];
@@ -41,21 +41,31 @@ export async function comparePictures(
   let lacking = 0;
   for await (const rows of files(ctx))
     for (const row of rows) {
-      const length = await store.lengthOf(row.sha256);
-      const fault =
-        length === null
-          ? 'its file is missing'
-          : length !== row.bytes
-            ? `its file has ${length} bytes instead of ${row.bytes}`
-            : bytes && (await store.hashOf(row.sha256)) !== row.sha256
-              ? 'its file has other bytes'
-              : null;
+      const fault = await faultOf(store, row, bytes).catch((error: unknown) => {
+        if (errorCode(error) !== 'EACCES') throw error;
+        return unreadable;
+      });
       if (fault === null) continue;
       if (++lacking <= mostNamed)
         faults.push(`picture ${row.name} of '${row.agent}' (${row.sha256}): ${fault}`);
     }
   if (lacking > mostNamed) faults.push(`and ${lacking - mostNamed} more pictures without their whole file`);
   return { pictures, lacking, faults };
+}
+
+const unreadable = 'its file may not be read by this user';
+
+/** What is wrong with the file of a picture, or null. Rejects where it may not be read. */
+async function faultOf(
+  store: PictureStore,
+  { sha256, bytes }: FileRow,
+  all: boolean,
+): Promise<string | null> {
+  const length = await store.lengthOf(sha256);
+  if (length === null) return 'its file is missing';
+  if (length !== bytes) return `its file has ${length} bytes instead of ${bytes}`;
+  await store.requireReadable(sha256);
+  return all && (await store.hashOf(sha256)) !== sha256 ? 'its file has other bytes' : null;
 }
 
 /** Why the folder of pictures cannot be compared with the rows; null where it can. */
@@ -95,12 +105,16 @@ export async function examinePictures(ctx: ReadContext): Promise<Finding> {
   const what = 'pictures';
   const { dir } = ctx.config.media;
   const { pictures, lacking, faults } = await comparePictures(ctx, { bytes: false });
+  const folder = dir === '' ? '/var/lib/masthead/media' : dir;
   if (lacking > 0)
     return {
       what,
       state: 'wrong',
       detail: `${lacking} of ${pictures} lack their file: ${faults.join('; ')}`,
-      mend: `cp --archive --no-clobber /backup/media/. '${dir === '' ? '/var/lib/masthead/media' : dir}/'`,
+      // A file never changes, so that one which was cut off is replaced too.
+      mend: faults.some((fault) => fault.endsWith(unreadable) || fault.includes('EACCES'))
+        ? `chmod --recursive u+rwX '${folder}'`
+        : `cp --archive /backup/media/. '${folder}/'`,
     };
   if (dir === '') return { what, state: 'ok', detail: 'none is stored, and MEDIA_DIR is not set here' };
   const room = await statfs(dir).catch(() => null);
