@@ -1,24 +1,28 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /** The most that is reserved, bytes, and the share of a small disk. */
 const mostReserved = 8 * 1024 * 1024;
 const share = 1 / 16;
+/** In how many pieces it is given up: each is free for others too, such as the log that has filled the disk. */
+const pieces = 8;
 /** Bytes written at a time. */
 const pieceLength = 256 * 1024;
 /** How often to look whether another process has given the room up, ms: while the disk is busy a look waits for it. */
 const lookInterval = 100;
 
 /**
- * A file beside the database whose room is given up when the disk is full: from then on only writes that delete are
- * accepted, and find the room that they need. Whatever process gave it up, all that serve the database follow.
+ * A file beside the database whose room is given up, piece by piece, when the disk is full: from then on only writes that
+ * delete are accepted, and find the room that they need. Whatever process gave some up, all that serve the database
+ * follow.
  */
 export function createDiskReserve(database: string) {
-  const { file, size, free } = reserveOf(database);
+  const reserve = reserveOf(database);
+  const { file, size, free, isWhole } = reserve;
   const hasRoom = () => free() >= 2 * size;
-  let exists = existsSync(file);
+  let exists = isWhole();
   let isFull = !exists && !hasRoom();
   let isFirst = true;
   let lookedAt = performance.now();
@@ -52,16 +56,16 @@ export function createDiskReserve(database: string) {
     isFull(): boolean {
       if (exists && performance.now() - lookedAt >= lookInterval) {
         lookedAt = performance.now();
-        // Another process has given it up.
-        if (!existsSync(file)) [exists, isFull] = [false, true];
+        // Another process has given some up.
+        if (!isWhole()) [exists, isFull] = [false, true];
       }
       if (isFull && hasRoom()) isFull = false;
       return isFull;
     },
-    /** The disk is full: gives the room up. */
-    release(): void {
+    /** The disk is full: from now on only deletions. Gives up a piece, and returns whether there was one. */
+    release(): boolean {
       [exists, isFull] = [false, true];
-      rmSync(file, { force: true });
+      return reserve.giveUp();
     },
     /** Takes the room again, or for the first time, where there is enough; not at a start, which has other work. */
     restore(): void {
@@ -77,25 +81,35 @@ export function createDiskReserve(database: string) {
   };
 }
 
-/** Gives the reserve up where a start would find no room even to open the database. */
+/** Gives up of the reserve what a start needs that would find no room even to open the database. */
 export function releaseWhereFull(database: string): void {
   if (!existsSync(dirname(database))) return;
-  const { file, free, size } = reserveOf(database);
-  if (free() < size / 8) rmSync(file, { force: true });
+  const { free, size, giveUp } = reserveOf(database);
+  while (free() < size / pieces && giveUp());
 }
 
 /** What the disk of a database has room for: whether only deletions are accepted, and the room that ends that, bytes. */
 export function diskRoom(database: string) {
-  const { file, free, size } = reserveOf(database);
-  return { free: free(), needed: 2 * size, onlyDeletions: !existsSync(file) && free() < 2 * size };
+  const { free, size, isWhole } = reserveOf(database);
+  return { free: free(), needed: 2 * size, onlyDeletions: !isWhole() && free() < 2 * size };
 }
 
 function reserveOf(database: string) {
   const folder = dirname(database);
   const { blocks, bsize } = statfsSync(folder);
+  const file = join(folder, 'reserve');
+  const size = Math.min(mostReserved, Math.floor(blocks * bsize * share));
+  const held = () => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   return {
-    file: join(folder, 'reserve'),
-    size: Math.min(mostReserved, Math.floor(blocks * bsize * share)),
+    file,
+    size,
+    isWhole: () => held() >= size,
+    giveUp: (): boolean => {
+      const left = held() - Math.ceil(size / pieces);
+      if (left > 0) truncateSync(file, left);
+      else rmSync(file, { force: true });
+      return left > -Math.ceil(size / pieces);
+    },
     free: () => {
       const now = statfsSync(folder);
       return now.bavail * now.bsize;

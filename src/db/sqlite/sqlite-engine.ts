@@ -79,8 +79,10 @@ export async function createSqliteEngine(
         if (outcome.error?.code === 'storage_full') databaseFailures.full.value++;
         if (reserve && outcome.error?.code === 'storage_full') {
           if (!reserve.isFull()) log.warn({ file }, 'the disk is full: only deletions are accepted');
-          reserve.release();
-          if (isDeletion) outcome = await writer.call(request, ownerOf(request));
+          while (reserve.release() && outcome.error?.code === 'storage_full') {
+            if (!isDeletion) break;
+            outcome = await writer.call(request, ownerOf(request));
+          }
         }
         if (write.name === 'maintenance.heartbeat' && !outcome.error) reserve?.restore();
         if (outcome.error?.extra.damaged) noteDamage('met by a write');
