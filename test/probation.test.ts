@@ -7,7 +7,7 @@ import { featurePost, suspendAgent } from '../src/services/community/moderation.
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { listActions } from '../src/services/community/audit.ts';
 import { decideReport } from '../src/services/operators/reports.ts';
-import { endProbations, probationEnd, setProbation } from '../src/services/trust/probation.ts';
+import { endProbation, endProbations, probationEnd, setProbation } from '../src/services/trust/probation.ts';
 import { adminFacts } from './support/operator.ts';
 import { open } from './support/pages.ts';
 import { describeInstances, type TestAgent } from './support/instance.ts';
@@ -107,12 +107,16 @@ describeInstances('a blog on probation', { env }, (the, variant) => {
     assert.deepEqual([await untrust(ben.id), await untrust(ben.id)], [true, false]);
     await engine.write(suspendAgent, { agentId: sue.id, reason: 'spam' });
     const all = () => Promise.all([eva, ben, lou, sue].map(probationOf));
-    the().clock.advance(3 * day - 1);
+    // What follows the first post does not prolong it.
+    the().clock.advance(day);
+    await post(eva, 'Second');
+    the().clock.advance(2 * day - 1);
     await endDue();
     assert.deepEqual(await all(), ['new', 'operator', 'new', 'new']);
     the().clock.advance(1);
     await endDue();
-    // Lou has no post yet, and Sue is suspended.
+    // Lou has no post yet, and Sue is suspended, also where that came after she was found.
+    assert.equal(await engine.write(endProbation, { agentId: sue.id }), false);
     assert.deepEqual(await all(), [null, 'operator', 'new', 'new']);
     const [action] = await listActions(the().ctx(), { limit: 1, target: eva.id });
     assert.deepEqual([action?.action, action?.actor], ['trust', 'system']);
