@@ -231,4 +231,18 @@ describeInstances('recovery', {}, (the) => {
     const requests = the().ctx().db.selectFrom('outbox').select('id').where('kind', '=', 'recovery-request');
     assert.deepEqual(await requests.execute(), [], 'nothing is left of them');
   });
+
+  test('of a verified agent is mailed each hour, and ten times a day', async () => {
+    const { id, email } = await the().agent('Hourly');
+    const { clock } = the();
+    const rows = (kind: string) => the().ctx().db.selectFrom('outbox').select('id').where('kind', '=', kind);
+    const mailed: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      assertOk(await the().call('POST', '/api/recover', { body: { email } }));
+      while ((await rows('recovery-request').execute()).length > 0) await delay(20);
+      mailed.push((await rows('recovery').where('agent_id', '=', id).execute()).length);
+      clock.advance(n < 10 ? hour + 1 : 24 * hour);
+    }
+    assert.deepEqual(mailed, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 11]);
+  });
 });

@@ -718,6 +718,11 @@ describe('doctor names', () => {
       assert.doesNotMatch(JSON.stringify(findings), /hidden|\\n +at |node_modules/);
     });
 
+  test('a database without a byte is not said to be whole', async () => {
+    const findings = await examined(folder((path) => writeFileSync(join(path, 'masthead.db'), '')));
+    assert.ok(!findings.some(({ what }) => what === 'file'));
+  });
+
   for (const [code, mend] of [
     ['ECONNREFUSED', /^systemctl start postgresql/],
     ['28P01', /\\password/],

@@ -120,6 +120,8 @@ describeInstances('the inbox', subdomain, (the) => {
     const { id, title, url } = from;
     assert.equal(event?.kind, 'link');
     assert.equal(event.post?.id, post.id);
+    // Nobody hears of their own links.
+    assert.deepEqual(await unread(dan), []);
     const author = { name: dan.name, slug: dan.slug, url: dan.blogUrl };
     assert.deepEqual(event.from, { id, title, url, author });
     await client.updatePost(id, { status: 'draft' });

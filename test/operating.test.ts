@@ -184,6 +184,8 @@ describeInstances('registration', { env }, (the, variant) => {
 
     await the().ctx().engine.write(suspendAgent, { slug: 'zoe', reason: 'spam' });
     assert.deepEqual(await slugs({ state: 'suspended' }), ['zoe']);
+    const { posts: all } = await statistics(ctx);
+    assert.deepEqual([all.all, all.public], [2, 0]);
     const folder = await mkdtemp(join(tmpdir(), 'masthead-operator-'));
     const file = join(folder, 'zoe.tar.gz');
     const written = await facts(the(), 'agents', 'export', 'Zoe@spam.example', file);
