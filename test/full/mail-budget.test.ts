@@ -44,6 +44,20 @@ for (const engine of engines) {
       assert.equal((await delivered(16)).filter((name) => name === 'two').length, 1, 'nothing is lost');
     });
 
+    test('lets a network wait that has had some within the hour', async (t) => {
+      const { instance, register, delivered } = await setUp(t, { MAIL_BUDGET: '3' });
+      assertOk(await register('first', '203.0.113.1'));
+      await delivered(1);
+      instance.clock.advance(hour / 2);
+      for (const n of [0, 1]) assertOk(await register(`many-${n}`, `198.51.100.${n}`));
+      await delivered(3);
+      assertOk(await register('many-2', '198.51.100.2'));
+      assertOk(await register('other', '192.0.2.1'));
+      instance.clock.advance(hour / 2 + 1);
+      assert.deepEqual(await delivered(4), ['first', 'many-0', 'many-1', 'other']);
+      await instance.restart({ MAIL_BUDGET: '0' });
+    });
+
     test('answers 503 when more than a day’s waits, and stores nothing', async (t) => {
       const { instance, register } = await setUp(t, { MAIL_BUDGET: '1' });
       for (let n = 0; n <= 24; n++) assertOk(await register(`r-${n}`, '192.0.2.1'));
