@@ -299,7 +299,10 @@ describe('doctor', () => {
     }
     const file = fresh();
     await writeFile(file, '');
-    assert.match(await wrongWith({ DATA_DIR: file }), /^wrong +files +cannot be examined: ENOTDIR/m);
+    assert.match(
+      await wrongWith({ DATA_DIR: file }),
+      /^wrong +files +DATA_DIR .* is no folder: name one\.$/m,
+    );
     assert.match(await wrongWith({ DATA_DIR: fresh() }), /^wrong +database +There is no database at/m);
   });
 

@@ -1,5 +1,4 @@
 import { accessSync, constants, statfsSync } from 'node:fs';
-import { errorCode } from '../rules/failure.ts';
 
 /** Below this even what SQLite keeps beside a database cannot be made, bytes. */
 const leastRoom = 128 * 1024;
@@ -37,7 +36,7 @@ function isReadOnly(folder: string): boolean {
     accessSync(folder, constants.W_OK);
     return false;
   } catch (error) {
-    return errorCode(error) === 'EROFS';
+    return error instanceof Error && 'code' in error && error.code === 'EROFS';
   }
 }
 
