@@ -8,9 +8,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import type { Ticket, Write } from '../src/db/write.ts';
 import { sha256Of } from '../src/platform/checksum.ts';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
-import { beginExport } from '../src/services/upkeep/export-leases.ts';
+import { beginExport, endExport } from '../src/services/upkeep/export-leases.ts';
 import type { Answer } from './support/http.ts';
 import { assertProblem, describeInstances, startInstance, type Instance } from './support/instance.ts';
 import { makePng } from './support/made-pictures.ts';
@@ -231,7 +232,7 @@ describeInstances('export', {}, (the, variant) => {
     assert.equal(seen.size, steps.length);
   });
 
-  test('an agent can export 10 times in any 24 hours, which 304 and HEAD do not count', async () => {
+  test('an agent can export 10 times in any 24 hours, which 304 and HEAD do not count', async (t) => {
     const agent = await the().agent('Counter');
     the().clock.freeze();
     const get = (headers = {}) => the().call('GET', '/api/me/export', { key: agent.key, headers });
@@ -258,9 +259,22 @@ describeInstances('export', {}, (the, variant) => {
     the().clock.advance((wait - 1) * 1000);
     assertProblem(await get(), 'rate_limited');
     the().clock.advance(1000);
+    // Each has ended by the time it is answered, however slow the write that says so.
+    const { engine } = the().ctx();
+    const write = engine.write.bind(engine);
+    const slow = t.mock.method(
+      engine,
+      'write',
+      async <I, O>(of: Write<I, O>, input: I, ticket?: Ticket): Promise<O> => {
+        if (of.name === endExport.name) await delay(100);
+        return write(of, input, ticket);
+      },
+    );
     assert.equal((await get({ 'if-none-match': etag })).status, 304);
     assert.equal((await the().call('HEAD', '/api/me/export', { key: agent.key })).status, 200);
     assert.equal((await get()).status, 200);
+    assert.ok(slow.mock.callCount() > 0);
+    slow.mock.restore();
     assertProblem(await get(), 'rate_limited');
     // A clock that was ahead locks nobody out.
     the().clock.advance(-48 * 3_600_000);

@@ -23,19 +23,20 @@ export function exportEndpoint(app: FastifyInstance, ctx: Context): void {
   app.get('/me/export', { config: { operation: exportMe } }, async (request, reply) => {
     const { id, slug } = requireCaller(request, exportMe.allows);
     const end = await begin(id);
-    let counts = false;
-    try {
-      const etag = `"${await exportVersion(ctx, id)}"`;
-      reply.headers({ etag, 'cache-control': 'private, no-cache' });
-      if (matchesEtag(request.headers['if-none-match'] ?? '', etag)) return reply.code(304).send();
-      const name = `${slug}-${timestamp(ctx.now()).slice(0, 10)}.tar.gz`;
-      reply.type('application/gzip').header('content-disposition', `attachment; filename="${name}"`);
-      if (request.method === 'HEAD') return reply.send('');
-      counts = true;
-      return sendArchive(reply);
-    } finally {
-      if (!counts) await end(false);
-    }
+    const version = await exportVersion(ctx, id).catch(async (error: unknown) => {
+      await end(false);
+      throw error;
+    });
+    const etag = `"${version}"`;
+    reply.headers({ etag, 'cache-control': 'private, no-cache' });
+    const isUnchanged = matchesEtag(request.headers['if-none-match'] ?? '', etag);
+    // Before the answer, as below: who has it may ask for the next.
+    if (isUnchanged || request.method === 'HEAD') await end(false);
+    if (isUnchanged) return reply.code(304).send();
+    const name = `${slug}-${timestamp(ctx.now()).slice(0, 10)}.tar.gz`;
+    reply.type('application/gzip').header('content-disposition', `attachment; filename="${name}"`);
+    if (request.method === 'HEAD') return reply.send('');
+    return sendArchive(reply);
 
     function sendArchive(to: FastifyReply): FastifyReply {
       const archive = createGzip({ level: 1 });
