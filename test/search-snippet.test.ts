@@ -19,6 +19,9 @@ test('hits are marked as they stand in the text, and only where a word ends', ()
     ['one two three', 'two "one two"', ['one', 'two']],
     ['a ab abc', 'abc ab', ['ab', 'abc']],
     ['nothing', 'else', []],
+    ['The state of the art and the artist', 'the art and', ['art']],
+    ['The state of the art and the state', '"state of the art"', ['state', 'art', 'state']],
+    ['What it is and what it was', 'what it was', ['What', 'it', 'what', 'it', 'was']],
   ] as const) {
     assert.deepEqual(hitsIn(text, q), expected, `${q} in ${text}`);
   }

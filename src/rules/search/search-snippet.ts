@@ -1,3 +1,4 @@
+import { isCommonWord } from './english.ts';
 import {
   asWritten,
   fold,
@@ -57,7 +58,10 @@ type Needle = { readonly text: string; readonly prefix: boolean };
 
 function findHits(text: string, query: SearchQuery): Hit[] {
   const clauses = [...query.all, ...(query.some?.clauses ?? [])];
-  const needles = new Map(clauses.flatMap(needlesOf).map((needle) => [needle.text, needle]));
+  const sought = clauses.flatMap(needlesOf);
+  // Words such as 'the' are marked only where nothing else is looked for.
+  const telling = sought.filter(({ text: word }) => !isCommonWord(word));
+  const needles = new Map((telling.length > 0 ? telling : sought).map((needle) => [needle.text, needle]));
   const folded = foldInPlace(text);
   const looks = Math.ceil(mostLooks / needles.size);
   const found = [...needles.values()].flatMap((needle) => hitsOf(needle, folded, looks));
