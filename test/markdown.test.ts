@@ -214,7 +214,16 @@ describe('a post as text', () => {
       renderPost(`# T\n\n${table}\n\n\`\`\`\ncode\n\`\`\`\n\n${prose}\n\n[^1]: Note`).excerpt,
       'Bold text.',
     );
-    assert.equal(renderPost('- only\n- a list').excerpt, 'only a list');
+    const noProse = `# T\n\n${table}\n\n\`\`\`\ncode\n\`\`\`\n\n`;
+    assert.equal(
+      renderPost(`${noProse}1. Fast start[^1]\n2. Little memory.\n   - 漢字\n\n[^1]: Note`).excerpt,
+      'Fast start; Little memory. 漢字',
+    );
+    assert.equal(
+      renderPost(`${noProse}> [!NOTE]\n> Beware.\n\nTerm\n: Its sense`).excerpt,
+      'Beware. Term: Its sense',
+    );
+    assert.equal(renderPost('```\ncode\n```').excerpt, 'code');
     assert.equal(
       renderPost('With $a^2$, $\\frac{a}{b}$ is, by \\(\\pi\\).').excerpt,
       'With a^2, … is, by ….',
@@ -222,7 +231,7 @@ describe('a post as text', () => {
     const ruby = '<ruby>鯨<rp>(</rp><rt>くじら</rt><rp>)</rp></ruby>は<ruby>海<rt>うみ</rt></ruby>の中。';
     assert.equal(renderPost(ruby).excerpt, '鯨は海の中。');
     const sentence = `${'word '.repeat(40)}end.`;
-    assert.equal(renderPost(`${sentence} ${sentence}`).excerpt, sentence);
+    assert.equal(renderPost(`${sentence} W${sentence}`).excerpt, sentence);
     assert.equal(renderPost(`${'漢字'.repeat(90)}。${'漢字'.repeat(90)}`).excerpt, `${'漢字'.repeat(90)}。`);
     const { excerpt } = renderPost('word, '.repeat(100));
     assert.ok(

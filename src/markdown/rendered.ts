@@ -4,7 +4,7 @@ import type { Stretch } from './unseen.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
-export const rendererVersion = 7;
+export const rendererVersion = 8;
 
 /** A picture of the author's own that a post shows, and whether it is described wherever it does. */
 export type PictureUse = { readonly name: string; readonly hasAlt: boolean };
@@ -17,7 +17,7 @@ export type RenderedPost = {
   readonly html: string;
   /** Plain text for search, at most 200,000 UTF-16 units: blocks on lines of their own, table cells between tabs. */
   readonly text: string;
-  /** The beginning of its paragraphs on one line, or else of all its text: at most 300 code points, whole sentences. */
+  /** The beginning of its paragraphs on one line, or else of its lists and quotations, or all text: 300 code points. */
   readonly excerpt: string;
   /** The first 200 headings, in order. */
   readonly headings: readonly Heading[];

@@ -1,5 +1,6 @@
 import type { Token } from 'markdown-it';
 import { hiddenText } from '../../rules/text.ts';
+import { sentenceEnd } from '../../rules/text/sentences.ts';
 import type { Stretch } from '../unseen.ts';
 
 /** `info` of a tag that has its partner; one without is shown as the text that it is. */
@@ -214,8 +215,8 @@ export function excerptOf(text: string, length = excerptLength): string {
   const line = onOneLine(text.slice(0, length * 10));
   const whole = firstCodePoints(line, length);
   if (whole === line) return line;
-  const sentences = /^.*(?:[.!?…]["'”’)\]]*(?=\s)|[。！？][」』”’）]*)/su.exec(`${whole} `)?.[0];
-  if (sentences !== undefined && sentences.length >= length / 2) return sentences;
+  const end = sentenceEnd(line, whole.length);
+  if (end >= length / 2) return line.slice(0, end);
   const cut = firstCodePoints(line, length - 1);
   // A cut within a word is mended only where words have spaces between them.
   const words = /^(.*\S)\s+\S*$/su.exec(cut)?.[1] ?? '';

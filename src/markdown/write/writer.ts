@@ -36,7 +36,7 @@ const mostPictures = 1000;
 export type Kind = 'post' | 'comment';
 
 type Written = Pick<RenderedPost, 'html' | 'text' | 'headings' | 'pictures' | 'warnings'> & {
-  /** The text of outermost paragraphs alone, as far as an excerpt could need it. */
+  /** The text of outermost paragraphs alone, or else of lists and quotations, as far as an excerpt could need it. */
   readonly prose: string;
   /** What of the source shows nothing, in order. */
   readonly unseen: readonly Stretch[];
@@ -65,8 +65,9 @@ class Writer {
   private readonly warnings = new Map<string, WarningCode>();
   private html = '';
   private text = '';
-  private leading = '';
-  private isLeading = false;
+  /** The text of outermost paragraphs, and of those in lists and quotations; which of them is being written. */
+  private readonly leading = { outer: '', inner: '' };
+  private leads: 'outer' | 'inner' | null = null;
   /** Whether what is written says how the word before it is read. */
   private isReading = false;
   private tables = 0;
@@ -89,6 +90,7 @@ class Writer {
 
   write(): Written {
     this.blocks(0, this.tokens.length);
+    const prose = this.leading.outer.trim() || this.leading.inner;
     this.writeFootnotes();
     refuseSize(Buffer.byteLength(this.html));
     const warnings = Array.from(this.warnings, ([text, code]) => warning(code, text));
@@ -96,7 +98,7 @@ class Writer {
     const unseen = this.seen.stretches();
     const { html, headings } = this;
     const pictures = Array.from(this.pictures, ([name, hasAlt]) => ({ name, hasAlt }));
-    return { html, text: this.text.trim(), prose: this.leading, headings, pictures, warnings, unseen };
+    return { html, text: this.text.trim(), prose, headings, pictures, warnings, unseen };
   }
 
   private blocks(from: number, to: number): void {
@@ -113,11 +115,10 @@ class Writer {
       if (token.type === 'inline') {
         this.checkbox = '';
         const holder = this.tokens[at - 1];
-        this.isLeading =
-          holder?.type === 'paragraph_open' && holder.level === 0 && this.leading.length < mostLeading;
+        this.beginLeading(holder);
         this.inline(token.children ?? [], at);
-        if (this.isLeading) this.leading += '\n';
-        this.isLeading = false;
+        this.lead(holder?.type === 'dt_open' ? ':\n' : '\n');
+        this.leads = null;
       }
       // Whatever becomes of the source: what nothing is written for is unseen.
       if (this.html.length > before) this.seen.block(token);
@@ -249,7 +250,7 @@ class Writer {
       if (token.tag === 'a') this.isWithinLink = token.type === 'link_open';
       const separator = separatorOf(token);
       this.text += separator;
-      if (this.isLeading) this.leading += separator;
+      this.lead(separator);
       if (token.map !== null) {
         const [from, to] = token.map;
         origin ??= originOf(this.tokens, at, this.places);
@@ -364,8 +365,22 @@ class Writer {
   /** Text, and what an excerpt says in its place. */
   private prose(text: string, inExcerpt = text): string {
     this.text += text;
-    if (this.isLeading && !this.isReading) this.leading += inExcerpt;
+    this.lead(inExcerpt);
     return escape(text);
+  }
+
+  /** What follows is of these paragraphs, if an excerpt could need it; items that end without a sign are parted by one. */
+  private beginLeading(holder: Token | undefined): void {
+    const { leading } = this;
+    if (holder === undefined || !/^(?:paragraph|dt)_open$/.test(holder.type)) return;
+    const leads = holder.level === 0 ? 'outer' : 'inner';
+    if (leading[leads].length >= mostLeading) return;
+    if (leads === 'inner') leading.inner = leading.inner.trimEnd().replace(/[^\p{P}]$/u, '$&;') + '\n';
+    this.leads = leads;
+  }
+
+  private lead(text: string): void {
+    if (this.leads !== null && !this.isReading) this.leading[this.leads] += text;
   }
 
   private warn(code: WarningCode, text: string): void {

@@ -1,0 +1,45 @@
+/** What can end a sentence, with the quotation marks and brackets behind it. */
+const stops = new RegExp(
+  [
+    String.raw`(?<spaced>[\p{Sentence_Terminal}…]+)["'”’»)\]]*(?=\s)`,
+    // A particle behind 「…。」 goes on with the sentence.
+    String.raw`[。！？｡]+(?:[」』”’）》】]+(?![\p{sc=Hiragana}」』”’）》】])|(?![」』”’）》】。！？｡]))`,
+  ].join('|'),
+  'gu',
+);
+
+/** What a name, or a word of the same sentence, stands behind. */
+const beforeName = new Set(
+  'Mr Mrs Ms Mx Dr Drs Prof Rev Hon Gen Col Capt Cmdr Adm Maj Lt Sgt Gov Pres Sen Rep St Mt Ft Messrs vs viz cf al approx MM Mlle Mme Hr Hrn Fr Sr Sra Srta Dra Sig Dott Ing Dipl bzw ca vgl ggf sog inkl exkl evtl zzgl Mio Mrd EE UU ex'.split(
+    ' ',
+  ),
+);
+/** What a number stands behind. */
+const beforeNumber = new Set(
+  'no nos nr fig figs eq eqs sec ch chap vol art p pp pt par ver v jan feb mar apr jun jul aug sep sept oct nov dec abb abs bd kap tab tel str pos pág núm'.split(
+    ' ',
+  ),
+);
+
+/** The end of the last sentence of a text on one line that has ended by that place; 0 where none has. */
+export function sentenceEnd(line: string, place: number): number {
+  let last = 0;
+  for (const { 0: stop, index, groups } of line.matchAll(stops)) {
+    const end = index + stop.length;
+    if (end > place) break;
+    const spaced = groups?.['spaced'];
+    if (spaced === undefined || ends(line.slice(0, index), spaced, line.slice(end))) last = end;
+  }
+  return last;
+}
+
+/** Whether a sentence ends with this stop: not with one of an abbreviation, initial, ordinal or ellipsis within it. */
+function ends(before: string, stop: string, after: string): boolean {
+  if (/^\s+["'“‘«([]*\p{Ll}/u.test(after)) return false;
+  if (stop !== '.') return true;
+  if (/(?<![\p{L}\p{N}\p{M}])\p{L}\p{M}*$|(?<![\p{L}\p{N}.,:/-])\d{1,2}$/u.test(before.slice(-40)))
+    return false;
+  const word = /[\p{L}\p{M}]*$/u.exec(before.slice(-40))?.[0] ?? '';
+  if (beforeName.has(word)) return false;
+  return !(beforeNumber.has(word.toLowerCase()) && /^\s+\d/.test(after));
+}
