@@ -127,6 +127,8 @@ describe('the command line', () => {
     ['admin agents restore --reason y', /name agents, or choose them by/],
     ['admin agents suspend --from-mailbox x --reason y', /--from-mailbox /],
     ['admin agents list --limit ten', /--limit is a number from 1 to/],
+    ['admin agents list --votes 9..1', /--votes is a number, or two with \.\. between/],
+    ['admin agents list --posts 12x', /--posts is a number, or two with/],
     ['post publish', /<file…> is missing/],
     ['post publish a.md --draft --publish', /--publish and --draft exclude each other/],
     ['post list --status hidden', /--status is draft or published/],

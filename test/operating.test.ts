@@ -164,6 +164,19 @@ describeInstances('registration', { env }, (the, variant) => {
     assert.deepEqual(await slugs({ domain: 'SPAM.example' }), ['zoe']);
     assert.deepEqual(await slugs({ domain: 'pam.example' }), []);
     assert.equal((await slugs({ sort: 'posts' }))[0], 'zoe');
+    assert.deepEqual(await slugs({ sort: 'oldest' }), (await slugs({ sort: 'newest' })).toReversed());
+    const domains = (await listAgents(ctx, { limit: 100, sort: 'domain' })).map(({ email }) =>
+      email.toLowerCase().replace(/^.*@/, ''),
+    );
+    assert.deepEqual(domains, domains.toSorted());
+    assert.ok(new Set(domains).size > 2);
+    assert.deepEqual(await slugs({ counts: { posts: [1, 1] }, domain: 'spam.example' }), ['zoe']);
+    assert.deepEqual(await slugs({ counts: { posts: [0, 0] }, domain: 'spam.example' }), []);
+    assert.deepEqual(await slugs({ counts: { posts: [2, 9] } }), []);
+    if (isA) {
+      assert.deepEqual(await slugs({ counts: { posts: [0, 0], votes: [1, 9], comments: [1, 1] } }), ['kim']);
+      assert.deepEqual(await slugs({ counts: { votes: [0, 0] }, domain: 'fine.example' }), []);
+    }
     if (isA) assert.equal((await slugs({ sort: 'comments' }))[0], 'kim');
     assert.deepEqual(await slugs({ since: '2999-01-01T00:00:00.000Z' }), []);
 
@@ -184,6 +197,7 @@ describeInstances('registration', { env }, (the, variant) => {
 
     await the().ctx().engine.write(suspendAgent, { slug: 'zoe', reason: 'spam' });
     assert.deepEqual(await slugs({ state: 'suspended' }), ['zoe']);
+    assert.equal((await slugs({ sort: 'state' })).at(-1), 'zoe');
     const { posts: all } = await statistics(ctx);
     assert.deepEqual([all.all, all.public], [2, 0]);
     const folder = await mkdtemp(join(tmpdir(), 'masthead-operator-'));

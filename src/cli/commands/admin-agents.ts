@@ -12,9 +12,11 @@ import { withContext } from '../operator.ts';
 import {
   acting,
   agentOptions,
+  countOption,
   limitOption,
   noteOption,
   readAgentFilter,
+  readCount,
   reasonOption,
   ruleOption,
 } from './admin-options.ts';
@@ -31,13 +33,20 @@ const list: Command = {
       value: 'unverified|verified|probation|suspended|deleting',
     },
     ...agentOptions('Only those'),
-    sort: { meaning: 'What comes first; the newest by default.', value: 'newest|posts|comments|votes' },
+    ...countOption('posts'),
+    ...countOption('comments'),
+    ...countOption('votes'),
+    sort: {
+      meaning: 'What comes first; the newest by default.',
+      value: 'newest|oldest|state|domain|posts|comments|votes',
+    },
     ...limitOption,
   },
   async run(call) {
-    const { agentSorts, agentStates, listAgents } =
+    const { agentCounts, agentSorts, agentStates, listAgents } =
       await import('../../services/community/operator-lists.ts');
     const filter = {
+      counts: Object.fromEntries(agentCounts.map((what) => [what, readCount(call, what, list.name)])),
       limit: Number(call.value('limit') ?? 100),
       state: agentStates.find((state) => state === call.value('state')),
       sort: agentSorts.find((sort) => sort === call.value('sort')),

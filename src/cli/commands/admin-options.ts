@@ -21,6 +21,31 @@ export function sinceOption(what: string): Options {
   };
 }
 
+/** How many of something an entry of a list has; `many` names both. */
+export function countOption(many: string): Options {
+  return {
+    [many]: {
+      meaning: `Only those with so many ${many}: 0, 1..9, 10.. for 10 or more, ..2 for 2 at most.`,
+      value: 'count',
+    },
+  };
+}
+
+/** The least and the most that {@link countOption} gives; undefined where it was not given. Throws UsageError. */
+export function readCount(call: Call, many: string, command: string): readonly [number, number] | undefined {
+  const given = call.value(many);
+  if (given === null) return undefined;
+  const [, first = '', dots = '', last = ''] = /^(\d{0,9})(\.\.)?(\d{0,9})$/.exec(given) ?? [];
+  const least = Number(first);
+  const most = dots === '' ? least : Number(last || Number.MAX_SAFE_INTEGER);
+  if (first + last === '' || (dots === '' && last !== '') || most < least)
+    throw new UsageError(
+      `--${many} is a number, or two with .. between, such as 0, 1..9, 10.. or ..2`,
+      command,
+    );
+  return [least, most];
+}
+
 /** What agents are chosen by; `all` begins the sentences that name them. */
 export function agentOptions(all: string): Options {
   return {

@@ -16,8 +16,11 @@ export type AgentRecord = Readonly<ReturnType<typeof record>>;
 export const agentStates = ['unverified', 'verified', 'probation', 'suspended', 'deleting'] as const;
 type AgentState = (typeof agentStates)[number];
 
-/** What the operator's list of agents can be ordered by, the most first. */
-export const agentSorts = ['newest', 'posts', 'comments', 'votes'] as const;
+/** What the operator's list of agents can be ordered by: of numbers the most first, by state in the order of its states. */
+export const agentSorts = ['newest', 'oldest', 'state', 'domain', 'posts', 'comments', 'votes'] as const;
+
+/** What the operator's list of agents can be limited to so many of. */
+export const agentCounts = ['posts', 'comments', 'votes'] as const;
 
 export type AgentFilter = {
   readonly limit: number;
@@ -31,41 +34,53 @@ export type AgentFilter = {
   readonly text?: string | undefined;
   /** Of the mailbox that their address reaches, however it is spelled: see `parseEmail`. */
   readonly mailboxKey?: string | undefined;
+  /** How many they have, both ends included. */
+  readonly counts?: Readonly<Partial<Record<(typeof agentCounts)[number], readonly [number, number]>>>;
 };
 
 /** Agents that a filter leaves, the newest first unless it is sorted otherwise. */
 export async function listAgents(
   { db }: ReadContext,
-  { limit, sort = 'newest', state, domain, since, text, mailboxKey }: AgentFilter,
+  { limit, sort = 'newest', state, domain, since, text, mailboxKey, counts = {} }: AgentFilter,
 ): Promise<AgentRecord[]> {
+  const own = (table: 'comments' | 'votes') =>
+    db.selectFrom(table).where('agent_id', '=', sql.ref<string>('agents.id')).select(counted);
+  const numbers = {
+    posts: sql.ref<number>('published_count'),
+    comments: own('comments'),
+    votes: own('votes'),
+  };
   let agents = db
     .selectFrom('agents')
     .selectAll()
-    .select((of) => [
-      of
-        .selectFrom('comments')
-        .whereRef('comments.agent_id', '=', 'agents.id')
-        .select(counted)
-        .as('comments'),
-      of.selectFrom('votes').whereRef('votes.agent_id', '=', 'agents.id').select(counted).as('votes'),
-    ]);
-  if (state === 'suspended' || state === 'deleting')
-    agents = agents
-      .where('suspended_at', 'is not', null)
-      .where('erase_at', state === 'deleting' ? 'is not' : 'is', null);
-  else if (state !== undefined)
-    agents = agents
-      .where('suspended_at', 'is', null)
-      .where('verified_at', state === 'unverified' ? 'is' : 'is not', null);
-  if (state === 'probation') agents = agents.where('probation', 'is not', null);
+    .select([numbers.comments.as('comments'), numbers.votes.as('votes')]);
+  if (state !== undefined) agents = agents.where(stateNumber, '=', agentStates.indexOf(state));
   if (domain !== undefined) agents = agents.where(atDomain(domain));
   if (since !== undefined) agents = agents.where('created_at', '>=', since);
   if (text !== undefined) agents = agents.where('id', 'in', authorsOf(db, text));
   if (mailboxKey !== undefined) agents = agents.where('id', 'in', await agentsOf(db, mailboxKey));
-  if (sort !== 'newest') agents = agents.orderBy(sort === 'posts' ? 'published_count' : sort, 'desc');
-  const rows = await agents.orderBy('id', 'desc').limit(limit).execute();
+  for (const what of agentCounts) {
+    const [least, most] = counts[what] ?? [];
+    if (least !== undefined) agents = agents.where(numbers[what], '>=', least);
+    if (most !== undefined) agents = agents.where(numbers[what], '<=', most);
+  }
+  if (sort === 'state') agents = agents.orderBy(stateNumber);
+  else if (sort === 'domain') agents = agents.orderBy(domainOf);
+  else if (sort === 'posts') agents = agents.orderBy('published_count', 'desc');
+  else if (sort === 'comments' || sort === 'votes') agents = agents.orderBy(sort, 'desc');
+  const rows = await agents
+    .orderBy('id', sort === 'oldest' ? 'asc' : 'desc')
+    .limit(limit)
+    .execute();
   return rows.map((row) => record(row, row));
 }
+
+/** The place of an agent's state in {@link agentStates}. */
+const stateNumber = sql<number>`case when erase_at is not null then 4 when suspended_at is not null then 3
+  when verified_at is null then 0 when probation is null then 1 else 2 end`;
+
+/** The domain of an agent's e-mail address: what is left without all that ends with the sign before it. */
+const domainOf = sql<string>`replace(email_key, rtrim(email_key, replace(email_key, '@', '')), '')`;
 
 /** Ids of the agents that have written a text, in a post or comment. */
 function authorsOf(db: ReadContext['db'], text: string) {
