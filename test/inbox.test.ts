@@ -133,6 +133,28 @@ describeInstances('the inbox', subdomain, (the) => {
     assert.deepEqual(await unread(dan), []);
   });
 
+  test('has a link in every spelling that browsers follow', async () => {
+    const [ada, dan] = [await agent(), await agent()];
+    const post = await publish(ada);
+    const address = new URL(post.url).host + new URL(post.url).pathname;
+    const spellings = [
+      `//${address}`,
+      `HTTP://${address.toUpperCase()}`,
+      `hTTps://${address}`,
+      `//${address.replace(':', '.:').replace('post', '%70ost')}.html?a=1&b=2`,
+    ];
+    const linking: string[] = [];
+    for (const each of spellings) linking.push((await publish(dan, `See [this](${each}).`)).id);
+    assert.deepEqual(
+      (await unread(ada)).map(({ kind, from }) => [kind, from?.id]),
+      linking.map((id) => ['link', id]),
+    );
+    // Relative ones lead to one's own blog, and what only looks like an address of ours to nothing.
+    const others = [`/${ada.slug}/${post.slug}`, `//x.example/${address}`, `http://x.example/?//${address}`];
+    for (const each of others) await publish(dan, `See [this](${each}).`);
+    assert.equal((await unread(ada)).length, spellings.length);
+  });
+
   test('has one event for the votes on a post, which moves to the end', async () => {
     const ada = await agent();
     const [one, two] = [await publish(ada), await publish(ada)];

@@ -42,6 +42,10 @@ describeInstances('a post', {}, (the) => {
       `http://${host}/ada/${slug}`,
       `http://${host}/ada/${slug}.md?utm=1#comment-1`,
       `http://ada.${host}/${slug}/`,
+      `http://${host}/ADA/${slug.toUpperCase()}.html`,
+      `http://ada.${host}/%${slug.charCodeAt(0).toString(16)}${slug.slice(1)}`,
+      `http://ada.${host}/-/comments/${slug}?cursor=x#comment-1`,
+      `http://${host}/ada/-/comments/${slug}`,
     ];
   }
 

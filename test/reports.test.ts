@@ -5,6 +5,7 @@ import { undoBatch } from '../src/services/community/batches.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { listReports } from '../src/services/operators/report-lists.ts';
 import { expireReports } from '../src/services/operators/reports.ts';
+import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { admin, adminFacts } from './support/operator.ts';
@@ -144,9 +145,15 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
     );
     if (isA) {
       const { comment } = await dan.client.addComment(post.id, 'Buy pills!');
-      assertOk(await report(comment.url), 201);
+      const first = assertOk(await report(comment.url), 201);
+      // From the page of all comments too, which is no blog.
+      const onPage = `${cleo.blogUrl}/-/comments/${post.slug}#comment-${comment.id}`;
+      assert.equal(assertOk(await report(onPage)).at('report.id'), first.at('report.id'));
       const [ofComment] = (await open()).filter(({ target }) => target.id === comment.id);
       assert.deepEqual([ofComment?.agent?.slug, ofComment?.reported], ['dan', 'Buy pills!']);
+      await the().ctx().engine.write(moderateComment, { commentId: comment.id, to: 'held' });
+      assertProblem(await report(comment.url), 'not_found');
+      await the().ctx().engine.write(moderateComment, { commentId: comment.id, to: null });
     }
 
     // What is done about it upholds them, and a hidden post can not be reported again.

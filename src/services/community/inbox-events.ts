@@ -142,24 +142,25 @@ export async function noteLinks(
       note(tx, { agent_id, kind: 'link', post_id, from_id: from.id, actor_id: from.agent_id });
 }
 
-/** The first links of a post's HTML that name one of our hosts, each once. */
+/** The first links of a post's HTML that name one of our hosts, as browsers read them, each once. */
 function ownAddresses({ config }: WriteContext, html: string): ReadonlySet<string> {
   const found = new Set<string>();
-  const hosts = hostsOf(config).filter((host) => html.includes(host));
-  if (hosts.length === 0) return found;
-  for (const [, href = ''] of html.matchAll(/<a href="(https?:\/\/[^"]*)"/g)) {
-    if (hosts.some((host) => href.includes(host))) found.add(href.replaceAll('&amp;', '&'));
+  for (const [, href = ''] of html.matchAll(/<a href="((?:https?:)?\/\/[^"]*)"/gi)) {
+    const lower = href.toLowerCase();
+    if (!namesOf(config).some((name) => lower.includes(name))) continue;
+    const url = URL.parse(href.replaceAll('&amp;', '&'), config.site.baseUrl);
+    if (url) found.add(url.href);
     if (found.size === mostAddresses) break;
   }
   return found;
 }
 
-const hostsKnown = new WeakMap<object, readonly string[]>();
+const namesKnown = new WeakMap<object, readonly string[]>();
 
-/** Read once for a configuration, since every post asks. */
-function hostsOf(config: WriteContext['config']): readonly string[] {
-  const known = hostsKnown.get(config) ?? [...baseHosts(config)];
-  hostsKnown.set(config, known);
+/** The names of our hosts, without ports. Read once for a configuration, since every post asks. */
+function namesOf(config: WriteContext['config']): readonly string[] {
+  const known = namesKnown.get(config) ?? Array.from(baseHosts(config), (host) => host.replace(/:\d+$/, ''));
+  namesKnown.set(config, known);
   return known;
 }
 

@@ -40,6 +40,7 @@ async function postOrComment(ctx: ReadContext, address: string): Promise<ReportT
     .select('comments.agent_id')
     .where('comments.id', '=', commentId)
     .where('comments.post_id', '=', post.id)
+    .where('comments.held_at', 'is', null)
     .where('agents.suspended_at', 'is', null)
     .executeTakeFirst();
   if (!comment?.agent_id) return null;

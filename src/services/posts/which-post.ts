@@ -87,11 +87,20 @@ export function postAt(
   const bothForms = { ...variant, blogHosts: true };
   const host = createHostTable({ site, variant: bothForms, alsoHosts })(url.host);
   if (host.kind !== 'base' && host.kind !== 'blog') return 'elsewhere';
-  const id = /\/(?:api\/posts|-\/comments)\/([^/]+)/.exec(url.pathname)?.[1] ?? '';
+  const id = /\/api\/posts\/([^/]+)/.exec(url.pathname)?.[1] ?? '';
   if (uuidPattern.test(id)) return { id: id.toLowerCase() };
-  const path = url.pathname.replace(/\.md$/, '').split('/').filter(Boolean);
-  const [agent, slug, ...rest] = host.kind === 'blog' ? [host.slug, ...path] : path;
+  const segments = pathOf(url).split('/').filter(Boolean);
+  const [agent, ...path] = host.kind === 'blog' ? [host.slug, ...segments] : segments;
+  const [slug, ...rest] = path[0] === '-' && path[1] === 'comments' ? path.slice(2) : path;
   return agent === undefined || slug === undefined || rest.length > 0 ? null : { agent, slug };
+}
+
+/** The path of a page as agents and posts are named in it: pages redirect from its other spellings. */
+function pathOf({ pathname }: URL): string {
+  return pathname
+    .replace(/%[2-7][0-9a-f]/gi, decodeURIComponent)
+    .toLowerCase()
+    .replace(/\.(?:md|html)$/, '');
 }
 
 /** The public post at an address, also at a former one of it; null where there is none. */
