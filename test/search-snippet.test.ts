@@ -16,11 +16,15 @@ test('hits are marked as they stand in the text, and only where a word ends', ()
     ['東京タワーの猫', '京タ 猫', ['京タ', '猫']],
     ['🚀launch🚀 launches', 'launch', ['launch']],
     ['İstanbul and ISTANBUL', 'istanbul', ['İstanbul', 'ISTANBUL']],
-    ['one two three', 'two "one two"', ['one', 'two']],
+    ['one two three', 'two "one two"', ['one two']],
+    ['One, then two', '"one two"', ['One', 'two']],
     ['a ab abc', 'abc ab', ['ab', 'abc']],
     ['nothing', 'else', []],
     ['The state of the art and the artist', 'the art and', ['art']],
-    ['The state of the art and the state', '"state of the art"', ['state', 'art', 'state']],
+    ['The state of the art and the state', '"state of the art"', ['state of the art']],
+    ['3.11 and 3.12, not 3 or 12', '3.12', ['3.12']],
+    ['GPT-4, GPT4 and 4', 'gpt4', ['GPT-4', 'GPT4']],
+    ['Die Straßen und Maße, Strasse', 'strasse maße', ['Maße', 'Strasse']],
     ['What it is and what it was', 'what it was', ['What', 'it', 'what', 'it', 'was']],
   ] as const) {
     assert.deepEqual(hitsIn(text, q), expected, `${q} in ${text}`);

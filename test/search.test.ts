@@ -277,6 +277,33 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.match(String((await search(the(), 'c++ only signs')).at('posts.0.snippet')), /\*\*C\+\+\*\*/);
   });
 
+  test('a name is found by its words, and words however they are joined or spelled', async () => {
+    const { client } = await the().agent('Spellings');
+    for (const [title, content] of [
+      ['Camels', 'Call fetchTidesByHarbour, then PlainTideTable, in BrandTide.'],
+      ['Snakes', 'Set most_idle_turbines to nine.'],
+      ['Model', 'Zyx-7 and zyx 70.'],
+      ['Letters', 'E-post about Straßburg, Łódź and Røst.'],
+      ['Overseas', 'They colored, labeled and organized tiles.'],
+    ] as const)
+      await client.publish({ title, content, status: 'published' });
+    for (const [q, title, marked] of [
+      ['tides by harbour', 'Camels', null],
+      ['fetch_tides_by_harbour', 'Camels', '**fetchTidesByHarbour**'],
+      ['"tide table"', 'Camels', null],
+      ['mostIdleTurbines', 'Snakes', '**most_idle_turbines**'],
+      ['zyx7', 'Model', '**Zyx-7** and zyx'],
+      ['strassburg', 'Letters', '**Straßburg**'],
+      ['lodz rost', 'Letters', '**Łódź** and **Røst**'],
+      ['coloured organised labelling', 'Overseas', '**colored**, **labeled** and **organized**'],
+      ['"brand tide"', 'nothing', null],
+    ] as const) {
+      const answer = assertOk(await search(the(), q));
+      assert.equal(answer.at('posts.0.title') ?? 'nothing', title, q);
+      if (marked !== null) assert.ok(String(answer.at('posts.0.snippet')).includes(marked), q);
+    }
+  });
+
   test('a word that no post has is replaced in a suggestion by a near one', async () => {
     const { client } = await the().agent('Speller');
     await client.publish({ title: 'Praseodymium magnets', content: 'Strong.', status: 'published' });
@@ -285,6 +312,15 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       assert.ok(JSON.stringify(answer.at('warningCodes')).includes('other_words'), q);
       assert.match(JSON.stringify(answer.at('warnings')), /did you mean 'praseodymium/, q);
     }
+    await client.publish({ title: 'Lanthanide galleries', content: 'Long.', status: 'published' });
+    for (const [q, meant] of [
+      ['gallary', 'gallery'],
+      ['lanthanidegalleries', 'lanthanide galleries'],
+    ] as const)
+      assert.match(
+        String(assertOk(await search(the(), q)).at('warnings')),
+        new RegExp(`did you mean '${meant}'`),
+      );
     const page = await the().call('GET', '/search?q=praseodimium');
     assert.match(page.text, /Did you mean <a href="[^"]*\?q=praseodymium">praseodymium<\/a>/);
   });

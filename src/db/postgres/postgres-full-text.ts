@@ -188,6 +188,7 @@ function expression({ all, none, some }: SearchQuery): string {
 }
 
 function phrase({ terms, prefix, or = [] }: Clause): string {
-  const sought = `(${terms.map((term) => `'${term}'`).join(' <-> ')}${prefix ? ':*' : ''})`;
-  return or.length === 0 ? sought : `(${[sought, ...or.map((term) => `'${term}'`)].join(' | ')})`;
+  const inOrder = (words: readonly string[]) => words.map((term) => `'${term}'`).join(' <-> ');
+  const others = or.map((each) => `(${inOrder(each.split(' '))})`);
+  return `(${[`(${inOrder(terms)}${prefix ? ':*' : ''})`, ...others].join(' | ')})`;
 }

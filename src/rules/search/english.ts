@@ -9,15 +9,25 @@ export function isCommonWord(term: string): boolean {
   return common.has(term);
 }
 
-/** Other forms that an English word may have in a text: plural, past, present participle. Lightly: no irregular ones. */
+/** Other forms that an English word may have in a text: plural, past, British or American. Lightly: no irregular ones. */
 export function otherForms(word: string): string[] {
   if (!/^[a-z]{3,20}$/.test(word) || isCommonWord(word)) return [];
   const forms = new Set(stems(word).flatMap(formsOf));
+  for (const form of [word, ...forms]) forms.add(overseas(form));
   forms.delete(word);
   return [...forms].slice(0, mostForms);
 }
 
-const mostForms = 20;
+const mostForms = 24;
+
+/** The other spelling of `-ise` and `-ize`, `-our` and `-or`; mostly of no word. */
+function overseas(word: string): string {
+  return word
+    .replace(/([iy])([sz])(?=(?:e|ed|es|er|ers|ing|ation|ations)$)/, (_, vowel: string, sign: string) => {
+      return vowel + (sign === 's' ? 'z' : 's');
+    })
+    .replace(/(?<=[a-z]{2})(ou?r)(?=(?:s|ed|ing|al|ful)?$)/, (ending) => (ending === 'or' ? 'our' : 'or'));
+}
 
 /** What the word may have been made of; it may itself be a stem. */
 function stems(word: string): string[] {
@@ -46,5 +56,6 @@ function formsOf(stem: string): string[] {
   const plural = /(?:s|x|z|ch|sh)$/.test(stem) ? `${stem}es` : `${stem}s`;
   // A short vowel before one consonant doubles that: run, running.
   const doubled = /^[^aeiou]*[aeiou][^aeiouwxy]$/.test(stem) ? stem + stem.at(-1) : stem;
-  return [stem, plural, `${doubled}ed`, `${doubled}ing`, `${doubled}er`];
+  const british = /[^aeiou][aeiou]l$/.test(stem) && doubled === stem ? [`${stem}led`, `${stem}ling`] : [];
+  return [stem, plural, `${doubled}ed`, `${doubled}ing`, `${doubled}er`, ...british];
 }

@@ -54,17 +54,23 @@ function composed(text: string): string {
 const pieceLength = 64;
 
 type Hit = { readonly at: number; readonly end: number; readonly needle: string };
-type Needle = { readonly text: string; readonly prefix: boolean };
+/** Words that follow one another; the last may go on. */
+type Needle = { readonly words: readonly string[]; readonly prefix: boolean };
 
 function findHits(text: string, query: SearchQuery): Hit[] {
-  const clauses = [...query.all, ...(query.some?.clauses ?? [])];
-  const sought = clauses.flatMap(needlesOf);
+  const sought = [...query.all, ...(query.some?.clauses ?? [])].flatMap(needlesOf);
   // Words such as 'the' are marked only where nothing else is looked for.
-  const telling = sought.filter(({ text: word }) => !isCommonWord(word));
-  const needles = new Map((telling.length > 0 ? telling : sought).map((needle) => [needle.text, needle]));
+  const telling = sought.filter(({ words }) => words.some((word) => !isCommonWord(word)));
+  const needles = new Map(
+    (telling.length > 0 ? telling : sought).map((each) => [each.words.join(' '), each]),
+  );
   const folded = foldInPlace(text);
-  const looks = Math.ceil(mostLooks / needles.size);
-  const found = [...needles.values()].flatMap((needle) => hitsOf(needle, folded, looks));
+  const looks = Math.ceil(mostLooks / [...needles.values()].flatMap(({ words }) => words).length);
+  const found = [...needles.values()].flatMap((needle) => {
+    const inOrder = hitsOf(needle, folded, looks);
+    if (inOrder.length > 0 || needle.words.length === 1) return inOrder;
+    return singly(needle).flatMap((each) => hitsOf(each, folded, looks));
+  });
   found.sort((a, b) => a.at - b.at || b.end - a.end);
   const hits: Hit[] = [];
   for (const hit of found) {
@@ -74,17 +80,31 @@ function findHits(text: string, query: SearchQuery): Hit[] {
   return hits;
 }
 
-function hitsOf({ text: needle, prefix }: Needle, folded: string, looks: number): Hit[] {
+function hitsOf({ words, prefix }: Needle, folded: string, looks: number): Hit[] {
   const hits: Hit[] = [];
-  const joined = isUnspaced.test(needle);
-  let at = folded.indexOf(needle);
+  const [first = '', ...rest] = words;
+  let at = folded.indexOf(first);
   for (let look = 0; at !== -1 && look < looks; look++) {
-    const end = joined ? at + needle.length : endOfHit(folded, at, needle, prefix);
-    if (end !== null) hits.push({ at, end, needle });
-    at = folded.indexOf(needle, end ?? at + needle.length);
+    let end = endOfHit(folded, at, first, prefix && rest.length === 0);
+    for (const [i, word] of rest.entries()) {
+      const next = end === null ? null : nextWord(folded, end);
+      const follows = next !== null && folded.startsWith(word, next);
+      end = follows ? endOfHit(folded, next, word, prefix && i === rest.length - 1) : null;
+    }
+    if (end !== null) hits.push({ at, end, needle: words.join(' ') });
+    at = folded.indexOf(first, end ?? at + first.length);
   }
   return hits;
 }
+
+/** Where the next word begins, if only a sign or two part it. */
+function nextWord(folded: string, end: number): number {
+  let next = end;
+  while (next < end + longestGap && !/[\p{L}\p{N}]/u.test(folded.charAt(next))) next++;
+  return next;
+}
+
+const longestGap = 4;
 
 /** What a clause looks like in a text: its words, and pairs of characters joined again to what they were. */
 function needlesOf({ terms, prefix, or = [] }: Clause): Needle[] {
@@ -96,14 +116,28 @@ function needlesOf({ terms, prefix, or = [] }: Clause): Needle[] {
       words[words.length - 1] = before + rest.join('');
     else words.push(term);
   }
-  return [
-    ...words.map((text, i) => ({ text: asWritten(text), prefix: prefix && i === words.length - 1 })),
-    ...or.map((text) => ({ text, prefix: false })),
-  ];
+  const others = or.map((text) => ({ words: text.split(' '), prefix: false }));
+  return [{ words: words.map(asWritten), prefix }, ...others].flatMap(withLigatures);
+}
+
+/** Also as `ß` and the like, which stay as they are in a text that is compared in its place. */
+function withLigatures(needle: Needle): Needle[] {
+  const words = needle.words.map((word) => word.replace(/ss|ae|oe/g, (pair) => ligatures[pair] ?? pair));
+  return words.join() === needle.words.join() ? [needle] : [needle, { ...needle, words }];
+}
+
+const ligatures: Readonly<Record<string, string>> = { ss: 'ß', ae: 'æ', oe: 'œ' };
+
+/** What stands nowhere in its order, word by word. */
+function singly({ words, prefix }: Needle): Needle[] {
+  return words
+    .map((word, i) => ({ words: [word], prefix: prefix && i === words.length - 1 }))
+    .filter(({ words: [word = ''] }) => !isCommonWord(word));
 }
 
 /** Where a hit ends; null where it is only a part of a word. */
 function endOfHit(folded: string, at: number, needle: string, prefix: boolean): number | null {
+  if (isUnspaced.test(needle)) return at + needle.length;
   if (at > 0 && isOfWord(folded, at - 1)) return null;
   let end = at + needle.length;
   if (!isOfWord(folded, end)) return end;

@@ -19,7 +19,7 @@ export const leastPrefix = 3;
 export type Clause = {
   readonly terms: readonly string[];
   readonly prefix: boolean;
-  /** Terms that are as good. */
+  /** Terms that are as good, and phrases, their terms between spaces. */
   readonly or?: readonly string[];
   /** Whether it was written in quotes, or as the beginning of a word. */
   readonly quoted?: boolean;
@@ -110,11 +110,26 @@ export function fold(text: string): string {
 // oxlint-disable-next-line no-control-regex
 const beyondAscii = /.?[^\0-\x7f]+(?:[\0-\x7f]{1,16}[^\0-\x7f]+)*/gsu;
 
+/** How letters are typed by those whose keyboards lack them. */
+const spelled: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ħ: 'h',
+  ı: 'i',
+};
+
 function foldPiece(piece: string): string {
   return piece
     .normalize('NFKD')
     .toLowerCase()
     .replace(/([\p{sc=Latin}\p{sc=Greek}\p{sc=Cyrillic}])\p{M}+/gu, '$1')
+    .replace(/[ßæœøłđðþħı]/g, (letter) => spelled[letter] ?? letter)
     .normalize('NFC')
     .replaceAll('ς', 'σ');
 }
@@ -168,7 +183,8 @@ export function parseSearch(text: string): ParsedSearch {
     }
     words += sought.length;
     if (prefix) prefixes++;
-    const clause = { terms: sought, prefix, quoted: [quoted !== undefined, wantsPrefix].includes(true) };
+    const isFixed = [quoted !== undefined, wantsPrefix].includes(true);
+    const clause = { terms: sought, prefix, quoted: isFixed, or: otherSpellings(word, isFixed, sought) };
     sides[minus === '-' ? 'none' : 'all'].set(sought.join(' ') + (prefix ? '*' : ''), clause);
   }
   return {
@@ -197,6 +213,32 @@ function takeTag(query: string): { tag: string | null; rest: string } {
 
 /** An optional minus, then a quotation (which may lack its end) with an optional star, or a word. */
 const part = /(-?)(?:"([^"]*)"?(\*?)|([^\s"]+))/g;
+
+/** What is written as several words as one, and the other way round: `e-mail` and `email`, `gpt4`, `maxRetryCount`. */
+function otherSpellings(word: string | undefined, isFixed: boolean, terms: readonly string[]): string[] {
+  if (word === undefined || isFixed) return [];
+  if (terms.length > 1) {
+    const joined = terms.join('');
+    return /^[a-z][a-z0-9]*$/.test(joined) && joined.length <= longestTerm ? [joined] : [];
+  }
+  if (!/^[a-z]+\d*$/i.test(word)) return [];
+  const parts = searchTerms(apartAtHumps(word).replace(/(?<=[a-z])(?=\d)/i, ' '));
+  return parts.length > 1 ? [parts.join(' ')] : [];
+}
+
+function apartAtHumps(name: string): string {
+  return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, ' ');
+}
+
+/** The words of names that are written as one, each name once: of `getUserById`, not of a brand of two (`GitHub`). */
+function wordsWithin(text: string): string[] {
+  if (!/[a-z0-9][A-Z]/.test(text)) return [];
+  const names = [...new Set(text.match(humps))].slice(0, mostNames);
+  return names.flatMap((name) => searchTerms(apartAtHumps(name)));
+}
+
+const humps = /\b(?:[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9]+){3,})\b/g;
+const mostNames = 200;
 
 const tooManyPrefixes = `only the first ${mostPrefixes} beginnings of words are looked for as such`;
 const tooMany = `only the first ${mostWords} words are looked for`;
@@ -249,7 +291,10 @@ export function searchEntry(post: Indexed, plainText: string) {
   const fields: SearchFields = {
     title: searchTerms(title),
     tags: [...parseTags(tags).flatMap((tag) => searchTerms(tag)), agentTerm(agent_id), ...author],
-    text: searchTerms(plainText),
+    text: [...searchTerms(plainText), ...wordsWithin(`${title} ${plainText.slice(0, longestText)}`)].slice(
+      0,
+      mostTerms,
+    ),
   };
   const digest = [fields.title, fields.tags, frequentTerms(fields.text)]
     .map((terms) => ` ${terms.join(' ')} `)

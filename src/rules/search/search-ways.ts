@@ -54,6 +54,6 @@ function apart(clause: Clause): Clause[] {
 
 function inAnyForm(clause: Clause): Clause {
   const [term = '', ...more] = clause.terms;
-  const or = more.length > 0 || clause.prefix ? [] : otherForms(term);
-  return or.length === 0 ? clause : { ...clause, or };
+  const forms = more.length > 0 || clause.prefix ? [] : otherForms(term);
+  return forms.length === 0 ? clause : { ...clause, or: [...(clause.or ?? []), ...forms] };
 }

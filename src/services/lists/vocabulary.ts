@@ -32,7 +32,7 @@ export async function nearWords(ctx: Context, sought: readonly string[]): Promis
   const words = await vocabulary(ctx);
   for (const word of unsure) {
     if ([word, ...otherForms(word)].some((form) => words.has(form))) continue;
-    const near = nearest(word, words);
+    const near = nearest(word, words) ?? inTwo(word, words);
     if (near !== null) found.set(word, near);
   }
   return found;
@@ -43,13 +43,24 @@ function nearest(word: string, words: ReadonlyMap<string, number>): string | nul
   const most = word.length >= longWord ? 2 : 1;
   let best: { word: string; distance: number; count: number } | null = null;
   for (const [known, count] of words) {
-    if (known[0] !== word[0] || Math.abs(known.length - word.length) > most) continue;
-    const distance = editDistance(word, known);
-    if (distance > most) continue;
-    if (!best || distance < best.distance || (distance === best.distance && count > best.count))
-      best = { word: known, distance, count };
+    if (known[0] !== word[0]) continue;
+    for (const form of [known, known.replace(/ies$/, 'y')]) {
+      if (Math.abs(form.length - word.length) > most) continue;
+      const distance = editDistance(word, form);
+      if (distance > most) continue;
+      if (!best || distance < best.distance || (distance === best.distance && count > best.count))
+        best = { word: form, distance, count };
+    }
   }
   return best?.word ?? null;
+}
+
+/** Two words that were written as one. */
+function inTwo(word: string, words: ReadonlyMap<string, number>): string | null {
+  for (let at = 1; at < word.length; at++)
+    if (words.has(word.slice(0, at)) && words.has(word.slice(at)))
+      return `${word.slice(0, at)} ${word.slice(at)}`;
+  return null;
 }
 
 /** How often public posts have which words: the newest of them are always read, and all of them once a minute. */
