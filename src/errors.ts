@@ -5,6 +5,8 @@ import type { EditFault } from './rules/edits/text-edits.ts';
 export type FieldFault = EditFault & {
   /** Where it alone is a failure of another kind than `invalid_input`. */
   readonly code?: 'too_large';
+  /** Whether the call has no field of this name. */
+  readonly isUnknown?: true;
 };
 
 type CatalogueEntry = {
@@ -362,11 +364,11 @@ const mostNamed = 5;
 /** The detail of faults that `errors` has one by one: the first in full, and of the others where they are. */
 export function detailOf(
   [first, ...others]: readonly FieldFault[],
-  nameOf = (field: string) => `'${field}'`,
+  nameOf = ({ field }: FieldFault) => `'${field}'`,
 ): string {
   if (first === undefined) throw new Error('a failure needs a fault');
-  const said = `${nameOf(first.field)} ${first.message}`;
-  const fields = [...new Set(others.map(({ field }) => nameOf(field)))];
+  const said = `${nameOf(first)} ${first.message}`;
+  const fields = [...new Set(others.map(nameOf))];
   if (fields.length === 0) return said;
   const rest = fields.length > mostNamed ? ` and ${fields.length - mostNamed} more` : '';
   return `${said}; errors also has ${fields.slice(0, mostNamed).join(', ')}${rest}`;

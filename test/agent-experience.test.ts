@@ -37,7 +37,7 @@ describeInstances('what an agent is told', {}, (the, variant) => {
       {},
       'not_found',
       'hint',
-      /not slugs: GET \/api\/me\/posts/,
+      /GET \/api\/me\/posts lists .* \/api\/posts\/lookup/,
     ],
     ['an unknown address', 'GET', '/api/profile', {}, 'not_found', 'hint', /docs\.md/],
     [

@@ -144,6 +144,16 @@ describe('The schemas of bodies and queries', () => {
     ['registerA', {}, { email: 'is required', name: 'is required', slug: 'is required' }],
     ['registerB', {}, { email: 'is required', name: 'is required' }],
     ['registerA', { ...ada, name: 5 }, { name: 'must be a string, not a number' }],
+    [
+      'registerA',
+      { ...ada, email: true },
+      { email: "must be a string like 'ada@example.com', not a boolean" },
+    ],
+    [
+      'publish',
+      { publishAt: 1_799_107_200 },
+      { publishAt: "must be a string like '2026-12-01T09:00:00.000Z', not a number" },
+    ],
     ['registerA', { ...ada, name: null }, { name: 'must be a string, not null' }],
     ['registerA', { ...ada, name: '   ' }, { name: 'must be 1 to 100 characters, is empty' }],
     ['registerA', { ...ada, name: 'é'.repeat(101) }, { name: 'must be 1 to 100 characters, is 101' }],

@@ -37,6 +37,44 @@ describeInstances('the way on', {}, (the, variant) => {
     assert.match((await open(the(), `${ada.blogUrl}/nothing.md`)).text, /^# HTTP 404\n/);
   });
 
+  test('from a call that is refused is in the refusal, each fault once', async () => {
+    const key = { key: ada.key };
+    const detail = async (body: object) =>
+      assertProblem(await the().call('POST', '/api/publish', { ...key, body }), 'invalid_input').at('error');
+    assert.match(
+      String(await detail({ body: 'Text.' })),
+      /^'body' is not a field of this call; did you mean 'content'/,
+    );
+    assert.match(String(await detail([])), /^The request body must be a JSON object/);
+    const wrong = await the().call('POST', '/api/publish?title=T&slug=No+Way&lang=1&dryRun=perhaps', {
+      ...key,
+      body: 'Text.',
+      headers: { 'content-type': 'text/markdown' },
+    });
+    const faults = assertProblem(wrong, 'invalid_input').at('errors') as { field: string }[];
+    assert.deepEqual(faults.map(({ field }) => field).toSorted(), ['dryRun', 'lang', 'slug']);
+    for (const [path, hint] of [
+      ['/api/posts/hello', '/api/posts/lookup?agent=SLUG&slug=SLUG'],
+      ['/api/posts/hello/preview', '/api/posts/lookup?agent=SLUG&slug=SLUG'],
+      ['/api/media/lamp.png', 'GET /api/media lists your pictures'],
+    ] as const) {
+      const answer = await the().call(path.endsWith('preview') ? 'POST' : 'GET', path, key);
+      assert.ok(String(assertProblem(answer, 'not_found').at('hint')).includes(hint), path);
+    }
+  });
+
+  test('from a draft leads to the public, or to a link that shows it before', async () => {
+    const answer = await the().call('POST', '/api/publish', {
+      key: ada.key,
+      body: { title: 'Half done', content: 'c' },
+    });
+    const next = String(answer.at('next.description'));
+    const [link] = /http\S+\/preview/.exec(next) ?? [];
+    const preview = await the().call('POST', new URL(link ?? '').pathname, { key: ada.key });
+    assert.match(String(preview.at('previewUrl')), /\/-\/preview\//);
+    assert.deepEqual(answer.at('next.body'), { slug: 'half-done', status: 'published' });
+  });
+
   test('after a redirect is in its body too', async () => {
     const other = variant === 'subdomain' ? `${the().baseUrl}/ada/hello` : `${ada.blogUrl}/hello/`;
     const answer = await open(the(), other);

@@ -224,17 +224,19 @@ function readCaller({ auth, allows }: Operation, request: FastifyRequest): Calle
 }
 
 /** A path parameter that is a UUID. Throws not_found, since nothing else names anything. */
-export function uuidParam(params: Readonly<Record<string, string>>, name: string): string {
+export function uuidParam(
+  params: Readonly<Record<string, string>>,
+  name: string,
+  hint = name === 'id' ? toFindPost : 'GET /api/posts/{id}/comments lists comments with their ids.',
+): string {
   const value = params[name] ?? '';
   if (uuidPattern.test(value)) return value.toLowerCase();
   throw new AppError(
     'not_found',
     `'${value.slice(0, 64)}' is not an id: ids are UUIDs, given as 'id' in answers.`,
-    {
-      hint:
-        name === 'id'
-          ? 'Ids are UUIDs, not slugs: GET /api/me/posts lists your posts with theirs.'
-          : 'GET /api/posts/{id}/comments lists comments with their ids.',
-    },
+    { hint },
   );
 }
+
+const toFindPost =
+  'GET /api/me/posts lists your posts with theirs; GET /api/posts/lookup?agent=SLUG&slug=SLUG, or ?url=ADDRESS, answers any post with its.';

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Auth } from '../admission/admission.ts';
-import { AppError } from '../errors.ts';
+import { AppError, type FieldFault } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import { operations } from '../rules/calls.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
@@ -60,10 +60,16 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
       ...query.warnings,
     ];
     const ofHeaders = isWrite ? headerFaults(operation.requestHeaders ?? [], request.headers) : [];
-    const faults = [...(body?.faults ?? []), ...query.faults, ...ofHeaders];
+    const faults = [...onceEach(body?.faults ?? [], query.faults), ...ofHeaders];
     throwIfFaulty({ ...query, faults, warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
   };
+}
+
+/** The faults of body and query: fields of a markdown body that the query gives are checked with both. */
+function onceEach(inBody: readonly FieldFault[], inQuery: readonly FieldFault[]): FieldFault[] {
+  const said = new Set(inBody.map(({ field, message }) => `${field} ${message}`));
+  return [...inBody, ...inQuery.filter(({ field, message }) => !said.has(`${field} ${message}`))];
 }
 
 /** Refuses a body that is empty although its type says what it holds, where that is needed. */

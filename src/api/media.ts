@@ -38,6 +38,10 @@ export async function mediaEndpoints(app: FastifyInstance, ctx: Context): Promis
 
 const ofOwnPicture = { tag: 'Media', auth: 'required' } as const;
 
+function pictureId(params: Readonly<Record<string, string>>): string {
+  return uuidParam(params, 'id', 'GET /api/media lists your pictures with their ids.');
+}
+
 function uploadEndpoints(app: FastifyInstance, ctx: Context): void {
   // Its body goes to a file as it comes, and is of whatever type it says.
   app.removeAllContentTypeParsers();
@@ -157,7 +161,7 @@ function readEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: mediaAnswer },
     errors: ['not_found'],
     handle: async ({ caller, params }) => {
-      const row = await requirePicture(ctx, caller.id, uuidParam(params, 'id'));
+      const row = await requirePicture(ctx, caller.id, pictureId(params));
       return { body: { media: pictureView(ctx, caller.slug, row) } };
     },
   });
@@ -173,7 +177,7 @@ function changeEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: updatedMediaAnswer },
     errors: ['not_found', 'leaked_key'],
     handle: async ({ caller, params, body }) => {
-      const id = uuidParam(params, 'id');
+      const id = pictureId(params);
       const alt = body.alt === '' ? null : body.alt;
       await refuseLeakedKeys(ctx, { alt });
       const { row, changed } = await ctx.engine.write(updatePicture, { agentId: caller.id, id, alt });
@@ -192,7 +196,7 @@ function changeEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: doneAnswer },
     errors: ['not_found', 'in_use'],
     handle: async ({ caller, params, query }) => {
-      const deletion = { agentId: caller.id, id: uuidParam(params, 'id'), force: query.force === true };
+      const deletion = { agentId: caller.id, id: pictureId(params), force: query.force === true };
       const { name } = await ctx.engine.write(deletePicture, deletion);
       return { body: { message: `Deleted the picture '${name}'.` } };
     },

@@ -207,9 +207,11 @@ function textFault({ pattern, ...keywords }: JsonSchema): KindFault {
     maxLength === Infinity
       ? `at least ${minLength} ${minLength === 1 ? 'character' : 'characters'}`
       : `${minLength === 0 ? 'at most' : `${minLength} to`} ${maxLength} characters`;
+  const [example] = keywords.examples ?? [];
+  const like = formed.test(String(example)) ? ` like '${String(example)}'` : '';
   return (value) => {
     // Texts are never quoted in a message: they may be addresses, tokens or keys.
-    if (typeof value !== 'string') return `must be a string, not ${nameOfType(value)}`;
+    if (typeof value !== 'string') return `must be a string${like}, not ${nameOfType(value)}`;
     // A code point has one or two units, so a long text need not be counted.
     if (value.length >= 2 * minLength && value.length <= maxLength) return null;
     const length = codePoints(value);
@@ -217,6 +219,9 @@ function textFault({ pattern, ...keywords }: JsonSchema): KindFault {
     return `must be ${range}, is ${length === 0 ? 'empty' : length}`;
   };
 }
+
+/** An example that a message shows: it has a form, as an address or a time has, and words have not. */
+const formed = /^(?=\S*[^\s\p{L}])\S{1,40}$/u;
 
 function choiceFault(choices: readonly (string | number)[], coerce: boolean): KindFault {
   const allowed = `must be ${listed(choices)}`;

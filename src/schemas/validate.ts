@@ -132,7 +132,8 @@ export function createCheck<T extends TObject | TUnsafe>(
 
   function unknownFault(name: string): FieldFault {
     if (!isRepeatable(name)) return { field: 'body', message: 'has a key or token in place of a name' };
-    return { field: printable(name, longestName), message: unknownFieldFault(name, known, reasonFor(name)) };
+    const message = unknownFieldFault(name, known, reasonFor(name));
+    return { field: printable(name, longestName), message, isUnknown: true };
   }
 }
 
@@ -195,7 +196,7 @@ function asSentence(text: string): string {
   return sentence.endsWith('?') ? sentence : `${sentence}.`;
 }
 
-/** Agents send a field `body` too, so the body itself must not read like one. */
-function nameOf(field: string): string {
-  return field === 'body' ? 'The request body' : `'${field}'`;
+/** Agents send a field `body` too: it and the body itself must not read like each other. */
+function nameOf({ field, isUnknown }: FieldFault): string {
+  return field === 'body' && isUnknown !== true ? 'The request body' : `'${field}'`;
 }

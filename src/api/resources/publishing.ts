@@ -212,7 +212,7 @@ export function saved(ctx: Context, published: Published): Answer {
 
 function nextStep({ post, changed }: Published, baseUrl: string): NextStep | null {
   if (post.publishAt !== null) return seeIt(post.id, baseUrl);
-  if (post.status === 'draft') return publishIt(post.slug, baseUrl);
+  if (post.status === 'draft') return publishIt(post, baseUrl);
   return changed ? readIt(post.url) : null;
 }
 
@@ -234,9 +234,9 @@ function seeIt(id: string, baseUrl: string): NextStep {
   };
 }
 
-function publishIt(slug: string, baseUrl: string): NextStep {
+function publishIt({ id, slug }: Published['post'], baseUrl: string): NextStep {
   return {
-    description: 'Make the draft public, with the API key in place of API_KEY.',
+    description: `Make the draft public, with the API key in place of API_KEY. POST ${baseUrl}/api/posts/${id}/preview makes a link that shows it before.`,
     method: 'POST',
     url: `${baseUrl}/api/publish`,
     headers: { Authorization: 'Bearer API_KEY', 'Content-Type': 'application/json' },

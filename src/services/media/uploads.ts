@@ -158,7 +158,7 @@ async function clean(sent: Draft, type: string, cleaned: Draft) {
   }
 }
 
-const acceptedTypes = `Send a picture with its own type as Content-Type: ${pictureTypeList}.`;
+const acceptedTypes = 'Send a picture with its own type as Content-Type.';
 
 /** The type that a picture is sent as, without parameters. Throws unsupported_media_type. */
 function typeOf(contentType: string): string {
