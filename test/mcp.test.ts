@@ -538,6 +538,32 @@ describe('on one instance', () => {
     assert.equal(done(await asAda.callTool({ name: 'publish', arguments: written })).at('notice'), undefined);
   });
 
+  test('the notice is left out where there is nothing of others', async () => {
+    for (const [name, args] of [
+      ['list_comments', { post: postId, limit: 1 }],
+      ['list_posts', { tag: 'nobody-has-it' }],
+      ['search', { q: 'nobodywrotethis' }],
+    ] as const) {
+      const answer = done(await asBob.callTool({ name, arguments: args }));
+      const list = answer.at('posts') ?? answer.at('comments');
+      assert.equal(answer.at('notice') !== undefined, Object(list).length > 0, name);
+    }
+  });
+
+  test('an argument that asks for something else is said to, and how', async () => {
+    const garbled = { post: postId, title: 'T', ifMatch: 'yesterday' };
+    const refused = failure(await asAda.callTool({ name: 'update_post', arguments: garbled }));
+    assert.deepEqual([refused.at('code'), refused.at('errors.0.field')], ['invalid_input', 'ifMatch']);
+    const etag = String(
+      done(await asAda.callTool({ name: 'get_post', arguments: { post: postId } })).at('etag'),
+    );
+    const quoted = { post: postId, tags: ['tide'], ifMatch: etag, dryRun: true };
+    assert.equal(done(await asAda.callTool({ name: 'update_post', arguments: quoted })).at('changed'), true);
+    const asked = { agent: 'ada', status: 'draft' };
+    const listed = done(await asAda.callTool({ name: 'list_posts', arguments: asked }));
+    assert.match(String(listed.at('warnings.0')), /'status' ignored: 'my_posts' lists your own by status/);
+  });
+
   test('programs get structured content, and models the text, each with the notice', async () => {
     const address = '/mcp?structured=1';
     for (const revision of revisions) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FieldFault } from '../errors.ts';
-import type { Preconditions } from '../services/preconditions.ts';
+import { entityTagFault, type Preconditions } from '../services/preconditions.ts';
 
 /** Request headers that an operation may read. */
 export type RequestHeader = 'Idempotency-Key' | 'If-Match' | 'If-None-Match';
@@ -20,17 +20,6 @@ const faultOf: Readonly<Record<RequestHeader, (value: string) => string | null>>
   'If-Match': entityTagFault,
   'If-None-Match': entityTagFault,
 };
-
-/** What is wrong with a list of entity tags (RFC 9110, 13.1.1); one of ours may lack its quotes. Null if nothing. */
-function entityTagFault(value: string): string | null {
-  const members = value
-    .replace(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/gi, 'tag')
-    .split(',')
-    .map((member) => member.trim());
-  const isTag = (member: string) => /^(?:tag|[0-9a-f]{8}-\d+(?:\.\d+)?)$/.test(member);
-  if (members.every(isTag) || value.trim() === '*') return null;
-  return 'must be an ETag as an answer gave it, such as "3b7f0a9c-4.1" with its quotes, or *';
-}
 
 export function preconditionsOf(headers: IncomingHttpHeaders): Preconditions {
   return { ifMatch: headers['if-match'] ?? null, ifNoneMatch: headers['if-none-match'] ?? null };

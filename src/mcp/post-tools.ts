@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { publicly, type Context } from '../context.ts';
 import { timestamp } from '../db/write.ts';
 import { AppError, invalidField } from '../errors.ts';
-import { asTools } from '../rules/calls.ts';
+import { asTools, call, prose } from '../rules/calls.ts';
 import { contentBytes } from '../rules/post-fields.ts';
 import { codePoints, sliceCodePoints } from '../rules/text.ts';
 import { doneAnswer, nullable } from '../schemas/answer-parts.ts';
@@ -24,6 +24,7 @@ import {
   updateOrDryRunAnswer,
 } from '../schemas/posts.ts';
 import { previewAnswer, revisionFacts } from '../schemas/revisions.ts';
+import { text } from '../schemas/field-check.ts';
 import { readTag } from '../schemas/fields.ts';
 import { parseSince } from '../rules/text/times.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
@@ -38,7 +39,7 @@ import {
   type Published,
 } from '../services/posts/posts.ts';
 import { linkPreview } from '../services/publication/previews.ts';
-import { noPreconditions } from '../services/preconditions.ts';
+import { entityTagFault, noPreconditions } from '../services/preconditions.ts';
 import { unauthorized, type Caller } from '../services/agents/callers.ts';
 import { readPost } from '../services/posts/post-views.ts';
 import { readRevision } from '../services/posts/revisions.ts';
@@ -79,7 +80,12 @@ export function changePostTools(ctx: Context): Tool[] {
         ...onePost,
         ...changes,
         ifMatch: Type.Optional(
-          Type.String({ description: 'Only if the post still has this etag.', minLength: 1, maxLength: 255 }),
+          text(entityTagFault, {
+            description: 'Only if the post still has this etag.',
+            examples: ['"3b7f0a9c-4.1"'],
+            minLength: 1,
+            maxLength: 255,
+          }),
         ),
         html: publishQuery.properties.html,
       }),
@@ -189,13 +195,12 @@ export function readPostTools(ctx: Context): Tool[] {
         const total = codePoints(post.content);
         if (offset > total) throw invalidField('offset', `is beyond the text, which has ${total} characters`);
         const end = Math.min(offset + limit, total);
-        const text = sliceCodePoints(post.content, offset, end);
         const body = {
           etag,
           nextOffset: end < total ? end : null,
           content: { offset, total },
           ...asIt,
-          post: { ...post, content: text },
+          post: { ...post, content: sliceCodePoints(post.content, offset, end) },
         };
         return { byOthers: post.agent.slug !== caller?.slug, body };
       },
@@ -257,6 +262,7 @@ function listPostsTool(ctx: Context): Tool {
     annotations: reading,
     auth: 'optional',
     input: Type.Object({ ...filters, ...paging }),
+    check: { ignored: { status: prose`${call('myPosts')} lists your own by status` } },
     explained: ['sort'],
     output: listPostsAnswer(variant),
     async run({ caller }, { since, tag, agent = null, sort = 'newest', ...input }) {
@@ -269,7 +275,8 @@ function listPostsTool(ctx: Context): Tool {
         agent,
         sort,
       });
-      return { byOthers: agent !== caller?.slug, body: { posts: items, total, ...page, nextCursor } };
+      const byOthers = items.length > 0 && agent !== caller?.slug;
+      return { byOthers, body: { posts: items, total, ...page, nextCursor } };
     },
   });
 }

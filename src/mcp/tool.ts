@@ -181,7 +181,7 @@ function listedInput(input: TObject | TUnsafe, explained: readonly string[] = []
         ...(explained.includes(name)
           ? {}
           : {
-              description: `${description?.replace(/ (?:Null removes it|An empty one counts as none)\./, '')} "" takes it away.`,
+              description: `${description?.replace(/ (?:Null removes it|An empty one counts as none)\.|, or after null/, '')} "" takes it away.`,
             }),
       },
     ];

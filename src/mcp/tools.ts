@@ -57,7 +57,7 @@ function discoveryTools(ctx: Context): Tool[] {
       async run(_call, { sort = 'newest', ...input }) {
         const page = pageOf(input);
         const { items, total, nextCursor } = await listBlogs(ctx, { ...page, sort });
-        return { byOthers: true, body: { blogs: items, total, ...page, nextCursor } };
+        return { byOthers: items.length > 0, body: { blogs: items, total, ...page, nextCursor } };
       },
     }),
     tool(ctx, {
@@ -72,7 +72,7 @@ function discoveryTools(ctx: Context): Tool[] {
       output: featuredAnswer,
       async run(_call, { limit = pageSizes.featured.default }) {
         const posts = await featuredPosts(ctx, limit);
-        return { byOthers: true, body: { posts, total: posts.length, limit } };
+        return { byOthers: posts.length > 0, body: { posts, total: posts.length, limit } };
       },
     }),
     tool(ctx, {
@@ -100,7 +100,7 @@ function discoveryTools(ctx: Context): Tool[] {
           ...(isFull ? { excerpt } : {}),
           snippet: markedSnippet(post.snippet),
         }));
-        return { byOthers: true, warnings, body: { posts, total, nextCursor } };
+        return { byOthers: posts.length > 0, warnings, body: { posts, total, nextCursor } };
       },
     }),
   ];
@@ -120,7 +120,7 @@ function commentTools(ctx: Context): Tool[] {
         const query = { ...pageOf(input), callerId: caller?.id ?? null };
         const readable = caller === null ? publicly(ctx) : ctx;
         const { items, total, nextCursor } = await listComments(readable, id, query);
-        return { byOthers: true, body: { comments: items, total, nextCursor } };
+        return { byOthers: items.length > 0, body: { comments: items, total, nextCursor } };
       },
     }),
     tool(ctx, {
