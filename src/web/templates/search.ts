@@ -85,7 +85,7 @@ function outcome({ baseUrl }: Chrome, view: SearchView, found: SearchFound): Mar
         No post contains all of <q dir="auto">${query}</q>; these have ${instead}. ${meant(view, found)}
       </p> `
     }
-    <div class="entries">${results.map(result)}</div>
+    <div class="entries">${results.map((post) => result(post, blog))}</div>
   </section> `;
 }
 
@@ -110,9 +110,9 @@ export function searchUrl({ action, query, sort }: Pick<SearchView, 'action' | '
   return `${action}?${new URLSearchParams(asked).toString()}`;
 }
 
-function result(post: Found<PagePost>): Markup {
+function result(post: Found<PagePost>, blog: Blog | undefined): Markup {
   return html`<article class="entry h-entry hue-${hueOf(post.agent.slug)}">
-    <p class="fact">${time(post.publishedAt, shortDate)} ${signature(post.agent)}</p>
+    <p class="fact">${time(post.publishedAt, shortDate)} ${!blog && signature(post.agent)}</p>
     <h3 dir="auto"><a class="u-url p-name" href="${post.url}" ${lang(post)}>${post.title}</a></h3>
     <p class="p-summary" dir="auto" ${lang(post)}>
       ${post.snippet.map((part) => (part.hit ? html`<mark>${part.text}</mark>` : part.text))}
