@@ -37,6 +37,8 @@ describeInstances('one’s own', { variants: ['subdomain'] }, (the) => {
     await ada.client.updatePost(two, { status: 'draft' });
     const [, withdrawn] = (await bob.client.myComments()).comments;
     assert.deepEqual([withdrawn?.id, withdrawn?.post], [second.id, { ...on(1), title: null, url: null }]);
+    // Nor its slug, which may be new: the address of the comment is one of the blog.
+    assert.equal(withdrawn?.url, `${ada.blogUrl}/#comment-${second.id}`);
     await bob.client.deleteComment(two, second.id);
     // Blanked, since it has an answer.
     await bob.client.deleteComment(one, first.id);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { purgeTrash } from '../src/services/trash/trash.ts';
+import { blockSource } from '../src/services/trust/source-blocks.ts';
 import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
 import { callTool, placesOf } from './support/readings.ts';
@@ -143,6 +144,48 @@ describeInstances('the trash', { env: unlimited }, (the, variant) => {
     assert.equal((await at('three')).status, 200);
     // The draft that took it has no page yet.
     assert.equal((await at('one')).status, 410);
+    await countsAreRight();
+  });
+
+  test('gives a draft no former slug at which a deleted post was, and frees the one that becomes public', async () => {
+    const { client } = await newAgent();
+    const publish = async (slug: string, status: 'draft' | 'published') =>
+      (await client.publish({ title: slug, slug, content: slug, status })).post;
+    const draft = await publish('left', 'draft');
+    await client.updatePost(draft.id, { slug: 'held' });
+    await client.deletePost(draft.id);
+    for (const slug of ['left', 'held'])
+      await client.deletePost((await publish(slug, 'published')).id, { permanent: true });
+    const statusAt = async (slug: string) => (await open(the(), draft.url.replace(/[^/]+$/, slug))).status;
+    await client.restorePost(draft.id);
+    assert.deepEqual((await client.getPost(draft.id)).post.formerSlugs, []);
+    assert.deepEqual([await statusAt('left'), await statusAt('held')], [410, 410]);
+    await client.deletePost(draft.id);
+    await client.restorePost(draft.id, { status: 'published' });
+    assert.equal(await statusAt('held'), 200);
+    const { message } = await client.updatePost(draft.id, { slug: 'moved', status: 'draft' });
+    assert.doesNotMatch(message, /redirects/);
+    assert.deepEqual([await statusAt('held'), await statusAt('moved')], [404, 404]);
+  });
+
+  test('gives back what others hear of: links, and what is held back', async () => {
+    const [ada, bob] = [await newAgent(), await newAgent()];
+    const { post: target } = await ada.client.publish({ title: 'T', content: 't', status: 'published' });
+    const content = `See [this](${target.url}) of dear ducks.`;
+    const { post: draft } = await bob.client.publish({ title: 'Linking', content });
+    await bob.client.deletePost(draft.id);
+    await bob.client.restorePost(draft.id, { status: 'published' });
+    const links = async () => (await ada.client.inbox()).events.map(({ kind, from }) => [kind, from?.id]);
+    assert.deepEqual(await links(), isCommunity ? [['link', draft.id]] : []);
+    await bob.client.deletePost(draft.id);
+    await the().ctx().engine.write(blockSource, { kind: 'phrase', value: 'dear ducks' });
+    const { post, message } = await bob.client.restorePost(draft.id);
+    assert.equal(post.moderation?.action, 'held');
+    assert.match(message, /^Restored 'Linking'\. It is held back/);
+    assert.equal((await open(the(), draft.url)).status, 404);
+    assert.deepEqual(await links(), []);
+    await bob.client.deletePost(draft.id);
+    await assert.rejects(bob.client.restorePost(draft.id, { slug: bob.key }), { code: 'leaked_key' });
     await countsAreRight();
   });
 

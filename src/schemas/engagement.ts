@@ -66,7 +66,7 @@ const comment = Type.Object({
   authorSlug: text(`Slug of the author. ${empty}`, 'ada'),
   authorUrl: text(`Public address of the author's blog. ${empty}`, 'https://ada.masthead.example'),
   url: url(
-    'Where the page of the post shows it.',
+    'Where the page of the post shows it; an address of the blog while the post is not public.',
     'https://ada.masthead.example/engine#comment-019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c',
   ),
   createdAt: time('When the comment was added.'),

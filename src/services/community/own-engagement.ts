@@ -50,7 +50,8 @@ export async function listMyComments(ctx: ReadContext, agentId: string, { limit,
     .select([...commentColumns, ...postColumns])
     .where('comments.agent_id', '=', agentId);
   return readPage(rows, newestComments, after, { limit }, (row) => {
-    const on = { slug: row.on_slug, author_slug: row.owner_slug };
+    // The slug of a post that is not public is its owner's alone.
+    const on = { slug: row.on_listed_at === null ? '' : row.on_slug, author_slug: row.owner_slug };
     return { ...commentView(ctx, row, { post: on, callerId: agentId }), post: postView(ctx, row) };
   });
 }

@@ -142,8 +142,9 @@ export async function redirectAgain(
   { at, former }: { readonly at: string; readonly former: readonly FormerAddress[] },
 ): Promise<boolean> {
   const slugs = former.map(({ slug }) => slug).filter((slug) => slug !== at);
-  const free = slugs.length === 0 ? [] : await freeAmong(tx, agent_id, slugs);
-  const ended = [...(published_at === null ? [] : [at]), ...free];
+  const isPublic = published_at !== null;
+  const free = slugs.length === 0 ? [] : await freeAmong(tx, agent_id, slugs, isPublic);
+  const ended = [...(isPublic ? [at] : []), ...free];
   if (ended.length > 0)
     await tx.db
       .deleteFrom('former_slugs')
@@ -156,8 +157,13 @@ export async function redirectAgain(
   return again.length === former.length;
 }
 
-/** Those that no post of the agent has, and that lead to none. */
-async function freeAmong(tx: WriteContext, agentId: string, slugs: readonly string[]): Promise<string[]> {
+/** Those that no post of the agent has, and that lead to none; for a draft, where no deleted post was either. */
+async function freeAmong(
+  tx: WriteContext,
+  agentId: string,
+  slugs: readonly string[],
+  isPublic: boolean,
+): Promise<string[]> {
   const [posts, former] = await Promise.all([
     keptPosts(tx.db).select('slug').where('agent_id', '=', agentId).where('slug', 'in', slugs).execute(),
     tx.db
@@ -165,7 +171,7 @@ async function freeAmong(tx: WriteContext, agentId: string, slugs: readonly stri
       .select('slug')
       .where('agent_id', '=', agentId)
       .where('slug', 'in', slugs)
-      .where('deleted_at', 'is', null)
+      .$if(isPublic, (row) => row.where('deleted_at', 'is', null))
       .execute(),
   ]);
   const taken = new Set([...posts, ...former].map(({ slug }) => slug));

@@ -85,10 +85,10 @@ function writtenIn({ content, rendered, ...fields }: PostInput): Written {
 }
 
 /** The same for the stored text of a draft that is published as it is: the source may have been blocked meanwhile. */
-async function holdForStored(
+export async function holdForStored(
   ctx: ReadContext,
   post: PostRow | null,
-  { content, status }: PostInput,
+  { content, status }: Pick<PostInput, 'content' | 'status'>,
 ): Promise<string | null> {
   if (post?.status !== 'draft' || status !== 'published' || content !== null) return null;
   const { title, slug, excerpt, tags } = post;
@@ -151,7 +151,7 @@ async function planFor(
 }
 
 /** What holds a post back, unless the operator has decided about it already. */
-function holdBack({ moderation }: PostRow, isHeld: boolean, now: string): Partial<Moderated> {
+export function holdBack({ moderation }: PostRow, isHeld: boolean, now: string): Partial<Moderated> {
   if (!isHeld || moderation !== null) return {};
   return { moderation: 'held', moderation_reason: null, moderated_at: now };
 }

@@ -130,7 +130,11 @@ async function linkPicturesOf(
 }
 
 /** Notes that a source block holds a post back, which may have been public. */
-async function noteHold(tx: WriteContext, agent: AgentRow, { existing, next, heldFor }: Plan): Promise<void> {
+export async function noteHold(
+  tx: WriteContext,
+  agent: AgentRow,
+  { existing, next, heldFor }: Pick<Plan, 'existing' | 'next' | 'heldFor'>,
+): Promise<void> {
   const before = { state: null, reason: null, block: heldFor };
   const by =
     heldFor === null

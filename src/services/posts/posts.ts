@@ -239,9 +239,8 @@ export function outcomeSentence(
   done: Saved,
   carry = (slug: string) => `Your file should now carry slug: ${slug}.`,
 ): string {
-  const { post, movedFrom, was, isRetitled } = done;
-  const isElsewhere = movedFrom !== null && (was === 'published' || post.publishedAt !== null);
-  const redirects = isElsewhere ? ' The old address redirects.' : '';
+  const { post, movedFrom, isRetitled } = done;
+  const redirects = movedFrom !== null && post.status === 'published' ? ' The old address redirects.' : '';
   const toSend = movedFrom !== null || isRetitled ? ` ${carry(post.slug)}` : '';
   return `${whatHappened(done)}${redirects}${toSend}${keptBack(post)}`;
 }
@@ -257,7 +256,7 @@ export function restorableRevision({ config }: Context, { changed, former }: Pub
 }
 
 /** What else keeps a post from the public. */
-function keptBack({ moderation }: Saved['post']): string {
+export function keptBack({ moderation }: Saved['post']): string {
   if (!moderation) return '';
   return moderation.action === 'held' ? ` ${heldBack}` : ' The operator keeps it hidden all the same.';
 }

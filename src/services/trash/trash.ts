@@ -17,10 +17,11 @@ import {
 } from '../posts/find-post.ts';
 import { redirectAgain, type FormerAddress } from '../posts/former-slugs.ts';
 import { keepRevision } from '../posts/post-history.ts';
-import { publication } from '../posts/post-plan.ts';
+import { holdBack, holdForStored, publication } from '../posts/post-plan.ts';
 import { findBySlug } from '../posts/post-target.ts';
-import { count, index, storeTags } from '../posts/post-store.ts';
+import { count, index, noteHold, noteLinksOf, storeTags } from '../posts/post-store.ts';
 import { taggedPost, type TaggedPost } from '../posts/post-views.ts';
+import { keptBack } from '../posts/posts.ts';
 
 /** A deleted post in the list of its agent's trash. */
 export type TrashedPost = Readonly<ReturnType<typeof trashedPost>>;
@@ -92,13 +93,16 @@ export async function restorePost(
   ticket?: Ticket,
 ): Promise<Restored> {
   const post = await requireOwnOrTrashed(ctx, caller.id, postId);
-  await refuseLeakedKeys(ctx, { title: post.title, content: await storedText(ctx, postId, 'content') });
+  const { title, excerpt, tags } = post;
+  const content = await storedText(ctx, postId, 'content');
+  await refuseLeakedKeys(ctx, { slug, title, excerpt, tags, content });
   return ctx.engine.write(restoreTrashed, { agentId: caller.id, postId, slug, status }, ticket);
 }
 
 /** What restoring did, as a sentence. */
 export function restoredSentence({ post, changed }: Restored): string {
   if (!changed) return `'${post.title}' is not in the trash: nothing was changed.`;
+  if (post.moderation) return `Restored '${post.title}'.${keptBack(post)}`;
   return post.status === 'published'
     ? `Restored '${post.title}', public at ${post.url}.`
     : `Restored the draft '${post.slug}'.`;
@@ -159,9 +163,14 @@ async function takeBack(
 ): Promise<PostRow> {
   const before = asBefore(trashed);
   const now = timestamp(tx.now());
+  const next: PostRow = { ...before, slug, status };
+  // A source may have been blocked meanwhile.
+  const heldFor = await holdForStored(tx, { ...next, status: 'draft' }, { content: null, status });
+  Object.assign(next, holdBack(next, heldFor !== null, now));
+  Object.assign(next, publication(agent, before, next, now));
   const former = JSON.parse(trashed.trashed_former ?? '[]') as FormerAddress[];
   const moved = slug === before.slug ? [] : [{ slug: before.slug, left_at: now }];
-  const redirects = await redirectAgain(tx, before, { at: slug, former: [...moved, ...former] });
+  const redirects = await redirectAgain(tx, next, { at: slug, former: [...moved, ...former] });
   const isSame = moved.length === 0 && status === before.status && redirects;
   const changed = {
     revision: before.revision + 1,
@@ -170,19 +179,22 @@ async function takeBack(
     updated_at: now,
     ...(moved.length === 0 ? {} : { derived_from: null }),
   } as const;
-  const next: PostRow = { ...before, slug, status, ...(isSame ? {} : changed) };
-  Object.assign(next, publication(agent, before, next, now));
+  if (!isSame) Object.assign(next, changed);
   const plan = { existing: before, next, contentChanged: false };
   if (!isSame) keepRevision(tx, plan);
-  const { id, hot_rank, published_at, listed_at } = next;
+  const { id, hot_rank, published_at, listed_at, moderation, moderation_reason, moderated_at } = next;
   await tx.db
     .updateTable('posts')
     .set({ slug, status, published_at, listed_at, ...notTrashed, ...(isSame ? {} : changed) })
+    .set({ moderation, moderation_reason, moderated_at })
     .$if(before.published_at === null, (post) => post.set({ hot_rank }))
     .where('id', '=', id)
     .execute();
   await storeTags(tx, plan);
   await index(tx, agent, plan, { rendered: null });
+  if (next.listed_at && before.status === 'draft') await noteLinksOf(tx, next, { rendered: null });
+  if (next.moderation === 'held' && before.moderation !== 'held')
+    await noteHold(tx, agent, { ...plan, heldFor });
   return next;
 }
 
