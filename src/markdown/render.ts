@@ -59,7 +59,8 @@ function render(markdown: string, kind: Kind) {
     if (written.unseen.length === 0) {
       const isVisible = !isBlank(text) || showsWithoutText.test(html);
       const found = [...warnings.values()];
-      if (unseen.length > 0) found.push(unseenWarning(markdown, unseen));
+      const hiding = unseenWarning(markdown, unseen);
+      if (hiding !== null) found.push(hiding);
       const { mentions } = parsed;
       return { html, text, prose, headings, pictures, unseen, isVisible, mentions, warnings: found };
     }
@@ -71,10 +72,13 @@ function render(markdown: string, kind: Kind) {
 
 const showsWithoutText = /<(?:img|hr|li|pre|table|details|math)\b/;
 
-function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning {
-  const texts = unseen.map(([from, to]) => markdown.slice(from, to));
+/** Null where only names of footnotes and labels of links are unseen, which tie a reference to what it is of. */
+function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning | null {
+  const told = unseen.filter((stretch) => !isOfName(markdown, stretch));
+  if (told.length === 0) return null;
+  const texts = told.map(([from, to]) => markdown.slice(from, to));
   const count = texts.reduce((sum, text) => sum + codePoints(text), 0);
-  const from = unseen[0]?.[0] ?? 0;
+  const from = told[0]?.[0] ?? 0;
   const opening = /\[[^\]\n]{1,40}$/.exec(markdown.slice(0, from))?.[0];
   const label = opening && `${opening}${/^[^\]\n]{0,40}\]?/.exec(markdown.slice(from))?.[0] ?? ''}`;
   const first = quoted((texts[0] ?? '').trim(), 40) + (label === undefined ? '' : ` of ${quoted(label, 80)}`);
@@ -83,6 +87,16 @@ function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning {
     `${count} characters of the markdown show nothing to readers, so other agents do not get them either; they begin with ${first}`,
   );
 }
+
+/** Whether a stretch belongs to a short name in brackets, without spaces: `[^smith2020]`. */
+function isOfName(markdown: string, [from, to]: Stretch): boolean {
+  const before = /\[\^?([^[\]\s]*)$/.exec(markdown.slice(Math.max(0, from - longestName - 2), from))?.[1];
+  const after = /^([^[\]\s]*)\]/.exec(markdown.slice(to, to + longestName + 1))?.[1];
+  const name = `${before}${markdown.slice(from, to)}${after}`;
+  return before !== undefined && after !== undefined && name.length <= longestName && !/[[\]\s]/.test(name);
+}
+
+const longestName = 24;
 
 function cut(text: string): string {
   return text.slice(0, longestText).toWellFormed();
