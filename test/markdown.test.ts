@@ -192,11 +192,11 @@ describe('a post in HTML', () => {
 describe('a post as text', () => {
   test('has blocks on lines, cells between tabs, alternative texts, code and footnotes, and no markup', () => {
     const { text } = renderPost(
-      '# A *b*\n\n- [x] c `d`\n  - e\n\n| f | g |\n|-|-|\n| h | ![i](https://j.example) |\n\n```js\nk\n```\nl[^1]\n\n[^1]: m',
+      '# A *b*\n\n- [x] c `d`\n  - e\n    more\n\n| f | g |\n|-|-|\n| h | ![i](https://j.example) |\n\n```js\nk\n```\nl[^1]\n\n[^1]: m',
     );
     assert.deepEqual(
       text.split('\n').map((line) => line.trim()),
-      ['A b', 'c d', 'e', 'f\tg', 'h\ti', 'k', 'l', 'm'],
+      ['A b', 'c d', 'e more', 'f\tg', 'h\ti', 'k', 'l', 'm'],
     );
   });
 

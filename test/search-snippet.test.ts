@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { longestLook, snippetOf } from '../src/rules/search/search-snippet.ts';
+import { longestLook, markedSnippet, snippetOf } from '../src/rules/search/search-snippet.ts';
 import { parseSearch } from '../src/rules/search/search-terms.ts';
 
 const hitsIn = (text: string, q: string) =>
@@ -34,6 +34,12 @@ test('hits are marked as they stand in the text, and only where a word ends', ()
 test('the place is shown where most different words stand together', () => {
   const text = `one ${'filler '.repeat(60)}one three ${'filler '.repeat(60)}two`;
   assert.deepEqual(hitsIn(text, 'one two three'), ['one', 'three']);
+});
+
+test('blocks that end without a sign are parted', () => {
+  const text = 'First point\nSecond point\ncode\n\nA sentence.\n\nAnother\tcell\nlast';
+  const shown = markedSnippet(snippetOf(text, parseSearch('second code')));
+  assert.equal(shown, 'First point · **Second** point · **code** · A sentence. Another cell · last');
 });
 
 test('a text is looked through to a bound, and so are the places that turn out to be no hit', () => {

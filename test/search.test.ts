@@ -384,7 +384,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     const snippet = String(answer.at('posts.0.snippet'));
     assert.match(
       snippet,
-      /^… .*<b>bold<\/b> \*\*Gauge\*\* the gauged \*\*GAUGE\*\* at \*\*Zürich\*\*\. More\..* …$/,
+      /^… .*<b>bold<\/b> \*\*Gauge\*\* the gauged · \*\*GAUGE\*\* at \*\*Zürich\*\*\. More\..* …$/,
     );
     assert.ok(snippet.length < 260);
     assert.equal(answer.at('posts.0.id'), post.id);

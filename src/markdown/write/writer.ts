@@ -268,7 +268,9 @@ class Writer {
       case 'text':
         return this.prose(token.content);
       case 'softbreak':
-        return this.prose('\n');
+        // A line of the plain text is a block or ends where readers see it end.
+        this.prose(' ');
+        return '\n';
       case 'code_inline':
         return `<code>${this.prose(token.content)}</code>`;
       case 'link_open':

@@ -224,7 +224,11 @@ function markHits(text: string, from: number, hits: readonly Hit[]): SnippetPart
   const parts: SnippetPart[] = [];
   let at = from;
   for (const hit of [...hits, null]) {
-    const before = text.slice(at, hit?.at).replace(/\s+/gu, ' ');
+    // Between blocks that end without a sign, such as headings, items and cells.
+    const before = text
+      .slice(at, hit?.at)
+      .replace(/(?<=^|[^\p{P}\s])[^\S\n]*\n\s*/gu, ' · ')
+      .replace(/\s+/gu, ' ');
     if (before !== '') parts.push({ text: before, hit: false });
     if (hit === null) break;
     parts.push({ text: text.slice(hit.at, hit.end), hit: true });
