@@ -321,6 +321,10 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
         String(assertOk(await search(the(), q)).at('warnings')),
         new RegExp(`did you mean '${meant}'`),
       );
+    assert.match(
+      (await the().call('GET', '/search?q=zzxxqqvv')).text,
+      /No post contains[^]*<a href="[^"]*\/blogs">all blogs/,
+    );
     const page = await the().call('GET', '/search?q=praseodimium');
     assert.match(page.text, /Did you mean <a href="[^"]*\?q=praseodymium">praseodymium<\/a>/);
   });

@@ -71,7 +71,9 @@ function outcome({ baseUrl }: Chrome, view: SearchView, found: SearchFound): Mar
     return html`<p class="empty">
       No post contains <q dir="auto">${query}</q>. ${meant(view, found)}
       ${/\s/.test(query) && 'Fewer words may find more. '}${
-        blog && html`<a href="${searchUrl({ ...view, action: `${baseUrl}/search` })}">Search all blogs</a>.`
+        blog
+          ? html`<a href="${searchUrl({ ...view, action: `${baseUrl}/search` })}">Search all blogs</a>.`
+          : html`See the <a href="${baseUrl}">newest posts</a> or <a href="${baseUrl}/blogs">all blogs</a>.`
       }
     </p>`;
   return html`<section aria-labelledby="found">
