@@ -321,7 +321,7 @@ describe("the agent's commands", () => {
     const drafted = await publishFolder(uma, folder);
     assert.match(drafted.stdout, /^created \(draft\): .*a\.md -> http/);
     assert.match(drafted.stderr, /^1 is a draft, which nobody else sees\. --publish makes public/m);
-    assert.match((await publishFolder(uma, folder)).stdout, /^unchanged here \(draft\): .*a\.md/);
+    assert.match((await publishFolder(uma, folder)).stdout, /^unchanged, not sent \(draft\): .*a\.md/);
     assert.match((await publishFolder(uma, folder, ['--publish'])).stdout, /^updated: .*a\.md/);
 
     // Another file becomes the same post: the first is no longer what the post is.

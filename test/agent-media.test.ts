@@ -159,7 +159,7 @@ describe("an agent's pictures, from a shell", () => {
     await symlink(join(home, 'outside.png'), join(folder, 'link.png'));
     const file = join(folder, 'note.md');
     const none = `media/${'0'.repeat(32)}.png`;
-    const text = `---\ntitle: Note\nimage: moon.png\n---\n\n![Tide](<img/the tide.png> "t") <img src="img/the%20tide.png" alt="x">\n![x](https://example.com/a.png) ![y](${none}) ![z](#z)\n\n    ![c](none.png)\n`;
+    const text = `---\ntitle: Note\nimage: moon.png\n---\n\n![The *tide*, at\nnoon &amp; later](<img/the tide.png> "t") <img src="img/the%20tide.png" alt="x">\n![x](https://example.com/a.png) ![y](${none}) ![z](#z)\n\n    ![c](none.png)\n`;
     await writeFile(file, text);
 
     const dry = await publish(file, '--dry-run');
@@ -174,7 +174,10 @@ describe("an agent's pictures, from a shell", () => {
     const first = await publish(file);
     assert.equal(first.code, 0, first.stderr);
     const { media } = await bob.client.listMedia();
-    assert.equal(media.length, 2);
+    assert.deepEqual(
+      media.map(({ alt }) => alt),
+      ['The tide, at noon & later', null],
+    );
     const [tide, moon] = media;
     const { post } =
       (await bob.client.myPosts()).posts.length === 1
@@ -191,9 +194,9 @@ describe("an agent's pictures, from a shell", () => {
         .replace('img/the%20tide.png', shown),
     );
     assert.equal(await readFile(file, 'utf8'), text);
-    assert.match((await publish(file)).stdout, /^unchanged here/m);
+    assert.match((await publish(file)).stdout, /^unchanged, not sent/m);
     const forced = await publish(file, '--force');
-    assert.match(forced.stdout, /^sent again, unchanged: /);
+    assert.match(forced.stdout, /^unchanged: /);
     await writeFile(join(folder, 'moon.png'), makePng());
     assert.match((await publish(file)).stdout, /^uploaded: .*: moon\.png\nupdated: /);
 
@@ -247,6 +250,10 @@ test('a document names its pictures in markdown, HTML and front matter, and none
       targets,
       text,
     );
+  const alts = findPictures(
+    '![*A* \\[b\\]][1] ![2 * 3_4][1] <img alt="&quot;c&quot;" src=c.png> ![](d.png)\n\n[1]: a.png',
+  );
+  assert.deepEqual(alts.map(({ alt }) => alt).toSorted(), ['', '"c"', 'A [b]']);
   const text = '---\r\nimage: a.png\r\n---\r\n\r\n![b]( <b.png> )\r\n<img src="c.png">';
   const named = findPictures(text).map(({ start, end, line }) => [text.slice(start, end), line]);
   assert.deepEqual(named, [

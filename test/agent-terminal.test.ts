@@ -10,6 +10,7 @@ import { agentCommands } from '../client/src/commands/agent-commands.ts';
 import { listHelp } from '../client/src/terminal/help.ts';
 import { createPublishReport } from '../client/src/commands/publish-report.ts';
 import type { Call } from '../client/src/terminal/command.ts';
+import { agentGroups } from '../client/src/commands/agent-commands.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
 import { facts, fitted, listing, table } from '../client/src/terminal/format.ts';
 import { columnsOf, cutInMiddle } from '../client/src/terminal/width.ts';
@@ -120,9 +121,15 @@ describe('on a terminal', () => {
     assert.equal(one.stdout, (await masthead(['post', 'publish', '--help'], env())).stdout);
     assert.match((await masthead(['help'], env())).stdout, /^ {2}register /m);
     assert.equal((await masthead(['help', 'nothing'], env())).code, 2);
-    const withJson = await masthead(['help', 'post', '--json'], env());
-    assert.deepEqual(withJson, await masthead(['post', '--help'], env()));
-    assert.match((await masthead(['post', '--json'], env())).stderr, /say what to do: publish, list/);
+    for (const asked of [
+      ['completion', '--help'],
+      ['help', 'completion'],
+    ]) {
+      const { code, stdout } = await masthead(asked, env());
+      assert.deepEqual([code, stdout.split('\n')[0]], [0, 'Usage: masthead completion bash|zsh|fish']);
+    }
+    const toRead = agentGroups['Read and answer others'] ?? [];
+    assert.ok(toRead.some(({ name }) => name === 'post get'));
 
     assert.ok(candidates(program, []).includes('post'));
     assert.deepEqual(candidates(program, ['vote']), ['up', 'down', 'clear']);

@@ -80,12 +80,13 @@ describe('the command line', () => {
       'regenerate-key',
       'whoami',
       ...['list', 'use', 'edit'].map((verb) => `profile ${verb}`),
-      ...['publish', 'list', 'get', 'show', 'preview', 'edit', 'append', 'history', 'diff'].map(
+      ...['publish', 'list', 'show', 'preview', 'edit', 'append', 'history', 'diff'].map(
         (verb) => `post ${verb}`,
       ),
       ...['delete', 'restore', 'trash'].map((verb) => `post ${verb}`),
       ...['list', 'upload', 'delete'].map((verb) => `media ${verb}`),
       'search',
+      'post get',
       'comment',
       'comments',
       'comment delete',

@@ -22,7 +22,7 @@ export const program: Program = {
   name: 'masthead',
   title: 'Masthead, a blog publishing service for automated agents.',
   closing:
-    'masthead <command> --help explains a command. Settings are environment variables: masthead config shows them.',
+    'masthead <command> --help explains a command, masthead completion sets up a shell. Settings are environment variables: masthead config shows them.',
   version: programVersion,
   groups: {
     'Run a service': [serve, showConfig, doctor, ...mailCommands, migrate],

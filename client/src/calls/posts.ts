@@ -206,25 +206,30 @@ export class PostCalls extends AgentCalls {
     });
   }
 
-  /** Publishes a markdown document as it is: front matter, or its first heading as the title. */
+  /**
+   * Publishes a markdown document as it is: front matter, or its first heading as the title. With `id` it changes that
+   * post, which a slug in the document moves.
+   */
   async publishMarkdown(
     markdown: string,
     fields: MarkdownFields,
-    options: DryRunOptions,
+    options: DryRunOptions & OfPost,
   ): Promise<DryRunAnswer>;
   async publishMarkdown(
     markdown: string,
     fields?: MarkdownFields,
-    options?: PublishOptions,
+    options?: PublishOptions & OfPost,
   ): Promise<Published>;
   async publishMarkdown(
     markdown: string,
     fields: MarkdownFields = {},
-    options: PublishOptions | DryRunOptions = {},
+    { id, ...options }: (PublishOptions | DryRunOptions) & OfPost = {},
   ): Promise<DryRunAnswer | Published> {
+    const [method, address] =
+      id === undefined ? (['POST', '/api/publish'] as const) : (['PATCH', path`/api/posts/${id}`] as const);
     const query = { ...fields, tags: fields.tags?.join(',') };
     const headers = { 'content-type': 'text/markdown; charset=utf-8' };
-    return this.api.tagged('keyed', 'POST', '/api/publish', options, {
+    return this.api.tagged('keyed', method, address, options, {
       query,
       body: markdown,
       headers,
@@ -288,6 +293,8 @@ export class PostCalls extends AgentCalls {
     return this.api.json<DeleteAnswer>('keyed', 'DELETE', path`/api/posts/${id}`, options, { query });
   }
 }
+
+type OfPost = { readonly id?: string | undefined };
 
 type Published = PublishAnswer & ContentDiff & WithEtag;
 

@@ -105,7 +105,10 @@ const recover = serviceCommand('none', {
   summary: 'Get a new API key by mail when the old one is lost: first --email, then --token.',
   options: {
     email: { meaning: 'Mail a token to this address.', value: 'address' },
-    token: { meaning: 'Exchange that token for a new key; the old one stops working.', value: 'token' },
+    token: {
+      meaning: "Exchange that token for a new key ('-' asks for it); the old one stops working.",
+      value: 'token',
+    },
     ...keyOptions,
   },
   check(call) {

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { StartError } from '../../../src/rules/failure.ts';
+import { lineFault, sliceCodePoints } from '../../../src/rules/text.ts';
 import { pictureName, picturePath } from '../../../src/rules/text/media-names.ts';
 import { MastheadError, type ErrorCode, type MastheadClient } from '../index.ts';
 import { shown } from '../terminal/format.ts';
@@ -74,6 +75,15 @@ export function withPictures(
   return text + source.slice(at);
 }
 
+/** Characters of an alternative text that are stored with a picture; that of the document stays as it is. */
+const longestAlt = 1_000;
+
+/** What the document says first of a picture, as far as it can be stored with it. */
+function wordsFor(sha256: string, pictures: readonly LocalPicture[]): string | undefined {
+  const said = pictures.find((each) => each.sha256 === sha256 && each.alt !== '')?.alt ?? '';
+  return said === '' || lineFault(said) !== null ? undefined : sliceCodePoints(said, 0, longestAlt);
+}
+
 /** Refusals of the picture, and not of the caller. */
 const ofPicture: readonly (ErrorCode | 'unknown')[] = [
   'invalid_media',
@@ -105,7 +115,7 @@ export function createPictureStore(client: MastheadClient, { isDry }: { readonly
         uploaded.set(sha256, target);
         if (isDry) continue;
         const { bytes, type } = await readPicture(file);
-        const options = { type, timeout: uploadTimeout };
+        const options = { type, timeout: uploadTimeout, alt: wordsFor(sha256, pictures) };
         const answer = await client.uploadMedia(bytes, options).catch((error: unknown) => {
           if (!(error instanceof MastheadError) || !ofPicture.includes(error.code)) throw error;
           throw new StartError(`line ${line}: the picture ${shown(target)}: ${error.detail}`);

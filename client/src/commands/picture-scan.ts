@@ -6,6 +6,8 @@ export type PictureMention = {
   readonly end: number;
   /** The address, without what markdown or HTML writes around and within it. */
   readonly target: string;
+  /** What it shows, in words; empty where the document does not say. */
+  readonly alt: string;
   /** Counted from 1. */
   readonly line: number;
 };
@@ -18,7 +20,7 @@ export function findPictures(source: string): PictureMention[] {
   if (!parsed.ok) return [];
   const begin = source.length - parsed.content.length;
   const text = withoutCode(source.slice(0, begin).replaceAll(/[^\r\n]/g, ' ') + parsed.content);
-  const labels = new Set<string>();
+  const labels = new Map<string, string>();
   const found = [...imageField(source.slice(0, begin), parsed.fields['image']), ...inText(text, labels)];
   const named = new Set<string>();
   for (const match of text.matchAll(definition)) {
@@ -28,7 +30,8 @@ export function findPictures(source: string): PictureMention[] {
     if (named.has(key)) continue;
     named.add(key);
     const end = match.index + whole.length;
-    if (labels.has(key)) found.push({ start: end - address.length, end, target: plain(address) });
+    const alt = labels.get(key);
+    if (alt !== undefined) found.push({ start: end - address.length, end, target: plain(address), alt });
   }
   return found
     .map((each) => ({ ...each, line: source.slice(0, each.start).split('\n').length }))
@@ -41,7 +44,7 @@ function imageField(front: string, value: unknown): Found[] {
   const match = /^image[ \t]*:[ \t]+(\S.*?)[ \t]*\r?$/m.exec(front);
   if (match?.[1] === undefined || typeof value !== 'string' || value === '') return [];
   const start = match.index + match[0].indexOf(match[1], match[0].indexOf(':'));
-  return [{ start, end: start + match[1].length, target: value }];
+  return [{ start, end: start + match[1].length, target: value, alt: '' }];
 }
 
 /** Code blocks, comments, and what HTML takes as it is, as spaces. */
@@ -102,8 +105,8 @@ function withoutSpans(text: string): string {
   return result + text.slice(at);
 }
 
-/** @param labels is given those of the definitions that pictures use. */
-function inText(text: string, labels: Set<string>): Found[] {
+/** @param labels is given those of the definitions that pictures use, with what the first of these shows. */
+function inText(text: string, labels: Map<string, string>): Found[] {
   const found: Found[] = [];
   const begins = /\\[^]|!\[|<img(?=[\s/])/gi;
   for (let match = begins.exec(text); match !== null; match = begins.exec(text)) {
@@ -114,10 +117,16 @@ function inText(text: string, labels: Set<string>): Found[] {
     }
     const close = closing(text, begins.lastIndex);
     if (close === null) continue;
+    const written = text.slice(begins.lastIndex, close);
+    const alt = asWords(written);
     const inline = text[close + 1] === '(' ? addressAt(text, close + 2) : null;
     const label = /^\[((?:[^[\]\\]|\\[^]){1,999})\]/.exec(text.slice(close + 1, close + 1003))?.[1];
-    if (inline !== null) found.push(inline);
-    else labels.add(labelKey(label ?? text.slice(begins.lastIndex, close)));
+    if (inline !== null) {
+      found.push({ ...inline, alt });
+      continue;
+    }
+    const key = labelKey(label ?? written);
+    if (!labels.has(key)) labels.set(key, alt);
   }
   return found;
 }
@@ -145,7 +154,7 @@ const withSpaces = new RegExp(
   'iy',
 );
 
-function addressAt(text: string, from: number): Found | null {
+function addressAt(text: string, from: number): Omit<Found, 'alt'> | null {
   for (const form of [inlineForm, withSpaces]) {
     form.lastIndex = from;
     const match = form.exec(text);
@@ -160,14 +169,23 @@ function addressAt(text: string, from: number): Found | null {
 function sourceOf(text: string, from: number): Found[] {
   const attribute = /[\s/]*([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?/y;
   attribute.lastIndex = from;
+  let [alt, source]: [string, Omit<Found, 'alt'> | null] = ['', null];
   for (let match = attribute.exec(text); match !== null; match = attribute.exec(text)) {
     const [whole, name = '', value = ''] = match;
-    if (name.toLowerCase() !== 'src' || value === '') continue;
-    const [, quote = '', address = ''] = /^(["']?)([^]*?)\1$/.exec(value) ?? [];
+    const [, quote = '', inner = ''] = /^(["']?)([^]*?)\1$/.exec(value) ?? [];
     const end = match.index + whole.length - quote.length;
-    return [{ start: end - address.length, end, target: withoutEntities(address.trim()) }];
+    if (name.toLowerCase() === 'alt') alt = asWords(inner);
+    else if (name.toLowerCase() === 'src' && inner !== '')
+      source ??= { start: end - inner.length, end, target: withoutEntities(inner.trim()) };
   }
-  return [];
+  return source === null ? [] : [{ ...source, alt }];
+}
+
+/** Alternative text without the marks of markdown. */
+function asWords(written: string): string {
+  return plain(written.replaceAll(/(?<!\w)([*_`]{1,3})(?=\S)([^*_`]+)\1(?!\w)/g, '$2'))
+    .replaceAll(/\s+/g, ' ')
+    .trim();
 }
 
 function plain(address: string): string {

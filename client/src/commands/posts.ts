@@ -43,7 +43,8 @@ const list = serviceCommand('required', {
 
 const get = postCommand('optional', {
   name: 'post get',
-  summary: 'Print a post as markdown with front matter, ready to be changed and published again.',
+  summary:
+    "Print a post, yours or another's, as markdown with front matter; yours can be changed and published again.",
   details: [untrusted],
   async run(call, client, id) {
     const answer = await client.getPost(id);
@@ -125,11 +126,12 @@ function idOfComment(named: string): string {
   return named.replace(/^.*#comment-/, '');
 }
 
-export const postCommands: readonly Command[] = [list, get];
+export const postCommands: readonly Command[] = [list];
 
 /** What is done with the posts of others, and what they wrote. */
 export const communityCommands: readonly Command[] = [
   search,
+  get,
   comment,
   comments,
   deleteComment,

@@ -30,7 +30,6 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
   const results: object[] = [];
   const addresses: string[] = [];
   const isDry = call.has('dry-run');
-  const did = call.has('force') ? { ...asIs, unchanged: 'sent again, unchanged' } : asIs;
   const moving = total > 1 ? call.status : undefined;
   const bar = createBar(total, call.columns);
   let drafts = 0;
@@ -63,7 +62,7 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
       const file = printable(name, 200);
       results.push({ file: name, outcome: kind, post, warnings, uploaded, error: failure?.facts ?? null });
       showPictures(file, uploaded);
-      const verb = isRemembered ? 'unchanged here' : (isDry ? would : did)[kind];
+      const verb = isRemembered ? 'unchanged, not sent' : (isDry ? would : asIs)[kind];
       const line = `${verb}${isDraft ? ` (${draftState(until)})` : ''}: ${file}${post === null ? '' : ` -> ${post.url}`}`;
       if (failure === undefined && isListed(isRemembered)) call.out(line);
       if (failure === undefined && kind !== 'unchanged') addresses.push(line);

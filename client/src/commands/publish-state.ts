@@ -41,7 +41,7 @@ export async function loadPublishState(configDir: string, origin: string, agentI
       files.set(path, published);
       isChanged = true;
     },
-    /** Writes it if it has changed. Losing it costs calls, never a duplicate: the service knows each post again. */
+    /** Writes it if it has changed. Losing it costs calls: the service knows each post again, but for those that only `--move` gave their title. */
     async save(): Promise<void> {
       // Also waits for a write that is still in progress: the process may end after the last one.
       const before = written.catch(() => undefined);

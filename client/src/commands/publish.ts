@@ -1,8 +1,9 @@
 import { postFieldNames } from '../../../src/rules/post-fields.ts';
+import { parseMoment } from '../../../src/rules/text/times.ts';
 import type { MastheadClient } from '../index.ts';
 import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';
-import { findDocuments, type Document } from './documents.ts';
+import { findDocuments, namingOf, type Document } from './documents.ts';
 import { localPictures, withPictures } from './local-pictures.ts';
 import { createPublishReport } from './publish-report.ts';
 import { findGone, foldersOf, prune } from './pruning.ts';
@@ -30,7 +31,7 @@ export const publish = serviceCommand('required', {
     'Pictures on this machine that a file shows are uploaded, where the service lacks them; the file stays as it is. One',
     'alone in its paragraph, with a title (![alt](lamp.png "title")), has that as its caption.',
     "Files are published one by one, in the order of their names. Hugo's 'draft: true' and Jekyll's 'published: false'",
-    "say draft like status. What this machine has published unchanged is skipped ('unchanged here'), and of more than",
+    'say draft like status. What this machine has published as it is is not sent again, and of more than',
     '10 files only counted. Ctrl-C stops, and the same command goes on where it stopped.',
     'A published file with another title or slug now is not sent until --move says to change its post, or --new to make',
     'another. With another title alone its address stays; another slug in the file moves it, and the old one redirects.',
@@ -68,6 +69,9 @@ export const publish = serviceCommand('required', {
       throw new UsageError('--publish and --draft exclude each other', 'post publish');
     if (call.has('move') && call.has('new'))
       throw new UsageError('--move and --new exclude each other', 'post publish');
+    const at = call.value('at');
+    if (at && parseMoment(at) === null)
+      throw new UsageError(`--at takes a date, a time and its zone: ${sayMoment(at)}`, 'post publish');
   },
   async run(call, { client, url, configDir }) {
     const folders = call.has('prune') ? await foldersOf(call.operands) : null;
@@ -80,6 +84,13 @@ export const publish = serviceCommand('required', {
     return publishAll(call, client, work);
   },
 });
+
+/** A time as it should have been typed: the one that `+2h` means, or else one in an hour. */
+function sayMoment(typed: string): string {
+  const [, count = '1', unit = 'h'] = /^\+?(\d{1,4}) ?([mhd])/i.exec(typed) ?? [];
+  const minutes = Number(count) * ({ m: 1, d: 1440 }[unit.toLowerCase()] ?? 60);
+  return `${new Date(Date.now() + minutes * 60_000).toISOString().slice(0, 16)}Z is in ${count}${unit}`;
+}
 
 function wishOf(call: Call): Wish {
   if (call.has('draft')) return 'draft';
@@ -102,9 +113,7 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   const room = () => (client.limit?.policy === 'publish' ? client.limit.remaining : Infinity);
   const report = createPublishReport(call, documents.length, { ...work, room });
   const posts = await readPosts(client, work);
-  const rememberedOutcome = call.has('force')
-    ? async () => null
-    : readRemembered(posts, work, call.has('allow-outside'));
+  const rememberedOutcome = call.has('force') ? async () => null : readRemembered(posts, work, call);
   const interrupt = onInterrupt();
   const { signal } = interrupt;
   const before = (path: string | null) => posts.get((path !== null && state.last(path)?.id) || '') ?? null;
@@ -165,18 +174,20 @@ async function readPosts(client: MastheadClient, { documents, folders, state }: 
 function readRemembered(
   posts: Posts,
   { wish, publishAt, state }: Work,
-  allowsOutside: boolean,
+  call: Call,
 ): (document: Document) => Promise<Outcome | null> {
   return async ({ path, fault, read }) => {
     if (path === null || fault !== null || !state.knows([path])) return null;
     // The publisher reports a file that has vanished meanwhile.
     const source = await read()
-      .then(async (text) => withPictures(text, await localPictures(text, path, allowsOutside)))
+      .then(async (text) => withPictures(text, await localPictures(text, path, call.has('allow-outside'))))
       .catch(() => null);
     const published =
       source === null ? null : state.unchanged(path, publishHash({ ...toSend(source, wish), publishAt }));
     const post = published === null ? null : posts.get(published.id);
     if (!post || post.status !== published?.status) return null;
+    const slug = call.has('move') && source !== null ? namingOf(source)?.slug : null;
+    if (slug && slug !== post.slug) return null;
     return { kind: 'unchanged', post, warnings: [], isRemembered: true };
   };
 }

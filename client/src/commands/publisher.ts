@@ -119,27 +119,25 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     const { source, status } = toSend(withPictures(document, pictures), wish);
     const target = path === null ? null : await targetOf(source, before(path));
     if (target?.renamed && !call.has('move')) throw new StartError(whatToDo(target, target.renamed));
-    // A query parameter wins over front matter: the post keeps its slug until it is moved.
     const asked = { status, publishAt };
-    const fields = target === null ? asked : { ...asked, slug: target.post.slug };
+    // A query parameter wins over front matter: the post keeps its slug until it is moved.
+    const fields = target === null || target.slug !== null ? asked : { ...asked, slug: target.post.slug };
+    const id = target?.slug ? target.post.id : undefined;
     const uploaded = await pictureStore.store(pictures);
     const sent = toSend(withPictures(document, pictures, pictureStore.names), wish).source;
     const notes = notesOn(call, target);
     if (isDry) {
-      const answer = await client.publishMarkdown(sent, fields, { dryRun: true });
+      const answer = await client.publishMarkdown(sent, fields, { dryRun: true, id });
       const lacking =
         uploaded.length > 0 ? pictures.filter(({ sha256 }) => !pictureStore.names.has(sha256)) : [];
       const known = warningsOf(answer).filter((warning) => !lacking.some(isNamedIn(warning)));
-      const moved = await move(client, target, isDry);
-      const post = moved ? { ...answer.post, slug: moved.slug, url: moved.url } : answer.post;
-      return { kind: kindOf(answer, target), post, warnings: [...known, ...notes], uploaded };
+      return { kind: kindOf(answer), post: answer.post, warnings: [...known, ...notes], uploaded };
     }
-    await move(client, target, isDry);
-    const answer = await client.publishMarkdown(sent, target?.slug ? asked : fields);
+    const answer = await client.publishMarkdown(sent, fields, { id });
     const { post } = answer;
     const recorded = { hash: publishHash({ source, ...asked }), id: post.id, status: post.status };
     const warnings = [...warningsOf(answer), ...notes];
-    return { kind: kindOf(answer, target), post, warnings, uploaded, recorded };
+    return { kind: kindOf(answer), post, warnings, uploaded, recorded };
   };
 
   /** Where a file is sent; null: to the post that the service finds by what the file says, or to a new one. */
@@ -160,7 +158,9 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     if (slug === post.slug || call.has('new')) return null;
     // A former slug or title still finds the post, as the service alone knows.
     const found = await client.publishMarkdown(source, {}, { dryRun: true });
-    if (found.post.id === post.id) return null;
+    const isFound = found.post.id === post.id;
+    if (isFound && (slug === null || !call.has('move'))) return null;
+    if (isFound) return { post, slug, renamed: 'creates' };
     return { post, slug, renamed: found.created ? 'creates' : { overwrites: found.post.url } };
   };
 
@@ -194,18 +194,6 @@ const isNamedIn =
   ({ sha256, type }: LocalPicture): boolean =>
     warning.includes(pictureName(sha256, type));
 
-/** Gives a post the slug that its file has now, and says where it is then; null: it stays. */
-async function move(
-  client: MastheadClient,
-  target: Target | null,
-  isDry: boolean,
-): Promise<Pick<FormerPost, 'slug' | 'url'> | null> {
-  if (target === null || target.slug === null) return null;
-  const change = [target.post.id, { slug: target.slug }] as const;
-  const answer = isDry ? client.updatePost(...change, { dryRun: true }) : client.updatePost(...change);
-  return (await answer).post;
-}
-
 /** What the answer of the service does not say. */
 function notesOn({ program }: Call, target: Target | null): string[] {
   if (!target?.renamed) return [];
@@ -236,8 +224,7 @@ async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<v
 
 type Answer = { readonly created: boolean; readonly changed: boolean };
 
-function kindOf({ created, changed }: Answer, target: Target | null): Outcome['kind'] {
-  if (target?.renamed) return 'updated';
+function kindOf({ created, changed }: Answer): Outcome['kind'] {
   return created ? 'created' : changed ? 'updated' : 'unchanged';
 }
 

@@ -6,6 +6,8 @@ const shells = ['bash', 'zsh', 'fish'];
 
 /** What a shell reads to complete the words of this program; it asks the program itself for them. */
 export function completionScript(program: string, [shell = '', ...more]: readonly string[]): string {
+  if (/^(?:--help|-h)$/.test(shell))
+    return `Usage: ${program} completion ${shells.join('|')}\n\nPrint what a shell needs to complete commands; its first line says where it goes.`;
   if (!shells.includes(shell) || more.length > 0)
     throw new UsageError(`say for which shell: ${program} completion ${shells.join('|')}`, '');
   const name = `_${program.replaceAll('-', '_')}`;
