@@ -380,9 +380,20 @@ test('quotas: bytes, less of a new agent, and none of it for a repeat', async ()
     instance.clock.advance(3 * day);
     await send(second);
     await send(makePng({ width: 15, height: 15 }));
+    const files = () => readdir(join(instance.dataDir, 'media'), { recursive: true });
+    const stays = await files();
     await assert.rejects(send(makePng({ width: 20, height: 15 })), { code: 'quota_exceeded' });
+    // What is refused takes no place on the disk.
+    assert.deepEqual(await files(), stays);
     await client.deleteMedia((await client.listMedia()).media[0]?.id ?? '');
-    await send(makePng({ width: 15, height: 15 }));
+    const { media } = await client.listMedia();
+    const left = 3000 - media.reduce((sum, { bytes }) => sum + bytes, 0);
+    const last = makePng({ width: 15, height: 15 });
+    const { media: stored } = await send(last);
+    await instance.restart({ QUOTA_MEDIA: String(3000 - left + last.length) });
+    // A repeat needs no place, where there is not a byte left.
+    assert.deepEqual((await send(last)).media, stored);
+    await assert.rejects(send(makePng({ width: 1, height: 1 })), { code: 'quota_exceeded' });
   } finally {
     await instance.close();
   }

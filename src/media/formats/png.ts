@@ -7,10 +7,27 @@ import type { Plan } from './plan.ts';
 
 /** Length, type and CRC of a chunk. */
 const frame = 12;
-/** What the colours and the size of the picture depend on; these have their place before the first IDAT. */
-const kept: ReadonlySet<string> = new Set(
-  'PLTE tRNS gAMA cHRM sRGB iCCP sBIT bKGD hIST pHYs cICP mDCV mDCv cLLI cLLi'.split(' '),
-);
+/**
+ * What the colours and the size of the picture depend on, with the most bytes that each may have: in longer ones
+ * something else is hidden. These have their place before the first IDAT.
+ */
+const kept: Readonly<Record<string, number>> = {
+  PLTE: 768,
+  tRNS: 256,
+  gAMA: 4,
+  cHRM: 32,
+  sRGB: 1,
+  iCCP: Infinity,
+  sBIT: 4,
+  bKGD: 6,
+  hIST: 512,
+  pHYs: 9,
+  cICP: 4,
+  mDCV: 24,
+  mDCv: 24,
+  cLLI: 8,
+  cLLi: 8,
+};
 const words: Readonly<Record<string, Removable>> = {
   tEXt: 'text',
   zTXt: 'text',
@@ -139,7 +156,7 @@ function readHeader({ type, start, data }: Chunk, reader: ByteReader): State {
 
 /** Whether a chunk is part of the picture as it is shown. Throws PictureError for one that cannot be where it is. */
 function isKept(chunk: Chunk, state: State, reader: ByteReader): boolean {
-  const { type, start, data } = chunk;
+  const { type, start, end, data } = chunk;
   if (type === 'IDAT') {
     if (state.hasImage && state.previous !== type)
       throw reader.fault(start, 'another chunk stands between its IDAT chunks');
@@ -161,8 +178,10 @@ function isKept(chunk: Chunk, state: State, reader: ByteReader): boolean {
     state.hasPalette = true;
   }
   // The case of its first letter says whether a picture can be shown without a chunk.
-  if (!kept.has(type) && /^[A-Z]/.test(type)) throw reader.fault(start, `chunk ${type} has no place there`);
-  return kept.has(type) && !state.hasImage;
+  const most = kept[type];
+  if (most === undefined && /^[A-Z]/.test(type))
+    throw reader.fault(start, `chunk ${type} has no place there`);
+  return most !== undefined && end - start - frame <= most && !state.hasImage;
 }
 
 function readAnimation({ start, data }: Chunk, state: State, reader: ByteReader): boolean {

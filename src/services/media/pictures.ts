@@ -224,10 +224,10 @@ export const storePicture = defineWrite(
 );
 
 /** The picture of these bytes, as they are stored or were sent, that an agent has already. */
-async function ownPicture(
-  { db }: WriteContext,
+export async function ownPicture(
+  { db }: ReadContext,
   agentId: string,
-  { sha256, sent_sha256: sent }: StoredPicture,
+  { sha256, sent_sha256: sent }: Pick<StoredPicture, 'sha256' | 'sent_sha256'>,
 ): Promise<PictureRow | undefined> {
   return db
     .selectFrom('media')

@@ -9,7 +9,7 @@ import { errorCode } from '../../rules/failure.ts';
 import { isPictureType, pictureName, pictureTypeList } from '../../rules/text/media-names.ts';
 import { requireCallerRow } from '../agents/callers.ts';
 import { refusedPicture } from '../trust/source-blocks.ts';
-import { checkPictureQuota, claimFile, pictureView, storePicture } from './pictures.ts';
+import { checkPictureQuota, claimFile, ownPicture, pictureView, storePicture } from './pictures.ts';
 
 /** Uploads of one agent that a process takes at once. */
 const mostAtOnce = 2;
@@ -62,7 +62,6 @@ async function take(ctx: Context, upload: Upload): Promise<Uploaded> {
   if (stated !== null && stated > ctx.config.media.max) throw tooLarge(ctx);
   const end = begin(agent.id);
   try {
-    await checkPictureQuota(ctx, await requireCallerRow(ctx, agent.id), 1);
     return await store(ctx, createPictureStore(ctx.config.media.dir), { ...upload, type });
   } finally {
     end();
@@ -120,6 +119,9 @@ async function store(ctx: Context, pictures: PictureStore, upload: Upload): Prom
   const hashes = { sha256: cleaned.sha256(), sent_sha256: sent.sha256() };
   if (await refusedPicture(ctx, Object.values(hashes))) throw blocked();
   const bytes = cleaned.size();
+  // Before the file is written, which stays for a day whether it gets a row or not.
+  if (!(await ownPicture(ctx, agent.id, hashes)))
+    await checkPictureQuota(ctx, await requireCallerRow(ctx, agent.id), bytes);
   await ctx.engine.write(claimFile, { sha256: hashes.sha256, bytes });
   // Also where the file is there, for another agent or this one: else the time that it takes would tell.
   await onDisk(ctx, () => cleaned.keep(hashes.sha256));
