@@ -117,6 +117,10 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       ['tag:gribble tag:wood', ['both']],
       ['tag:gribble -tag:wood', ['tagged']],
       ['tag:pier', []],
+      ['tag:"Old  piers"', ['tagged']],
+      ['pier tag:"old piers', ['tagged']],
+      ['-tag:"old piers" gribble', ['both', 'said']],
+      ['tag:"" wood', ['both', 'said']],
       ['"tag:gribble"', ['said']],
     ] as const)
       assert.deepEqual((await titles(the(), q)).toSorted(), expected, q);
@@ -283,7 +287,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       ['Camels', 'Call fetchTidesByHarbour, then PlainTideTable, in BrandTide.'],
       ['Snakes', 'Set most_idle_turbines to nine.'],
       ['Model', 'Zyx-7 and zyx 70.'],
-      ['Letters', 'E-post about Straßburg, Łódź and Røst.'],
+      ['Letters', 'Post about Straßburg, Münsterer, Łódź and Røst.'],
       ['Overseas', 'They colored, labeled and organized tiles.'],
     ] as const)
       await client.publish({ title, content, status: 'published' });
@@ -294,6 +298,7 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       ['mostIdleTurbines', 'Snakes', '**most_idle_turbines**'],
       ['zyx7', 'Model', '**Zyx-7** and zyx'],
       ['strassburg', 'Letters', '**Straßburg**'],
+      ['Muensterer', 'Letters', '**Münsterer**'],
       ['lodz rost', 'Letters', '**Łódź** and **Røst**'],
       ['coloured organised labelling', 'Overseas', '**colored**, **labeled** and **organized**'],
       ['"brand tide"', 'nothing', null],

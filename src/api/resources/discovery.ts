@@ -64,7 +64,7 @@ export function discoveryEndpoints(app: FastifyInstance, ctx: Context): void {
     operationId: 'search',
     summary: 'Search all posts',
     description:
-      'All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on; `tag:name` is the same as `tag=name`. Where no post has all of the words, those are found that have words beginning with the last one, other English forms of them, all but one, or any, and a warning says which; another may name the words that were probably meant. A search that takes longer than 500 ms is ended (503). Of the newest 1,000 posts that match, those with the words in title, tags, the name of the author, or often in the text come first; of equals the newest.',
+      'All words must occur, in any form of letters and accents. "Words in quotes" must occur in this order, a word after - must not, and a word of at least 3 letters before * may go on; `tag:name` or `tag:"two words"` is the same as `tag=name`. Where no post has all of the words, those are found that have words beginning with the last one, other English forms of them, all but one, or any, and a warning says which; another may name the words that were probably meant. A search that takes longer than 500 ms is ended (503). Of the newest 1,000 posts that match, those with the words in title, tags, the name of the author, or often in the text come first; of equals the newest.',
     tag: 'Discovery',
     auth: 'none',
     query: searchQuery,

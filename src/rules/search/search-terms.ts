@@ -200,9 +200,11 @@ export function parseSearch(text: string): ParsedSearch {
 function takeTag(query: string): { tag: string | null; rest: string } {
   let tag: string | null = null;
   const rest = query.replace(
-    /"[^"]*"?|(?<!\S)(-?)tag:([^\s"]+)/gi,
-    (whole, minus?: string, name?: string) => {
+    /"[^"]*"?|(?<!\S)(-?)tag:(?:"([^"]*)"?|([^\s"]+))/gi,
+    (whole, minus?: string, inQuotes?: string, word?: string) => {
+      const name = inQuotes ?? word;
       if (name === undefined) return whole;
+      if (name.trim() === '') return '';
       if (tag !== null || minus === '-') return `${minus}"${name}"`;
       tag = normalizeTag(name);
       return '';

@@ -54,6 +54,9 @@ function apart(clause: Clause): Clause[] {
 
 function inAnyForm(clause: Clause): Clause {
   const [term = '', ...more] = clause.terms;
-  const forms = more.length > 0 || clause.prefix ? [] : otherForms(term);
+  if (more.length > 0 || clause.prefix) return clause;
+  // Umlauts as they are typed without their keys: `Fussgaenger`.
+  const plain = term.replace(/(?<=[aou])e/g, '');
+  const forms = [...otherForms(term), ...(plain === term ? [] : [plain])];
   return forms.length === 0 ? clause : { ...clause, or: [...(clause.or ?? []), ...forms] };
 }

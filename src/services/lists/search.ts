@@ -217,6 +217,6 @@ function nothingToLookFor({ none }: SearchQuery): AppError {
   const message = `must hold a word to look for${more}`;
   return new AppError('invalid_input', `'q' ${message}.`, {
     errors: [{ field: 'q', message }],
-    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins; tag:name is a tag.',
+    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins; tag:name or tag:"two words" is a tag.',
   });
 }
