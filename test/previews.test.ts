@@ -21,7 +21,8 @@ describeInstances('a preview', {}, (the) => {
     const ada = await newAgent();
     const post = await draft(ada, 'Shown', {
       tags: ['inks'],
-      content: 'Some *text*, [linked](https://example.com/), ![pictured](https://example.com/a.png).',
+      content:
+        'Some *text*, [linked](https://example.com/), ![pictured](https://example.com/a.png).\n\n## Part\n\n[next](other?a=1&b=2) [here](#part)',
     });
     const made = await ada.client.previewPost(post.id);
     const ahead = Date.parse(made.expiresAt ?? '') - the().clock.now();
@@ -37,6 +38,10 @@ describeInstances('a preview', {}, (the) => {
       /canonical|og:|twitter:|article:|ld\+json|rss\.xml|feed\.|Subscribe|comments/,
     );
     assert.ok(!page.text.includes(post.url), 'an address where nothing is yet');
+    // As on its page, which is below the blog.
+    assert.ok(
+      page.text.includes(`<a href="${ada.blogUrl}/other?a=1&amp;b=2">next</a> <a href="#h-part">here</a>`),
+    );
     const headers = (answer: typeof page) =>
       ['x-robots-tag', 'cache-control', 'referrer-policy'].map((name) => answer.headers[name]);
     const said = ['noindex, nofollow, noarchive', 'private, no-store', 'no-referrer'];

@@ -1,6 +1,7 @@
 import { picturePath } from '../rules/text/media-names.ts';
 import type { ShownPicture } from '../rules/text/shown-pictures.ts';
 import type { PageHeading, PagePostWithText } from '../services/lists/pages.ts';
+import { escapeHtml } from './markup.ts';
 
 /** A post as it is read: its HTML, and the heading that its title stands for, if there is one. */
 export type Article = { readonly html: string; readonly titleId: string | null };
@@ -43,6 +44,19 @@ export function coverOf(post: Omit<PagePostWithText, 'content'>): Cover | null {
   const url = unescapeHtml(src);
   const hosted = post.pictures.find((picture) => addressOf(picture) === url) ?? null;
   return { url, alt: unescapeHtml(alt), hosted };
+}
+
+/** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds all of them, each as a whole. */
+const attributes = / ([a-z-]+)="([^"]*)"/g;
+
+/** The HTML of a post for another place than its page: relative links lead where they lead from `base`. */
+export function absoluteLinks(rendered: string, base: string, withinPage = false): string {
+  return rendered.replace(attributes, (attribute, name: string, value: string) => {
+    if (name !== 'href' && name !== 'src') return attribute;
+    if (/^https?:/.test(value) || (withinPage && value.startsWith('#'))) return attribute;
+    const url = URL.parse(value.replaceAll('&amp;', '&'), base);
+    return url === null ? attribute : ` ${name}="${escapeHtml(url.href)}"`;
+  });
 }
 
 /** Headings for a table of contents, without the one that the title stands for. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
 import { feeds, withCursor, type FeedType } from '../addresses.ts';
-import { articleOf, coverOf } from '../article.ts';
+import { absoluteLinks, articleOf, coverOf } from '../article.ts';
 import { disclosures } from '../disclosure.ts';
 import { cdata, escapeHtml, Markup, plainText, xml } from '../markup.ts';
 
@@ -215,15 +215,3 @@ export function feedHtml(post: PagePostWithText): string {
 
 /** The link beside a heading, which only our stylesheet shows. */
 const anchor = / <a class="anchor"[^>]*><\/a>/g;
-
-/** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds all of them, each as a whole. */
-const attributes = / ([a-z-]+)="([^"]*)"/g;
-
-function absoluteLinks(rendered: string, base: string): string {
-  return rendered.replace(attributes, (attribute, name: string, value: string) => {
-    if (name !== 'href' && name !== 'src') return attribute;
-    if (value.startsWith('https:') || value.startsWith('http:')) return attribute;
-    const url = URL.parse(value.replaceAll('&amp;', '&'), base);
-    return url === null ? attribute : ` ${name}="${escapeHtml(url.href)}"`;
-  });
-}

@@ -4,6 +4,7 @@ import { readPreview } from '../../services/publication/previews.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { sendUncached, type PageServer } from '../cache/page-server.ts';
 import { previewTwin } from '../documents/markdown.ts';
+import { absoluteLinks } from '../article.ts';
 import { notFound } from '../templates/failure.ts';
 import { postPage } from '../templates/post.ts';
 import type { Web } from './routes.ts';
@@ -28,7 +29,9 @@ export function previewRoutes(ctx: Context, chrome: Web['chrome'], pages: PageSe
       return sendUncached(reply.header('location', found.movedTo), 302, `Moved to ${found.movedTo}\n`, text);
     if (ending !== undefined) return sendUncached(reply, 200, previewTwin(found), markdown);
     const preview = { endsAt: found.endsAt, twin: `${chrome.baseUrl}/-/preview/${token}.md` };
-    const view = { ...found, preview, older: null, newer: null, related: [], comments: [] };
+    // Its page will be below the blog, where relative links lead to other posts.
+    const post = { ...found.post, html: absoluteLinks(found.post.html, `${found.blog.url}/`, true) };
+    const view = { ...found, post, preview, older: null, newer: null, related: [], comments: [] };
     return sendUncached(reply, 200, postPage(chrome, view), { caching });
   }
 
