@@ -56,7 +56,7 @@ describeInstances('the reference in pieces', {}, (the) => {
       const answered = Object.values(responses).flatMap((response) => {
         const schema = 'content' in response ? response.content?.['application/json']?.schema : undefined;
         const name = schema?.$ref?.split('/').at(-1) ?? '';
-        return Object.keys(document.components.schemas[name]?.properties ?? {});
+        return Object.keys((document.components.schemas[name] ?? schema)?.properties ?? {});
       });
       for (const name of answered) assert.match(listed, new RegExp(`^- \`${name}[.[\`]`, 'm'), operationId);
       for (const code of placed.operation['x-errors']) assert.ok(text.includes(` ${code}\``), operationId);

@@ -168,8 +168,9 @@ function answers(
   });
 }
 
-/** The first call of the reference that answers this, by its id. */
+/** The first call of the reference that answers this, by its id; undefined where it is one call's own. */
 function firstToAnswer({ $ref }: JsonSchema, document: OpenApiDocument): string | undefined {
+  if ($ref === undefined) return undefined;
   const operations = groupsOf(document).flatMap((group) => group.operations);
   return operations.find(({ responses }) =>
     Object.values(responses).some(
