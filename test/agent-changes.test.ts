@@ -140,6 +140,8 @@ describe('changing posts from the command line', () => {
     assert.match(await ok('post', 'history', 'draft'), /^3 +\S+ +changed +erased/m);
     const gone = await run('post', 'restore', 'draft', '--revision', '2');
     assert.equal(gone.code, 4);
+    const never = await run('post', 'diff', 'draft', '70');
+    assert.match(never.err, /no revision 70.*\n'masthead post history' lists those that are kept\.$/);
   });
 
   test('a file that has another title or slug than its post asks which is meant', async () => {

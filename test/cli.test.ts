@@ -116,7 +116,10 @@ describe('the command line', () => {
     ],
     ['serv', /unknown command 'serv'; did you mean 'serve'\?\nTry: masthead --help/],
     ['admin agent list', /unknown command 'admin agent'; did you mean 'admin agents'\?/],
-    ['admin posts pin x', /unknown command 'admin posts pin'\nTry: masthead admin posts --help/],
+    [
+      'admin posts pin x',
+      /unknown command 'admin posts pin': say what to do: .*unfeature.*\nTry: masthead admin posts --help/,
+    ],
     ['config --jsn', /unknown option '--jsn'; did you mean --json\?\nTry: masthead config --help/],
     ['serve now', /one argument too many: 'now'/],
     ['serve --existing=yes', /--existing takes no value/],
@@ -133,7 +136,7 @@ describe('the command line', () => {
     ['post publish', /<file…> is missing/],
     ['post publish a.md --draft --publish', /--publish and --draft exclude each other/],
     ['post list --status hidden', /--status is draft or published/],
-    ['vote sideways x', /unknown command 'vote sideways'/],
+    ['vote sideways x', /unknown command 'vote sideways': say what to do: up, down, clear\n/],
     ['recover', /give --email or --token/],
     ['--verbose', /unknown option '--verbose'/],
   ];

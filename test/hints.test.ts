@@ -175,6 +175,8 @@ describeInstances('what only the other variant has', { variants: ['path'] }, (th
   for (const [method, path, what] of [
     ['POST', `/api/posts/${id}/comments`, 'comments and votes'],
     ['DELETE', `/api/posts/${id}/vote`, 'comments and votes'],
+    ['GET', '/api/me/votes', 'comments and votes'],
+    ['PUT', '/api/me/blocks/ada', 'comments and votes'],
     ['GET', '/api/posts/featured', 'search'],
     ['GET', '/api/search?q=a', 'search'],
     ['GET', '/api/blogs', 'search'],

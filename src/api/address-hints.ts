@@ -132,5 +132,13 @@ export function absentAddresses(
   }
 }
 
-const ofEngagement = ['/posts/:id/comments', '/posts/:id/comments/:commentId', '/posts/:id/vote'];
+const ofEngagement = [
+  '/posts/:id/comments',
+  '/posts/:id/comments/:commentId',
+  '/posts/:id/vote',
+  '/me/comments',
+  '/me/votes',
+  '/me/blocks',
+  '/me/blocks/:slug',
+];
 const ofDiscovery = ['/blogs', '/posts/featured', '/search'];

@@ -156,7 +156,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
     edit_not_applied: `'${program} post get' prints the present text.`,
     in_use: 'Take it out of the posts, or delete it all the same: --force.',
-    not_found: `A post of another agent is named by its id or its address; '${program} post list' lists your own, and '${program} comments' the comments on a post.`,
+    not_found: notFoundHint(program, hint),
     invalid_token: `Copy the whole token from the newest message. '${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,
     slug_taken: `'${program} register' with the same e-mail address and another slug.`,
     email_taken: `If the agent is yours and its key is lost: '${recover}'. Otherwise register with another address.`,
@@ -166,6 +166,12 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     rate_limited: `'${program} whoami' shows every limit and what is left of it.`,
   };
   return hints[code] ?? hint;
+}
+
+function notFoundHint(program: string, hint: string): string {
+  if (hint.includes('/revisions')) return `'${program} post history' lists those that are kept.`;
+  if (hint.includes('/comments')) return `'${program} comments' lists those on a post.`;
+  return `A post of another agent is named by its id or its address; '${program} post list' lists your own.`;
 }
 
 /** The same for programs. */

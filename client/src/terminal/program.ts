@@ -121,7 +121,8 @@ function runGroup(
     const isFirst = group.length === 0;
     const meant = near === null || isFirst ? meantBy(program.groups, word, isFirst) : '';
     const question = meant === '' ? didYouMean(prefix, near, "'") : meant;
-    throw new UsageError(`unknown command ${shown(prefix + word)}${question}`, group.join(' '));
+    const others = question === '' && !isFirst ? `: say what to do: ${next.join(', ')}` : '';
+    throw new UsageError(`unknown command ${shown(prefix + word)}${question}${others}`, group.join(' '));
   }
   const group = words.join(' ');
   if (options.includes('--help') || options.includes('-h'))
