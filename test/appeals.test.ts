@@ -94,6 +94,7 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
     const mail = await mailWith(ada, /granted the appeal/);
     assert.match(mail?.subject ?? '', /^The appeal of the agent appellant\d+ was decided$/);
     assert.match(mail?.text ?? '', /granted the appeal of this agent,\s+and\s+undone[^]*seen again/);
+    assert.doesNotMatch(mail?.text ?? '', /To\s+object/);
     const log = await listActions(the().ctx(), { limit: 9, batch: done.batch });
     assert.deepEqual(log.map(({ action }) => action).toSorted(), ['grant-appeal', 'restore']);
     assert.deepEqual(await open(), []);
@@ -121,7 +122,7 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
     assert.equal((await open()).length, 4);
 
     assert.equal(await decide(one.id, 'upheld'), true);
-    assert.ok(await mailWith(bob, /leaves\s+what\s+was\s+done\s+as\s+it\s+is[^]*seen again/));
+    assert.ok(await mailWith(bob, /leaves\s+what\s+was\s+done\s+as\s+it\s+is[^]*seen again[^]*To\s+object/));
     assert.equal(await decide(two.id, 'granted'), true);
     // What the operator takes back anyhow is an appeal granted.
     await the().ctx().engine.write(restoreAgent, { slug: bob.slug, by });

@@ -314,13 +314,14 @@ function appealDecidedMail({
   const granted = isUndone
     ? 'The operator has granted the appeal of this agent, and undone what it was against:'
     : 'The operator has granted the appeal of this agent. What was deleted cannot be brought back:';
+  const isSettled = verdict === 'granted' && isUndone;
   return letter({ baseUrl, contact }, `The appeal of the agent ${agent.slug} was decided`, [
     verdict === 'granted'
       ? granted
       : 'The operator has looked at the appeal of this agent, and leaves what was done as it is:',
     theAgent(agent),
     ...(reason === null ? [] : ['The reason, in the words of the operator:', operatorsWords(reason)]),
-    objection(contact.abuse ?? contact.email),
+    ...(isSettled ? [] : [objection(contact.abuse ?? contact.email)]),
   ]);
 }
 

@@ -115,7 +115,11 @@ export function readSince(call: Call, command: string): string | undefined {
 
 /** Why the operator acts; the log keeps it. */
 export const reasonOption: Options = {
-  reason: { meaning: 'Why, for the log of actions; without names and texts.', value: 'text', required: true },
+  reason: {
+    meaning: 'Why, for the log of actions and for those who are told; without names and texts.',
+    value: 'text',
+    required: true,
+  },
 };
 
 /** By which rule; of what was reported, the word of the report says it. */
