@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -56,6 +56,9 @@ export async function keepPostgres(root: string): Promise<() => void> {
   return () => child.kill();
 }
 
+/** A fault may fill the memory of the machine: no test needs a fourth of this, bytes. */
+const mostMemory = 4 * 1024 ** 3;
+
 type Run = {
   readonly ms: number;
   /** Folder to which V8 writes what ran; all tests are run then. */
@@ -109,15 +112,32 @@ export async function runFiles(
     if (signal === 'SIGTERM') setTimeout(end, 2_000, 'SIGKILL').unref();
   };
   const timer = setTimeout(end, Math.max(1_000, ms), 'SIGKILL');
+  let isTooLarge = false;
+  const watch = setInterval(() => {
+    isTooLarge ||= memoryOf(child.pid) > mostMemory;
+    if (isTooLarge) end('SIGKILL');
+  }, 500);
   const code = await new Promise((resolve) => child.on('exit', resolve));
   clearTimeout(timer);
+  clearInterval(watch);
   const failed = failureIn(output);
   if (failed !== null) return failed;
   if (code === 0) return null;
   const file = files[0] ?? '';
+  if (isTooLarge) return { test: 'takes all memory', file };
   return code === null
     ? { test: 'does not end', file, isLate: true }
     : { test: 'a file that did not run', file };
+}
+
+/** What a process has in memory, bytes; 0 where that is not known. */
+function memoryOf(pid: number | undefined): number {
+  try {
+    const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    return 1024 * Number(kibibytes ?? 0);
+  } catch {
+    return 0;
+  }
 }
 
 /** Of the innermost test, which is reported first. */
