@@ -35,7 +35,8 @@ export function exportEndpoint(app: FastifyInstance, ctx: Context): void {
     if (isUnchanged) return reply.code(304).send();
     const name = `${slug}-${timestamp(ctx.now()).slice(0, 10)}.tar.gz`;
     reply.type('application/gzip').header('content-disposition', `attachment; filename="${name}"`);
-    if (request.method === 'HEAD') return reply.send('');
+    // A stream, whose length is not said: an empty text would have one of 0.
+    if (request.method === 'HEAD') return reply.send(Readable.from([]));
     return sendArchive(reply);
 
     function sendArchive(to: FastifyReply): FastifyReply {
