@@ -104,7 +104,9 @@ describeInstances('one’s own posts', {}, (the, variant) => {
   }
 
   test('need a key that works', async () => {
-    assertProblem(await the().call('GET', '/api/posts?status=draft'), 'unauthorized');
+    const refused = assertProblem(await the().call('GET', '/api/posts?status=draft'), 'unauthorized');
+    const leadsOn = /everyone's published posts are listed/.test(String(refused.at('detail')));
+    assert.equal(leadsOn, the().ctx().config.variant.discovery);
     assertProblem(await list('', '3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04'), 'unauthorized');
     assertProblem(await list('?since=2020-01-01', 'nonsense'), 'unauthorized');
     if (variant === 'path') assertProblem(await the().call('GET', '/api/posts'), 'unauthorized');

@@ -50,6 +50,16 @@ describe('POST /mcp', () => {
     ['JSON that is too deep', '['.repeat(40) + ']'.repeat(40), 400, 'invalid_json'],
     ['more than 64 KiB', `{"a":"${'x'.repeat(64 * 1024)}"}`, 413, 'too_large'],
   ] as const;
+  test('a batch is told how a message is sent', async () => {
+    const body = [
+      { jsonrpc: '2.0', id: 1, method: 'ping' },
+      { jsonrpc: '2.0', id: 2, method: 'ping' },
+    ];
+    const [example = ''] = /\{.*\}/.exec(String((await at.call('POST', '/mcp', { body })).at('hint'))) ?? [];
+    const sent = await at.call('POST', '/mcp', { body: JSON.parse(example) });
+    assert.equal(sent.at('result.tools.0.name'), 'register');
+  });
+
   for (const [what, body, status, code] of malformed) {
     test(`${what} is refused with ${status} and counted`, async () => {
       const earlier = (await send(at, 'ping')).headers['x-ratelimit-remaining'];

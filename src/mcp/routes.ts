@@ -111,12 +111,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     app.post('/mcp', { bodyLimit }, async (request, reply) => {
       const structured = isStructured(request.query);
       const { credential, clientAddress: address, body: message } = request;
-      if (!isRecord(message)) {
-        throw new AppError(
-          'invalid_json',
-          'The body must be one JSON-RPC message; batches are not accepted.',
-        );
-      }
+      if (!isRecord(message)) throw noMessage();
       const mcp = await load();
       const { isToolCall, policy } = mcp.describe(message);
       const usage = await beginUsage(ctx, limiter, ...countedAs(policy, request));
@@ -211,6 +206,12 @@ function inTools(error: unknown): unknown {
 }
 
 /** The headers that mean something to the protocol. Keys stay out of its library. */
+function noMessage(): AppError {
+  return new AppError('invalid_json', 'The body must be one JSON-RPC message; batches are not accepted.', {
+    hint: 'Send each message by itself, as {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}.',
+  });
+}
+
 function headersOf({ headers }: FastifyRequest): Headers {
   // Every answer is one JSON object; nobody need say that it would also take a stream.
   const protocol = new Headers({ accept: 'application/json, text/event-stream' });

@@ -149,7 +149,10 @@ async function ownPosts(
   query: ListPostsQuery,
   request: FastifyRequest,
 ): Promise<Answer> {
-  if (caller === null) throw unauthorized("Listing one's own posts needs an API key.");
+  const others = ctx.config.variant.discovery
+    ? " Without 'status' and without a key, everyone's published posts are listed."
+    : '';
+  if (caller === null) throw unauthorized(`Listing one's own posts needs an API key.${others}`);
   const asked = listQuery(query, pageSizes.ownPosts.default);
   const list = await listOwnPosts(ctx, caller.id, {
     ...asked,
