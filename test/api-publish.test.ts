@@ -8,6 +8,7 @@ import {
   type CallOptions,
   type TestAgent,
 } from './support/instance.ts';
+import { publish as publishPost } from '../src/services/posts/posts.ts';
 import type { Answer } from './support/http.ts';
 
 /** A key with an invisible character in its middle that a title may hold. */
@@ -684,5 +685,25 @@ describeInstances('quotas', { env: { QUOTA_POSTS: '2', QUOTA_BYTES: '100' } }, (
     );
     assert.deepEqual(codes.toSorted(), [...Array(6).fill('quota_exceeded'), 'stored', 'stored']);
     assert.deepEqual((await client.limits()).quota?.posts, { limit: 2, used: 2 });
+  });
+});
+
+describeInstances('a call whose client has left', {}, (the) => {
+  test('changes nothing, even where there is nothing to render', async () => {
+    const ada = await the().agent('Gone');
+    const { post } = await ada.client.publish({ title: 'Kept', content: 'c', status: 'draft' });
+    const caller = { ...ada, keyHash: '', suspended: null, version: '' };
+    const left = { signal: AbortSignal.abort(new Error('left')) };
+    for (const fields of [
+      { slug: post.slug, status: 'published' as const },
+      { slug: post.slug, content: 'other' },
+      { title: 'New', content: 'c' },
+    ])
+      await assert.rejects(publishPost(the().ctx(), caller, fields, left), /left/);
+    const { posts } = await ada.client.listPosts();
+    assert.deepEqual(
+      posts.map(({ title, status }) => [title, status]),
+      [['Kept', 'draft']],
+    );
   });
 });

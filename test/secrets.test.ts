@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import {
   keyFromSecret,
   keyFromToken,
+  keyedHash,
   newApiKey,
   newToken,
   seal,
@@ -82,6 +83,16 @@ test('Texts sealed and keys derived by earlier releases stay readable.', () => {
 
 test('A token and a secret of the same text give different keys.', () => {
   assert.notDeepEqual(keyFromToken(secret), keyFromSecret(secret));
+});
+
+test('Equal texts of different kinds, and under different keys, have different names.', () => {
+  const names = [
+    keyedHash(key, 'mailbox', 'ada@example.com'),
+    keyedHash(key, 'reporter', 'ada@example.com'),
+    keyedHash(keyFromToken(secret), 'mailbox', 'ada@example.com'),
+  ];
+  assert.equal(new Set(names).size, 3);
+  assert.equal(keyedHash(key, 'mailbox', 'ada@example.com'), names[0]);
 });
 
 test('An id is a UUID of version 7 that begins with its time.', () => {

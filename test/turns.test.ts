@@ -200,6 +200,27 @@ test('writes of one agent that wait for a lock on PostgreSQL leave connections t
   await ended.promise;
 });
 
+test('of writes about one agent on PostgreSQL one batch runs at a time, whoever writes them', async () => {
+  const begun: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const runBatch = async (batch: Unit[]) => {
+    begun.push(...batch.map(agentOf));
+    if (begun.length === 1) await first.promise;
+    for (const { done } of batch) done.resolve({ rate: null, changed: [], mailQueued: false });
+    if (begun.length === 3) ended.resolve();
+  };
+  const lanes = createLanes(runBatch, 5, () => new Error('late'));
+  lanes.run(unit('a', 'voted for'));
+  lanes.run(unit('b', 'voted for'));
+  lanes.run(unit('c', 'another'));
+  await new Promise(setImmediate);
+  assert.deepEqual(begun, ['a', 'c']);
+  first.resolve();
+  await ended.promise;
+  assert.deepEqual(begun, ['a', 'c', 'b']);
+});
+
 test('agents whose writes wait for a connection to PostgreSQL take turns', async () => {
   const begun: string[] = [];
   const free = Promise.withResolvers<void>();
