@@ -205,13 +205,13 @@ function inTools(error: unknown): unknown {
   return new AppError(code, asTools(detail), { ...extra, ...hint });
 }
 
-/** The headers that mean something to the protocol. Keys stay out of its library. */
 function noMessage(): AppError {
   return new AppError('invalid_json', 'The body must be one JSON-RPC message; batches are not accepted.', {
     hint: 'Send each message by itself, as {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}.',
   });
 }
 
+/** The headers that mean something to the protocol. Keys stay out of its library. */
 function headersOf({ headers }: FastifyRequest): Headers {
   // Every answer is one JSON object; nobody need say that it would also take a stream.
   const protocol = new Headers({ accept: 'application/json, text/event-stream' });

@@ -116,7 +116,9 @@ export async function findToken(
   if (!row || !agent) {
     const detail =
       'This token is not one that this service sent. Copy the whole token from the newest message.';
-    throw tokenError('invalid_token', detail, 'is not one that was sent', sendsAnother(kind));
+    const lost = kind === 'verify' ? prose` Where a key was lost, ${call('recover')} does.` : '';
+    const hint = prose`${sendsAnother(kind)}${lost}`;
+    throw tokenError('invalid_token', detail, 'is not one that was sent', hint);
   }
   const expired = row.expires_at <= timestamp(ctx.now());
   if (row.used_at !== null && (expired || row.voided_at !== null)) throw tokenUsed(ctx);
