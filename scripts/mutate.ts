@@ -84,6 +84,9 @@ async function plantAll(toTry: readonly Mutant[]): Promise<void> {
   const benches = Array.from({ length: Number(values.benches) }, (_, n) => makeBench(root, `bench-${n}`));
   const endPostgres = await keepPostgres(root);
   try {
+    const failing = failingCheck(benches[0]?.folder ?? root);
+    if (failing !== null)
+      throw new Error(`npm run ${failing} fails without a fault: nothing can be told by it`);
     const recorded = join(dirname(kept), 'masthead-coverage.json');
     const coverage = await recordCoverage(values.record ? benches : [], recorded);
     const waiting = [...toTry.entries()].values();
@@ -118,10 +121,10 @@ async function plant(bench: Bench, coverage: Coverage, mutant: Mutant): Promise<
     const seconds = Math.round((Date.now() - begun) / 1000);
     if (failure !== null)
       return { outcome: 'caught', tier: 'tests', file: failure.file, by: failure.test, seconds };
-    if (isLate) return { outcome: 'undecided', seconds, passed: [...before, ...tried] };
     const check = failingCheck(bench.folder);
     if (check !== null)
       return { outcome: 'caught', tier: 'check', file: 'npm run check', by: check, seconds };
+    if (isLate) return { outcome: 'undecided', seconds, passed: [...before, ...tried] };
     return { outcome: 'survived', seconds };
   } finally {
     writeFileSync(path, source);
