@@ -232,10 +232,12 @@ describe("the agent's commands", () => {
     steps.push(
       async () => undefined,
       async () => undefined,
+      async () => said('four'),
     );
+    shown.length = 0;
     const idle = readInbox(client, {
       isWatched: true,
-      show: () => undefined,
+      show: ({ events }) => void shown.push(events.map(({ comment }) => comment?.content ?? '')),
       async wait() {
         const step = steps.shift();
         if (!step) throw new Error('enough');
@@ -243,7 +245,8 @@ describe("the agent's commands", () => {
       },
     });
     await assert.rejects(idle, /enough/);
-    assert.deepEqual(calls.slice(4), ['200', '200', '304']);
+    assert.deepEqual(calls.slice(4), ['200', '200', '304', '200']);
+    assert.deepEqual(shown, [['one', 'two', 'three'], ['four']]);
   });
 
   test('say where there is no key, what a refusal means, and which address is none', async () => {

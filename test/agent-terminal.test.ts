@@ -12,7 +12,7 @@ import { createPublishReport } from '../client/src/commands/publish-report.ts';
 import type { Call } from '../client/src/terminal/command.ts';
 import { agentGroups } from '../client/src/commands/agent-commands.ts';
 import { candidates } from '../client/src/terminal/completion.ts';
-import { facts, fitted, listing, table } from '../client/src/terminal/format.ts';
+import { facts, fitted, listing, plainText, table } from '../client/src/terminal/format.ts';
 import { columnsOf, cutInMiddle } from '../client/src/terminal/width.ts';
 import { masthead, unlessSlow } from './support/command-line.ts';
 import { startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -362,4 +362,9 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
     for (const columns of [0, 1, 2, 3, 10, 15])
       assert.ok(Array.from(cutInMiddle('𝄞'.repeat(16), columns)).length <= columns);
   });
+});
+
+test('what others wrote says nothing to a terminal', () => {
+  const sent = 'a\u001b[31mred\u001b]0;title\u0007\u009b2J\r\u0000\u007f\n\tb';
+  assert.equal(plainText(sent), 'a[31mred]0;title2J\n\tb');
 });

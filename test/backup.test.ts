@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { loadConfig } from '../src/config/config.ts';
+import { backupInto, listBackups } from '../src/db/sqlite/sqlite-backups.ts';
 import { backupSqlite } from '../src/db/sqlite/sqlite-copy.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
@@ -252,6 +253,20 @@ describe('backup and restore refuse', () => {
     assert.equal(code, 0);
     assert.match(stderr, /^There is no secret: put it back before a start/);
   });
+});
+
+test('of a folder of backups the newest are kept, as many as asked for', async () => {
+  const [env, folder] = [{ DATA_DIR: fresh() }, fresh()];
+  await masthead(['migrate'], env);
+  await mkdir(folder);
+  const made: string[] = [];
+  for (let day = 1; day <= 4; day++) {
+    const file = join(env.DATA_DIR, 'masthead.db');
+    const backup = await backupInto(file, folder, { keep: 2, now: Date.UTC(2026, 0, day) });
+    made.unshift(backup.file);
+    assert.deepEqual(backup.removed, made.slice(2, 3));
+    assert.deepEqual(listBackups(folder), made.slice(0, 2));
+  }
 });
 
 describe('doctor', () => {

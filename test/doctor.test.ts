@@ -183,6 +183,12 @@ test('a service in order has findings that say so, and nothing else', async () =
     );
 });
 
+test('the policy of a domain above counts for mail from below it', async () => {
+  const settings = { MAIL_FROM: 'Masthead <no-reply@news.mail.masthead.example>' };
+  const found = (await examined({ settings })).find(({ what }) => what === 'dmarc');
+  assert.deepEqual([found?.state, found?.detail], ['ok', '_dmarc.masthead.example: v=DMARC1; p=reject']);
+});
+
 describe('doctor names', () => {
   const sql = (statement: string) => (path: string) => {
     const database = openSqlite(join(path, 'masthead.db'));

@@ -340,6 +340,7 @@ describe('SMTP', { concurrency: 8 }, () => {
   const failures: readonly { fault: SmtpFault; permanent: boolean; says: RegExp }[] = [
     { fault: { refuse: 'recipient', code: 550 }, permanent: true, says: /550 5\.1\.1 at RCPT TO/ },
     { fault: { refuse: 'message', code: 554 }, permanent: true, says: /554 5\.1\.1 at DATA/ },
+    { fault: { refuse: 'recipient', code: 500 }, permanent: true, says: /500 .*at RCPT TO/ },
     { fault: { refuse: 'recipient', code: 451 }, permanent: false, says: /451 .*at RCPT TO/ },
     { fault: { refuse: 'recipient', code: 530 }, permanent: false, says: /530/ },
     { fault: { refuse: 'message', code: 452 }, permanent: false, says: /452 .*at DATA/ },
