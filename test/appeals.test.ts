@@ -122,6 +122,7 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
     assert.equal((await open()).length, 4);
 
     assert.equal(await decide(one.id, 'upheld'), true);
+    await assert.rejects(appealsNamed(the().ctx(), one.id), /no open appeal/);
     assert.ok(await mailWith(bob, /leaves\s+what\s+was\s+done\s+as\s+it\s+is[^]*seen again[^]*To\s+object/));
     assert.equal(await decide(two.id, 'granted'), true);
     // What the operator takes back anyhow is an appeal granted.
