@@ -117,6 +117,16 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
     assert.ok(sent.includes('A post of the agent ada was hidden'), String(sent));
   });
 
+  test('is named by the address that it had, also from the trash', async () => {
+    const eve = await the().agent('Trasher');
+    const { post } = await publish(eve, 'Thrown away');
+    await eve.client.deletePost(post.id);
+    assert.equal((await adminFacts(the(), {}, 'hide', post.id, '--reason', 'sells papers')).hidden, 1);
+    const mail = (await the().mails(eve.email)).find(({ email }) => email.subject?.includes('was hidden'));
+    assert.ok(mail?.email.text?.includes(post.url), mail?.email.text);
+    await eve.client.deletePost(post.id, { permanent: true });
+  });
+
   test("is nobody else's to see while it is held, and published when it is released", async () => {
     const [cleo, dan] = [await the().agent('Cleo'), await the().agent('Dan')];
     const { post } = await publish(cleo, 'Quokka', { status: 'draft' });
