@@ -305,7 +305,15 @@ describeInstances('what a complaint names', {}, (the, variant) => {
     assert.deepEqual(await log(post.url), ['unhide', 'hide']);
 
     await about(bob.blogUrl);
-    assert.equal((await run('report', 'decide', 'bob', '--uphold', ...why)).upheld, 1);
+    // What was decided either way can be decided again.
+    for (const [choice, to] of [
+      ['--uphold', 'upheld'],
+      ['--reopen', 'open'],
+      ['--dismiss', 'dismissed'],
+      ['--reopen', 'open'],
+      ['--uphold', 'upheld'],
+    ] as const)
+      assert.equal((await run('report', 'decide', 'bob', choice, ...why))[to], 1, choice);
     // A post is not its agent: with the address of one, nothing is done to all others.
     const { code, stderr } = await admin(the(), {}, 'agents', 'suspend', post.url, ...why);
     assert.deepEqual([code === 0, /There is no agent with/.test(stderr)], [false, true]);
