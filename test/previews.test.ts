@@ -98,6 +98,23 @@ describeInstances('a preview', {}, (the) => {
     await assert.rejects(ada.client.previewPost(post.id), { code: 'not_found' });
   });
 
+  test('is there until the very moment at which it ends, and ends by hand as often as it is asked to', async () => {
+    const ada = await newAgent();
+    const post = await draft(ada, 'To the moment');
+    the().clock.freeze();
+    const made = await ada.client.previewPost(post.id, { expiresIn: 300 });
+    the().clock.advance(Date.parse(made.expiresAt ?? '') - the().clock.now() - 1);
+    assert.equal(await statusOf(made.previewUrl), 200);
+    the().clock.advance(1);
+    assert.equal(await statusOf(made.previewUrl), 404);
+    for (let n = 0; n < 3; n++) {
+      const { previewUrl } = await ada.client.previewPost(post.id);
+      assert.equal(await statusOf(previewUrl), 200);
+      await ada.client.endPreviews(post.id);
+      assert.equal(await statusOf(previewUrl), 404);
+    }
+  });
+
   test('cannot be made up, nor moved to another post', async () => {
     const [ada, eve] = [await newAgent(), await newAgent()];
     const [own, other] = [await draft(ada, 'Own'), await draft(ada, 'Other')];
