@@ -6,6 +6,7 @@ import { before, describe, test } from 'node:test';
 import { createPictureStore, lacksRoom } from '../src/media/picture-store.ts';
 import { suspendAgent, restoreAgent } from '../src/services/community/moderation.ts';
 import { removeOrphaned, sweepFiles } from '../src/services/media/picture-sweep.ts';
+import { uploadPicture } from '../src/services/media/uploads.ts';
 import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
 import {
   assertOk,
@@ -208,6 +209,29 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
     assertProblem(await send(bytes, ofPng, `?alt=${ada.key}`), 'leaked_key');
     assertOk(await send(makeLargePng(1_900_000)), 201);
     assert.deepEqual(await readdir(join(folder(), 'tmp')), []);
+  });
+
+  test('is as large as it may be to the byte, and whole', async () => {
+    const most = 2_000_000;
+    const sized = (bytes: number) => {
+      const padded = (length: number) => png([chunk('tEXt', Buffer.alloc(length, 'x'))]);
+      return padded(bytes - padded(0).length);
+    };
+    assertOk(await send(sized(most)), 201);
+    assertProblem(await send(sized(most + 1)), 'too_large');
+    const agent = { id: ada.id, slug: ada.slug };
+    const taken = async (bytes: Buffer, stated: number | null) => {
+      async function* body() {
+        yield bytes.subarray(0, 1_000);
+        yield bytes.subarray(1_000);
+      }
+      const upload = { agent, alt: '', type: 'image/png', stated, body: body() };
+      return uploadPicture(the().ctx(), upload as unknown as Parameters<typeof uploadPicture>[1]);
+    };
+    // Also where the client does not say how much it is.
+    await taken(sized(most), null);
+    await assert.rejects(taken(sized(most + 1), null), { code: 'too_large' });
+    await assert.rejects(taken(sized(5_000), 5_001), /closed before the whole picture had come/);
   });
 
   test('of two agents is one file, of which neither learns; it goes a day after the last of both', async () => {
