@@ -96,6 +96,8 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     const etag = String((await publish(post)).headers['etag']);
     const next = { ...post, content: 'of this week' };
     const dry = assertOk(await publish(next, {}, '?dryRun=true'));
+    // Where both are sent, the address says what is meant.
+    assert.equal(assertOk(await publish({ ...next, dryRun: false }, {}, '?dryRun=true')).at('dryRun'), true);
     assert.match(String(dry.at('message')), /^Would replace the published text of 'status-report'/);
     const only = await publish(next, { headers: { 'if-none-match': '*' } });
     assertProblem(only, 'precondition_failed');

@@ -157,6 +157,7 @@ describeInstances('every answer of the API', { once: true }, (the) => {
       assert.equal(answer.headers['x-robots-tag'], 'noindex');
       const exposed = String(answer.headers['access-control-expose-headers']).toLowerCase().split(', ');
       for (const name of [
+        'idempotent-replayed',
         'ratelimit',
         'ratelimit-policy',
         'retry-after',

@@ -248,6 +248,14 @@ test('Retry-After is read as seconds or as a date', () => {
   assert.equal(retryAfterSeconds(null, now), null);
 });
 
+test('an attempt may take longer than timers can wait', async (t) => {
+  const { client } = await scripted(t, [ok]);
+  const set = t.mock.method(globalThis, 'setTimeout');
+  await client.me({ timeout: 2 ** 40 });
+  const waits = set.mock.calls.map(({ arguments: [, milliseconds] }) => milliseconds ?? 0);
+  assert.equal(Math.max(...waits), 2 ** 31 - 1);
+});
+
 test('an attempt that takes too long is lost, and repeated', async (t) => {
   const { client, seen } = await scripted(t, [hang, ok, ok]);
   await client.me({ timeout: 500 });
