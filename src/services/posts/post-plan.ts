@@ -69,7 +69,10 @@ export async function planPost(
     duplicatesOf(ctx, input),
     holdFor(ctx, writtenIn(input.sent)),
   ]);
-  const heldFor = heldAsSent ?? (await holdForStored(ctx, target.post, input.sent));
+  const { post } = target;
+  const { content, status } = input.sent;
+  const publishesStored = post?.status === 'draft' && status === 'published' && content === null;
+  const heldFor = heldAsSent ?? (publishesStored ? await holdForStored(ctx, post) : null);
   // The text that the operator has hidden is not published again beside it.
   const isHidden = target.post === null && duplicates.hidden !== null;
   const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
@@ -84,13 +87,8 @@ function writtenIn({ content, rendered, ...fields }: PostInput): Written {
   return { texts: [...texts, content ?? '', rendered?.text ?? ''], html: rendered?.html ?? '' };
 }
 
-/** The same for the stored text of a draft that is published as it is: the source may have been blocked meanwhile. */
-export async function holdForStored(
-  ctx: ReadContext,
-  post: PostRow | null,
-  { content, status }: Pick<PostInput, 'content' | 'status'>,
-): Promise<string | null> {
-  if (post?.status !== 'draft' || status !== 'published' || content !== null) return null;
+/** The same for a post that is published as it is stored: the source may have been blocked meanwhile. */
+export async function holdForStored(ctx: ReadContext, post: PostRow): Promise<string | null> {
   const { title, slug, excerpt, tags } = post;
   const [stored, text, html] = await Promise.all(
     (['content', 'text', 'html'] as const).map(async (column) => storedText(ctx, post.id, column)),

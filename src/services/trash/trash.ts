@@ -165,7 +165,7 @@ async function takeBack(
   const now = timestamp(tx.now());
   const next: PostRow = { ...before, slug, status };
   // A source may have been blocked meanwhile.
-  const heldFor = await holdForStored(tx, { ...next, status: 'draft' }, { content: null, status });
+  const heldFor = status === 'published' ? await holdForStored(tx, next) : null;
   Object.assign(next, holdBack(next, heldFor !== null, now));
   Object.assign(next, publication(agent, before, next, now));
   const former = JSON.parse(trashed.trashed_former ?? '[]') as FormerAddress[];
