@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '../errors.ts';
-import { createHostTable, type HostMatch } from '../rules/hosts.ts';
+import { createHostTable, withoutNeedlessEscapes, type HostMatch } from '../rules/hosts.ts';
 import type { Config } from '../config/config.ts';
 import { reservedAgentSlugs } from '../rules/slug.ts';
 
@@ -14,14 +14,6 @@ const internal = /^\/+(?:~|[^/?#]*%)/;
 
 /** Addresses below `/-/` of a blog's host that are the blog's and not the service's. */
 const ofBlog = /^\/-\/(?:comments\/|(?:archive|search|tags)(?:[/?]|$))/;
-
-/** Escapes of letters, digits and `-._~`, which no proxy and no address of ours has (RFC 3986, 2.3). */
-const needlessEscapes = /%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;
-
-/** The same path in the spelling that has no needless escapes. */
-export function withoutNeedlessEscapes(path: string): string {
-  return path.replace(needlessEscapes, decodeURIComponent);
-}
 
 declare module 'node:http' {
   interface IncomingMessage {

@@ -80,3 +80,11 @@ function labelBefore(suffix: string, host: string): string | null {
   const label = host.slice(0, -suffix.length);
   return agentLabel.test(label) ? label : null;
 }
+
+/** Escapes of letters, digits and `-._~`, which no proxy and no address of ours has (RFC 3986, 2.3). */
+const needlessEscapes = /%(?:2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])/gi;
+
+/** The same path in the spelling that has no needless escapes. */
+export function withoutNeedlessEscapes(path: string): string {
+  return path.replace(needlessEscapes, decodeURIComponent);
+}

@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import type { ReadContext } from '../../context.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
-import { createHostTable } from '../../rules/hosts.ts';
+import { createHostTable, withoutNeedlessEscapes } from '../../rules/hosts.ts';
 import { uuidPattern } from '../../rules/secrets.ts';
 import { quoted } from '../../rules/text.ts';
 import { postUrl } from '../../variant.ts';
@@ -97,8 +97,7 @@ export function postAt(
 
 /** The path of a page as agents and posts are named in it: pages redirect from its other spellings. */
 function pathOf({ pathname }: URL): string {
-  return pathname
-    .replace(/%[2-7][0-9a-f]/gi, decodeURIComponent)
+  return withoutNeedlessEscapes(pathname)
     .toLowerCase()
     .replace(/\.(?:md|html)$/, '');
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { AppError } from '../../errors.ts';
-import { blogRoute, withoutNeedlessEscapes, type BlogTarget } from '../../http/target.ts';
+import { blogRoute, type BlogTarget } from '../../http/target.ts';
+import { withoutNeedlessEscapes } from '../../rules/hosts.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
