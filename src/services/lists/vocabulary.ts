@@ -44,7 +44,7 @@ function nearest(word: string, words: ReadonlyMap<string, number>): string | nul
   let best: { word: string; distance: number; count: number } | null = null;
   for (const [known, count] of words) {
     if (known[0] !== word[0]) continue;
-    for (const form of [known, known.replace(/ies$/, 'y')]) {
+    for (const form of known.endsWith('ies') ? [known, known.replace(/ies$/, 'y')] : [known]) {
       if (Math.abs(form.length - word.length) > most) continue;
       const distance = editDistance(word, form);
       if (distance > most) continue;
