@@ -28,6 +28,7 @@ import {
   stripHiddenText,
   tagFault,
 } from '../rules/text.ts';
+import { longestAlt } from '../rules/text/media-names.ts';
 import { hostedName, hostedPictureFault } from '../rules/text/shown-pictures.ts';
 import { languageTagFault } from '../rules/text/language-tags.ts';
 import { parseMoment, parseSince } from '../rules/text/times.ts';
@@ -341,7 +342,7 @@ export const pictureAlt = text(lineFault, {
   description:
     'What the picture shows, on one line, for those who cannot see it: used where the markdown of a post says nothing.',
   examples: ['The engine, seen from the side of its store.'],
-  maxLength: 1_000,
+  maxLength: longestAlt,
 });
 
 /** The SHA-256 of a file. */

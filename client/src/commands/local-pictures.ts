@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { StartError } from '../../../src/rules/failure.ts';
 import { lineFault, sliceCodePoints } from '../../../src/rules/text.ts';
-import { pictureName, picturePath } from '../../../src/rules/text/media-names.ts';
+import { longestAlt, pictureName, picturePath } from '../../../src/rules/text/media-names.ts';
 import { MastheadError, type ErrorCode, type MastheadClient } from '../index.ts';
 import { shown } from '../terminal/format.ts';
 import { findPictures, type PictureMention } from './picture-scan.ts';
@@ -75,10 +75,7 @@ export function withPictures(
   return text + source.slice(at);
 }
 
-/** Characters of an alternative text that are stored with a picture; that of the document stays as it is. */
-const longestAlt = 1_000;
-
-/** What the document says first of a picture, as far as it can be stored with it. */
+/** What the document says first of a picture, as far as it can be stored with it; the document stays as it is. */
 function wordsFor(sha256: string, pictures: readonly LocalPicture[]): string | undefined {
   const said = pictures.find((each) => each.sha256 === sha256 && each.alt !== '')?.alt ?? '';
   return said === '' || lineFault(said) !== null ? undefined : sliceCodePoints(said, 0, longestAlt);

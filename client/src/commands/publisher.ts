@@ -160,8 +160,7 @@ export function createPublisher(client: MastheadClient, options: PublisherOption
     const found = await client.publishMarkdown(source, {}, { dryRun: true });
     const isFound = found.post.id === post.id;
     if (isFound && (slug === null || !call.has('move'))) return null;
-    if (isFound) return { post, slug, renamed: 'creates' };
-    return { post, slug, renamed: found.created ? 'creates' : { overwrites: found.post.url } };
+    return { post, slug, renamed: isFound || found.created ? 'creates' : { overwrites: found.post.url } };
   };
 
   return {

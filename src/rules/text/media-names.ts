@@ -40,3 +40,6 @@ export function pictureMarkdown(name: string, alt: string | null): string {
   const text = (alt ?? '').replaceAll(/\s+/g, ' ').replaceAll(/[\\[\]`*_<&!]/g, String.raw`\$&`);
   return `![${text}](${picturePath(name)})`;
 }
+
+/** Most characters of what a picture shows, in words, as they are stored with it. */
+export const longestAlt = 1_000;
