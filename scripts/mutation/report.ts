@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { writeReport as writeFormatted } from '../../bench/report.ts';
 import { folderOf, type Mutant, root } from '../../test/mutants/list.ts';
 import { hashOf } from './coverage.ts';
 
@@ -73,6 +72,5 @@ ${row('all', mutants)}
 
 ${left.length === 0 ? 'None.' : left.map((mutant) => `- ${outcomes[idOf(mutant)]?.outcome}: \`${mutant.file}\`: ${code(mutant.text)} → ${code(mutant.becomes) === '``' ? 'nothing' : code(mutant.becomes)} (${mutant.why})`).join('\n')}
 `;
-  writeFileSync(path, text);
-  execFileSync(join(root, 'node_modules/.bin/oxfmt'), [path], { stdio: 'ignore' });
+  writeFormatted(path, text);
 }
