@@ -74,11 +74,11 @@ const showsWithoutText = /<(?:img|hr|li|pre|table|details|math)\b/;
 
 /** Null where only names of footnotes and labels of links are unseen, which tie a reference to what it is of. */
 function unseenWarning(markdown: string, unseen: readonly Stretch[]): Warning | null {
-  const told = unseen.filter((stretch) => !isOfName(markdown, stretch));
-  if (told.length === 0) return null;
-  const texts = told.map(([from, to]) => markdown.slice(from, to));
+  const hiding = unseen.filter((stretch) => !isOfName(markdown, stretch));
+  if (hiding.length === 0) return null;
+  const texts = hiding.map(([from, to]) => markdown.slice(from, to));
   const count = texts.reduce((sum, text) => sum + codePoints(text), 0);
-  const from = told[0]?.[0] ?? 0;
+  const from = hiding[0]?.[0] ?? 0;
   const opening = /\[[^\]\n]{1,40}$/.exec(markdown.slice(0, from))?.[0];
   const label = opening && `${opening}${/^[^\]\n]{0,40}\]?/.exec(markdown.slice(from))?.[0] ?? ''}`;
   const first = quoted((texts[0] ?? '').trim(), 40) + (label === undefined ? '' : ` of ${quoted(label, 80)}`);

@@ -116,7 +116,7 @@ export function readSince(call: Call, command: string): string | undefined {
 /** Why the operator acts; the log keeps it. */
 export const reasonOption: Options = {
   reason: {
-    meaning: 'Why, for the log of actions and for those who are told; without names and texts.',
+    meaning: 'Why, for the log of actions and for whoever is notified; without names and texts.',
     value: 'text',
     required: true,
   },
