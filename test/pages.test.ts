@@ -119,7 +119,9 @@ for (const { variant, engine } of placesOf()) {
     test('other forms of an address lead to the canonical one, and what there never was is 404', async () => {
       await withInstance({ variant, engine }, async (site) => {
         const { client, blogUrl } = await site.agent('Ada');
-        await client.publish({ title: 'Hello', content: 'Words.', tags: ['c/d'], status: 'published' });
+        const longTag = 'x'.repeat(40);
+        const tags = ['c/d', 'a/feed', longTag];
+        await client.publish({ title: 'Hello', content: 'Words.', tags, status: 'published' });
         const moved = [
           [`${blogUrl}/Hello`, `${blogUrl}/hello`],
           [`${blogUrl}/hello/`, `${blogUrl}/hello`],
@@ -140,12 +142,28 @@ for (const { variant, engine } of placesOf()) {
           [`${blogUrl}/feed`, `${blogUrl}/feed.xml`],
           [`${blogUrl}/atom`, `${blogUrl}/feed.xml`],
           [`${blogUrl}/rss`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/rss2`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/feed.rss`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/feed/atom/`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}//feed//json?x=1`, `${blogUrl}/feed.json`],
+          [`${blogUrl}/feeds/posts/default?alt=rss`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/rss/index.xml`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/blog/feed`, `${blogUrl}/feed.xml`],
+          [`${blogUrl}/blog/index.xml`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}${hasDiscovery ? '/' : ''}?feed=rss2`, `${blogUrl}/rss.xml`],
+          [`${blogUrl}/tags/c%2Fd?feed=atom`, `${blogUrl}/tags/c%2Fd/feed.xml`],
+          [`${blogUrl}/tags/c%2Fd/feed`, `${blogUrl}/tags/c%2Fd/feed.xml`],
+          [`${blogUrl}/tags/c/d/feed/rss2`, `${blogUrl}/tags/c%2Fd/rss.xml`],
+          [`${blogUrl}/tags/${longTag}/index.xml`, `${blogUrl}/tags/${longTag}/rss.xml`],
           [`${site.baseUrl}/index.html`, `${site.baseUrl}/`],
           [`${site.baseUrl}//llms.txt`, `${site.baseUrl}/llms.txt`],
           ...(hasDiscovery
             ? [
                 [`${site.baseUrl}/atom.xml`, `${site.baseUrl}/feed.xml`],
                 [`${site.baseUrl}/rss`, `${site.baseUrl}/rss.xml`],
+                [`${site.baseUrl}/feed/rss2/`, `${site.baseUrl}/rss.xml`],
+                [`${site.baseUrl}/blog/feed.json`, `${site.baseUrl}/feed.json`],
+                [`${site.baseUrl}/?feed=atom`, `${site.baseUrl}/feed.xml`],
                 [`${site.baseUrl}/ada`, blogUrl],
                 [`${site.baseUrl}/ada/Hello?x=1`, `${blogUrl}/hello?x=1`],
                 [`${site.baseUrl}/blogs/`, `${site.baseUrl}/blogs`],
@@ -167,7 +185,17 @@ for (const { variant, engine } of placesOf()) {
         assert.equal((await open(site, `${blogUrl}/feed`)).status, 410);
         // A proxy may have decoded the slash of a tag: to redirect it would never end.
         assert.equal((await open(site, `${blogUrl}/tags/c/d`)).status, 200);
+        assert.equal((await open(site, `${blogUrl}/tags/a/feed`)).status, 200, 'a tag of that name');
         const unknown = ['/nope', '/nope.md', '/tags', '/tags/nope', '/tags/nope/feed.xml', '/a/b', '/%zz'];
+        unknown.push(
+          '/tags/nope/rss',
+          '/tags/feed',
+          '/json',
+          '/default',
+          '/hello/feed',
+          '/blog/feed/x',
+          '/blog',
+        );
         for (const path of unknown) assert.equal((await open(site, blogUrl + path)).status, 404, path);
         for (const path of ['/nobody', '/nobody/x', '/~', '/~/ada', '/%7Eada', '/-/none', '/problems/nope'])
           assert.equal((await site.call('GET', path)).status, 404, path);

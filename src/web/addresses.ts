@@ -14,26 +14,31 @@ export type FeedType = keyof typeof feeds;
 
 export const feedTypes = Object.keys(feeds) as readonly FeedType[];
 
-/** Where else readers look for a feed: at files of other programs, and at names that a post may have. */
-const usualFiles = new Map<string, FeedType>([
-  ['atom.xml', 'atom'],
-  ['index.xml', 'rss'],
-]);
-const usualNames = new Map<string, FeedType>([
-  ['atom', 'atom'],
-  ['feed', 'atom'],
-  ['rss', 'rss'],
-]);
+/** What other programs call their feeds. */
+const usualNames = new Map<string, FeedType>(
+  (
+    [
+      ['atom', 'atom atom.xml default feed feed.atom feed.xml'],
+      ['rss', 'feed.rss index.rdf index.rss index.xml rdf rss rss.xml rss2 rss2.xml'],
+      ['jsonFeed', 'feed.json json'],
+    ] as const
+  ).flatMap(([type, names]) => names.split(' ').map((name): [string, FeedType] => [name, type])),
+);
 
-/** All of them, below the address of the service. */
-export const usualFeeds: readonly (readonly [path: string, type: FeedType])[] = [
-  ...usualFiles,
-  ...usualNames,
-];
+/** The feed that a query asks for as other programs name it: `?feed=rss2`. */
+export function feedAsked(name: string | null): FeedType | null {
+  return usualNames.get(name ?? '') ?? null;
+}
 
-/** The feed that readers expect at a name that no post has. */
-export function feedNamed(name: string): FeedType | null {
-  return usualNames.get(name) ?? null;
+const usualAddress = /^\/(?:tags\/(.+?)\/)?((?:blog|feeds?(?:\/posts)?|rss)\/)?([^/]+)\/?$/;
+
+/** The feed that readers of other programs expect at a path where nothing is: `/feed`, `/blog/index.xml`, `/tags/x/rss`. */
+export function usualFeed(path: string): (BlogPath & { readonly form: FeedType }) | null {
+  const [, tag, folder, name = ''] =
+    usualAddress.exec(decoded(path)?.toLowerCase().replace(/\/+/g, '/') ?? '') ?? [];
+  const form = usualNames.get(name);
+  if (form === undefined || (!folder && /^(?:default|json|rdf)$/.test(name))) return null;
+  return tag === undefined ? { kind: 'index', form } : { kind: 'tag', tag: normalizeTag(tag), form };
 }
 
 /** Address of a tag below that of its blog. */
@@ -93,7 +98,7 @@ export function parseBlogPath(path: string): BlogPath | null {
   const page = name.replace(/\.html$/, '');
   if (page === '' || page === 'index') return { kind: 'index', form: 'page' };
   if (name === 'index.md') return { kind: 'index', form: 'twin' };
-  const feed = feedOf(name) ?? usualFiles.get(name) ?? null;
+  const feed = feedOf(name);
   if (feed !== null) return { kind: 'index', form: feed };
   const file = blogFiles.find((each) => each === name);
   if (file !== undefined) return { kind: 'file', name: file };

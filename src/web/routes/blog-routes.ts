@@ -14,7 +14,7 @@ import {
   type BlogAtAddress,
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
-import { feedNamed, tagUrl, twinOf, withCursor, type BlogPath } from '../addresses.ts';
+import { feedAsked, tagUrl, twinOf, usualFeed, withCursor, type BlogPath } from '../addresses.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
@@ -72,11 +72,14 @@ function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string)
   const { slug } = target;
   const parsed = parseBlogPath(withoutNeedlessEscapes(path));
   if (parsed === null) {
-    const read = () => inBlog(web, slug, (blog) => notFound(web.chrome, blog));
+    const read = () => inBlog(web, slug, (blog) => feedOrNothing(web, blog, path));
     return { key: null, read };
   }
   if (!isCanonical(web, target, path, parsed))
     return { key: null, read: () => redirect(web, slug, blogPath(parsed), rawQuery) };
+  const form = feedAsked(new URLSearchParams(rawQuery).get('feed'));
+  if (form !== null && (parsed.kind === 'index' || parsed.kind === 'tag') && parsed.form === 'page')
+    return { key: null, read: () => redirect(web, slug, blogPath({ ...parsed, form }), '') };
   const query = readQuery(parsed, rawQuery);
   const address = canonicalAddress(web, slug, parsed, query);
   if (!('form' in parsed) || parsed.form !== 'page') return address;
@@ -184,12 +187,14 @@ async function readBlogPage(
 
 /** The posts of a blog, or of one tag of it. */
 async function readList(
-  { ctx, chrome }: Web,
+  web: Web,
   blog: Blog,
   { tag, form, cursor }: { tag: string | null; form: 'page' | 'twin'; cursor: string | null },
 ): Promise<Outcome> {
+  const { ctx, chrome } = web;
   const { items: posts, nextCursor } = await postsOfBlog(ctx, blog.id, { tag, limit: postsShown, cursor });
-  if (tag !== null && posts.length === 0) return notFound(chrome, blog);
+  if (tag !== null && posts.length === 0)
+    return feedOrNothing(web, blog, blogPath({ kind: 'tag', tag, form }));
   const url = tag === null ? blog.url : tagUrl(blog.url, tag);
   const twin = twinOf(url, tag === null ? 'index' : 'page');
   const first = form === 'twin' ? twin : url;
@@ -226,17 +231,10 @@ async function readTags({ ctx, chrome }: Web, blog: Blog): Promise<Page> {
   return { type: 'html', body: tagsPage(here, view), tags: tagsOf(blog, []) };
 }
 
-async function readPost(
-  { ctx, chrome }: Web,
-  blog: Blog,
-  path: BlogPath & { kind: 'post' },
-): Promise<Outcome> {
+async function readPost(web: Web, blog: Blog, path: BlogPath & { kind: 'post' }): Promise<Outcome> {
+  const { ctx, chrome } = web;
   const found = await postAtAddress(ctx, blog.id, path.slug);
-  if (found === null) {
-    const form = path.form === 'page' ? feedNamed(path.slug) : null;
-    if (form === null) return notFound(chrome, blog);
-    return { kind: 'moved', url: blog.url + blogPath({ kind: 'index', form }) };
-  }
+  if (found === null) return feedOrNothing(web, blog, blogPath(path));
   if (found === 'deleted') return gone(chrome, 'post', blog);
   if ('removed' in found) return removed(chrome, found.removed, blog);
   if ('movedTo' in found)
@@ -255,6 +253,15 @@ async function readPost(
     tags: [...new Set([...tags, ...commentersOf(comments)])],
     ...pageHeaders(blog, twinOf(post.url, 'page'), blog.url, [asJson]),
   };
+}
+
+/** Where nothing is: on to the feed that readers of other programs look for there, if any. */
+async function feedOrNothing({ ctx, chrome }: Web, blog: Blog, path: string): Promise<Outcome> {
+  const feed = usualFeed(path);
+  const tag = feed?.kind === 'tag' ? feed.tag : null;
+  const isNone =
+    tag !== null && (await postsOfBlog(ctx, blog.id, { tag, limit: 1, cursor: null })).items.length === 0;
+  return feed === null || isNone ? notFound(chrome, blog) : { kind: 'moved', url: blog.url + blogPath(feed) };
 }
 
 /** All comments on a post, a page at a time. */

@@ -6,6 +6,7 @@ import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { loadAssets, type AssetFiles } from '../assets.ts';
+import { blogPath, usualFeed } from '../addresses.ts';
 import { blogRoutes } from './blog-routes.ts';
 import { createPageCache, followChanges } from '../cache/page-cache.ts';
 import { htmlGuard } from '../cache/page.ts';
@@ -70,7 +71,8 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
     answerCached: pages.answerCached,
     /** Answers a request that no route matches, if its address is another form of an existing one. */
     redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null {
-      const url = canonicalForm(request.originalUrl);
+      const feed = discovery ? usualFeed(request.originalUrl.replace(/\?.*$/s, '')) : null;
+      const url = feed?.kind === 'index' ? blogPath(feed) : canonicalForm(request.originalUrl);
       if (url === null || (request.method !== 'GET' && request.method !== 'HEAD')) return null;
       return pages.sendOther(reply, { kind: 'moved', url: baseUrl + url });
     },

@@ -8,13 +8,13 @@ import { blogsWithPosts, instanceId, postsForFeed } from '../../services/lists/f
 import { selectForHome } from '../../services/lists/featured.ts';
 import {
   blogsPath,
+  feedAsked,
   feeds,
   feedTypes,
   pagesBeside,
   readCursorText,
   readPart,
   twinOf,
-  usualFeeds,
   withCursor,
   type FeedType,
 } from '../addresses.ts';
@@ -68,11 +68,16 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
 
   const readTwin = async () => home(web, 'twin');
   add('/index.md', readTwin);
-  addAt('/', () => ({
-    key: keyOf('', '/'),
-    read: async () => home(web, 'page'),
-    twin: { key: keyOf('', '/index.md'), read: readTwin, url: twinOf(baseUrl, 'index') },
-  }));
+  addAt('/', ({ query: { feed: asked } }) => {
+    const type = discovery && typeof asked === 'string' ? feedAsked(asked) : null;
+    if (type !== null)
+      return { key: null, read: () => ({ kind: 'moved', url: `${baseUrl}/${feeds[type].file}` }) };
+    return {
+      key: keyOf('', '/'),
+      read: async () => home(web, 'page'),
+      twin: { key: keyOf('', '/index.md'), read: readTwin, url: twinOf(baseUrl, 'index') },
+    };
+  });
   add('/llms.txt', async () => llms(web));
   add('/robots.txt', async () => robots(web));
   add('/favicon.ico', () => assets.favicon);
@@ -103,8 +108,6 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
       const key = keyOf('', withCursor(`/${feeds[type].file}`, cursor));
       return { key, read: async () => feed(web, type, cursor) };
     });
-  for (const [path, type] of usualFeeds)
-    add(`/${path}`, () => ({ kind: 'moved', url: `${baseUrl}/${feeds[type].file}` }));
   add('/blogs.opml', async () => blogsOpml(web));
   addAt('/blogs', ({ query }) => {
     const sort = readOrder(query['sort']);
