@@ -73,6 +73,17 @@ describeInstances('a post with pictures of its own', {}, (the) => {
     assert.equal(await inUse(media), true);
   });
 
+  test('leads to them from the markdown of a preview, which is not below the blog', async () => {
+    const { name, url } = await upload(29);
+    const [path, other] = [`media/${name}`, `media/${'0'.repeat(32)}.png`];
+    const content = `![a](${path} "b")[![c](./${path})](https://e.example/${path}) ![d](${other})\n\n![][r]\n\n[r]: <${path}>`;
+    const { post } = await ada.client.publish({ title: 'Draft with pictures', content });
+    const { previewUrl } = await ada.client.previewPost(post.id);
+    const twin = await pageOf(`${previewUrl}.md`);
+    const shown = `![a](${url} "b")[![c](${url})](https://e.example/${path}) ![d](${other})\n\n![][r]\n\n[r]: <${url}>`;
+    assert.ok(twin.includes(shown), twin);
+  });
+
   test('shows the text of those that there are not, and those of others neither', async () => {
     const other = await upload(31, { agent: bob });
     const content = `![First](media/${other.name})\n\n![Second & more](media/nothing.png)\n\n![](media/none.png)`;
