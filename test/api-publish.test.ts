@@ -80,6 +80,19 @@ describeInstances('publishing', { env: { LIMIT_PUBLISH: '200' } }, (the, variant
     assert.deepEqual([cleared.excerpt, cleared.lang, cleared.tags], ['new content', null, []]);
   });
 
+  test('an excerpt that is taken off gives way to the one that the text had made', async () => {
+    const content = '| a | b |\n|-|-|\n| 1 | 2 |\n\n```js\nlet x;\n```\n\nWhat it says.';
+    const first = await publish({ slug: 'made', title: 'Made', content, excerpt: 'mine' });
+    const id = String(first.at('post.id'));
+    assertOk(await the().call('PATCH', `/api/posts/${id}`, { key: ada.key, body: { excerpt: null } }));
+    assert.equal((await read(id)).excerpt, 'What it says.');
+    await publish({ slug: 'made', excerpt: 'mine again' });
+    assertOk(await publish({ title: 'Made', excerpt: null, tags: ['x'] }));
+    assert.equal((await read(id)).excerpt, 'What it says.');
+    const again = assertOk(await publish({ slug: 'made', excerpt: null }));
+    assert.equal(again.at('changed'), false);
+  });
+
   test('identical content again changes nothing, not even the time', async () => {
     const body = { slug: 'same', title: 'Same', content: 'c', tags: ['a'], status: 'published' };
     const first = await publish(body);

@@ -16,7 +16,9 @@ import type { TextChange } from '../../rules/edits/text-edits.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import type { Preconditions } from '../preconditions.ts';
+import { storedText } from './find-post.ts';
 import { applyEdits, type Base, type Editing } from './post-edits.ts';
+import { findExisting, type Naming } from './post-target.ts';
 
 /** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
 export type PostFields = Partial<PostFieldValues> &
@@ -33,7 +35,11 @@ export type PostInput = Omit<PostFields, 'content' | keyof TextChange> & {
   readonly rendered:
     | (Omit<RenderedPost, 'content' | 'isVisible' | 'keys' | 'warnings'> & { readonly bytes: number })
     | null;
+  readonly madeExcerpt?: MadeExcerpt | null;
 };
+
+/** The excerpt that a stored text makes, and of which revision. */
+type MadeExcerpt = { readonly excerpt: string; readonly revision: number };
 
 /** What was sent, ready to be stored. */
 export type Prepared = {
@@ -92,11 +98,34 @@ async function prepareFields(
     const { diff, ...result } = edited;
     return { ...(await accepted(ctx, agentId, cleaned, result)), base, diff };
   }
-  if (sentMarkdown === undefined)
-    return { sent: { ...cleaned, content: null, rendered: null }, base: null, diff: null, warnings: [] };
+  if (sentMarkdown === undefined) {
+    const naming = { agentId, postId: aim.postId, sent: texts };
+    const endsExcerpt = texts.excerpt === null || texts.excerpt === '';
+    const madeExcerpt = endsExcerpt ? await excerptOfStored(ctx, naming, signal) : null;
+    const sent = { ...cleaned, content: null, rendered: null, madeExcerpt };
+    return { sent, base: null, diff: null, warnings: [] };
+  }
   const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
   const result = await refusingKeys(ctx, [sentMarkdown], rendering);
   return { ...(await accepted(ctx, agentId, cleaned, result)), base: null, diff: null };
+}
+
+/** What a post gets for the excerpt that it was given, as it would with its text; null if that is no longer rendered. */
+async function excerptOfStored(
+  ctx: Context,
+  naming: Naming,
+  signal: AbortSignal | undefined,
+): Promise<MadeExcerpt | null> {
+  const { post } = await findExisting(ctx, naming);
+  if (post?.excerpt_given !== 1) return null;
+  const content = await storedText(ctx, post.id, 'content');
+  return ctx.renderer.renderPost(content, naming.agentId, signal).then(
+    ({ excerpt }) => ({ excerpt, revision: post.revision }),
+    (error: unknown) => {
+      if (error instanceof AppError && error.code === 'unrenderable') return null;
+      throw error;
+    },
+  );
 }
 
 /** A time as it is stored; an empty one is none. */

@@ -80,7 +80,7 @@ export async function planPost(
 }
 
 /** What a call would show to readers. */
-function writtenIn({ content, rendered, ...fields }: PostInput): Written {
+function writtenIn({ content, rendered, madeExcerpt: _made, ...fields }: PostInput): Written {
   const texts = Object.values(fields)
     .flat()
     .filter((value) => typeof value === 'string');
@@ -256,7 +256,7 @@ async function hasContent(ctx: ReadContext, postId: string, content: string): Pr
 async function chooseExcerpt(
   ctx: ReadContext,
   existing: PostRow | null,
-  { excerpt, rendered }: PostInput,
+  { excerpt, rendered, madeExcerpt }: PostInput,
 ): Promise<Pick<PostRow, 'excerpt' | 'excerpt_given'>> {
   if (typeof excerpt === 'string' && excerpt !== '') return { excerpt, excerpt_given: 1 };
   const keepsGiven = existing?.excerpt_given === 1 && excerpt === undefined;
@@ -264,7 +264,8 @@ async function chooseExcerpt(
   if (!existing) return { excerpt: '', excerpt_given: 0 };
   if (keepsGiven || existing.excerpt_given === 0)
     return { excerpt: existing.excerpt, excerpt_given: existing.excerpt_given };
-  return { excerpt: excerptOf(await storedText(ctx, existing.id, 'text')), excerpt_given: 0 };
+  const made = madeExcerpt?.revision === existing.revision ? madeExcerpt.excerpt : null;
+  return { excerpt: made ?? excerptOf(await storedText(ctx, existing.id, 'text')), excerpt_given: 0 };
 }
 
 /**
