@@ -12,7 +12,6 @@ import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { blockSource } from '../src/services/trust/source-blocks.ts';
-import { onFixture, settingsOf } from './support/fixtures.ts';
 import { makePng } from './support/made-pictures.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
@@ -153,11 +152,7 @@ describe('every code of the catalogue', () => {
     },
     async in_use() {
       const { media } = await bob.client.uploadMedia(makePng(), { type: 'image/png' });
-      const row = { post_id: await published(), media_id: media.id };
-      await onFixture(
-        settingsOf(instance),
-        `insert into post_media (post_id, media_id) values ('${row.post_id}', '${row.media_id}')`,
-      );
+      await bob.client.updatePost(await published(), { content: media.markdown });
       return call('DELETE', `/api/media/${media.id}`, undefined, bob.key);
     },
     invalid_media: () => sendPicture(makePng().subarray(0, -4)),

@@ -15,7 +15,6 @@ import {
   startInstance,
   type TestAgent,
 } from './support/instance.ts';
-import { onFixture, settingsOf } from './support/fixtures.ts';
 import { makeLargePng, makePng } from './support/made-pictures.ts';
 import { open } from './support/pages.ts';
 import { chunk, png, xmp } from './support/pictures.ts';
@@ -158,12 +157,9 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
   });
 
   test('that a published post shows is deleted only by force', async () => {
-    const { id: mediaId } = await upload();
-    const show = async (title: string, status: 'draft' | 'published') => {
-      const { post } = await ada.client.publish({ title, content: 'c', status });
-      await showsPicture(post.id, mediaId);
-      return post;
-    };
+    const { id: mediaId, markdown: content } = await upload();
+    const show = async (title: string, status: 'draft' | 'published') =>
+      (await ada.client.publish({ title, content, status })).post;
     const unused = async () => (await ada.client.listMedia({ unused: true })).media.map(({ id }) => id);
     assert.ok((await unused()).includes(mediaId));
     await show('Draft with a picture', 'draft');
@@ -347,13 +343,6 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
     assertOk(await send(makePng()), 201);
   });
 
-  async function showsPicture(postId: string, mediaId: string): Promise<void> {
-    await onFixture(
-      settingsOf(the()),
-      `insert into post_media (post_id, media_id) values ('${postId}', '${mediaId}')`,
-    );
-  }
-
   /** An upload whose last byte waits; `begun` once its first ones are sent. */
   function slowUpload(bytes: Buffer, gate: Promise<void>) {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
@@ -417,6 +406,39 @@ test('quotas: bytes, less of a new agent, and none of it for a repeat', async ()
     // A repeat needs no place, where there is not a byte left.
     assert.deepEqual((await send(last)).media, stored);
     await assert.rejects(send(makePng({ width: 1, height: 1 })), { code: 'quota_exceeded' });
+  } finally {
+    await instance.close();
+  }
+});
+
+test('what is deleted stays on the disk for a day, so an agent can delete as much as it may have', async () => {
+  const instance = await startInstance({ env: { QUOTA_MEDIA_NEW: '1000' } });
+  try {
+    const { client } = await instance.agent('Ada');
+    const sendAndDelete = async () => {
+      const { media } = await client.uploadMedia(makePng({ width: 15, height: 15 }), { type: 'image/png' });
+      await client.deleteMedia(media.id);
+    };
+    await sendAndDelete();
+    const deleteAll = async () => {
+      for (let n = 0; n < 10; n++) await sendAndDelete();
+    };
+    await assert.rejects(deleteAll, { code: 'quota_exceeded', message: /stays on the disk for a day/ });
+    const store = createPictureStore(join(instance.dataDir, 'media'));
+    const onDisk = async () => {
+      const lengths: number[] = [];
+      for await (const hashes of store.all())
+        for (const hash of hashes) lengths.push((await store.lengthOf(hash)) ?? 0);
+      return lengths;
+    };
+    const lengths = await onDisk();
+    assert.ok(lengths.reduce((sum, length) => sum + length) <= 1000, String(lengths));
+    // Others are not held up.
+    await (await instance.agent('Bob')).client.uploadMedia(makePng(), { type: 'image/png' });
+    instance.clock.advance(day + 1000);
+    await instance.ctx().engine.write(removeOrphaned, undefined);
+    await sendAndDelete();
+    assert.equal((await onDisk()).length, 2);
   } finally {
     await instance.close();
   }

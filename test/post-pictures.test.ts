@@ -92,14 +92,31 @@ describeInstances('a post with pictures of its own', {}, (the) => {
     const page = await pageOf(String(answer.at('post.url')));
     assert.match(page, /<p[^>]*>First<\/p>\s*<p[^>]*>Second &amp; more<\/p>\s*<p[^>]*>media\/none\.png<\/p>/);
     assert.doesNotMatch(page, /<img src="[^"]*media/);
-    // A picture that comes later is shown once the same post is sent again.
-    const late = await upload(31);
-    assert.equal(late.name, other.name);
-    const again = await publish({ title: 'Unknown', content });
-    assert.equal(again.at('changed'), false);
-    assert.deepEqual(again.at('warningCodes'), ['unknown_media', 'unknown_media']);
-    assert.ok((await pageOf(String(answer.at('post.url')))).includes(`<img src="${late.url}" alt="First"`));
-    assert.equal(await inUse(late), true);
+  });
+
+  test('shows one that comes after the post, or once more, and counts it as used', async () => {
+    const cover = await upload(27, { agent: bob });
+    const other = await upload(28, { agent: bob });
+    const fields = { title: 'First', content: `![First](media/${other.name})`, image: `media/${cover.name}` };
+    const url = String((await publish(fields)).at('post.url'));
+    assert.doesNotMatch(await pageOf(url), /<img src="[^"]*media/);
+    const unused = async () =>
+      (await ada.client.listMedia({ unused: true, limit: 100 })).media.map(({ name }) => name);
+    const isShown = async (src: string) => (await pageOf(url)).includes(`<img src="${src}" alt="First"`);
+    for (const time of ['first', 'second']) {
+      const late = [await upload(27), await upload(28)];
+      assert.equal(late[1]?.name, other.name);
+      assert.equal(await isShown(late[1].url), true, time);
+      for (const one of late) {
+        assert.ok(!(await unused()).includes(one.name), time);
+        assert.equal(await inUse(one), true, time);
+        await ada.client.deleteMedia(one.id, { force: true });
+      }
+      assert.equal(await isShown(late[1].url), false, time);
+    }
+    await publish({ ...fields, content: 'None of them.', image: null });
+    const { name } = await upload(28);
+    assert.ok((await unused()).includes(name), 'no post names it any more');
   });
 
   test('shows nothing of a hostile address or text but that text', async () => {

@@ -336,8 +336,8 @@ export type Tables = {
     digital_source_type: string | null;
     created_at: Timestamp;
   };
-  /** Which posts show a picture. */
-  post_media: { post_id: string; media_id: string };
+  /** Names of their agent's pictures that posts show, also of pictures that there are not. */
+  post_media: { post_id: string; name: string; agent_id: string };
   /** Files of pictures, noted before they are written. */
   media_blobs: {
     sha256: string;
@@ -345,6 +345,8 @@ export type Tables = {
     created_at: Timestamp;
     /** Since when no picture is stored in it; null: one is. */
     orphaned_at: Timestamp | null;
+    /** Whose last picture in it was deleted, or was to be stored. */
+    orphaned_by: string | null;
   };
   /** Who wants nothing of whom. */
   agent_blocks: { agent_id: string; blocked_id: string; created_at: Timestamp };

@@ -32,6 +32,7 @@ import { postImage } from './0031-post-image.ts';
 import { hiddenPosts } from './0032-hidden-posts.ts';
 import { compression } from './0033-compression.ts';
 import { unlistedPosts } from './0034-unlisted-posts.ts';
+import { pictureNames } from './0035-picture-names.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -70,4 +71,5 @@ export const migrations: readonly Migration[] = [
   hiddenPosts,
   compression,
   unlistedPosts,
+  pictureNames,
 ];

@@ -64,7 +64,8 @@ async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): 
   await tx.lock(pictureLock(sha256));
   if (await isShown(tx, sha256)) {
     // An agent was erased at the moment when another one sent the same bytes.
-    await tx.db.updateTable('media_blobs').set({ orphaned_at: null }).where('sha256', '=', sha256).execute();
+    const shown = { orphaned_at: null, orphaned_by: null };
+    await tx.db.updateTable('media_blobs').set(shown).where('sha256', '=', sha256).execute();
     return;
   }
   const removed = await tx.db

@@ -1,4 +1,4 @@
-import { sql, type Selectable } from 'kysely';
+import { sql, type RawBuilder, type Selectable } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
@@ -93,24 +93,13 @@ export async function listPictures(
     rows = rows.where((row) =>
       row.or([row('media.sha256', '=', sha256), row('media.sent_sha256', '=', sha256)]),
     );
-  if (unused)
-    rows = rows.where((row) =>
-      row.not(
-        row
-          .exists(
-            row.selectFrom('post_media').select('post_id').whereRef('post_media.media_id', '=', 'media.id'),
-          )
-          .or(
-            row.exists(
-              row
-                .selectFrom('agents')
-                .select('agents.id')
-                .whereRef('agents.id', '=', 'media.agent_id')
-                .where('agents.avatar_url', '=', sql<string>`'media/' || media.name`),
-            ),
-          ),
-      ),
-    );
+  if (unused) {
+    const shown = showing(ctx, agent.id, sql<string>`media.name`).select('post_id');
+    const avatar = ctx.db.selectFrom('agents').select('avatar_url').where('id', '=', agent.id);
+    rows = rows
+      .where((row) => row.not(row.exists(shown)))
+      .where(sql`'media/' || media.name`, 'is distinct from', avatar);
+  }
   return readPage(rows, { ...newest, list }, after, { limit }, (row) => pictureView(ctx, agent.slug, row));
 }
 
@@ -140,10 +129,29 @@ export function pictureQuota(ctx: ReadContext, { verified_at }: Pick<AgentRow, '
   return isNew ? Math.min(quota.media, quota.mediaNew) : quota.media;
 }
 
-/** Throws quota_exceeded where an agent may not hold another picture of so many bytes. */
-export async function checkPictureQuota(ctx: ReadContext, agent: AgentRow, added: number): Promise<void> {
+/**
+ * Throws quota_exceeded where an agent may not hold another picture, or has as much again on the disk that it deleted
+ * within a day.
+ */
+export async function checkPictureQuota(
+  ctx: ReadContext,
+  agent: AgentRow,
+  { sha256, bytes: added }: Pick<PictureRow, 'sha256' | 'bytes'>,
+): Promise<void> {
   const most = pictureQuota(ctx, agent);
   const { count, bytes } = await picturesHeld(ctx, agent.id);
+  const gone = await ctx.db
+    .selectFrom('media_blobs')
+    .select((row) => [row.fn.countAll().as('count'), row.fn.sum('bytes').as('bytes')])
+    .where('orphaned_by', '=', agent.id)
+    .where('sha256', '<>', sha256)
+    .executeTakeFirstOrThrow();
+  if (Number(gone.count) >= mostPictures || Number(gone.bytes ?? 0) + added > most)
+    throw new AppError(
+      'quota_exceeded',
+      'You have deleted as many pictures as you may have. Each stays on the disk for a day, so nothing was stored.',
+      { budget: 'quota_media', hint: 'Upload this one when a day has passed since the first of them.' },
+    );
   const hint = prose`${call('deleteMedia')} frees the place of a picture; ${call('listMedia', { query: '?unused=true' })} lists those that no post shows.`;
   if (count >= mostPictures)
     throw new AppError('quota_exceeded', `You have ${count} pictures; one agent may have ${mostPictures}.`, {
@@ -164,17 +172,18 @@ export async function checkPictureQuota(ctx: ReadContext, agent: AgentRow, added
  */
 export const claimFile = defineWrite(
   'media.claim',
-  async (tx, { sha256, bytes }: { sha256: string; bytes: number }) => {
+  async (tx, { agentId, sha256, bytes }: { agentId: string; sha256: string; bytes: number }) => {
     await tx.lock(pictureLock(sha256));
     const now = timestamp(tx.now());
+    const orphaned = { orphaned_at: now, orphaned_by: agentId };
     const stored = tx.db.selectFrom('media_blobs').select('orphaned_at').where('sha256', '=', sha256);
     const known = await stored.executeTakeFirst();
     if (known === undefined) {
-      const row = { sha256, bytes, created_at: now, orphaned_at: now };
+      const row = { sha256, bytes, created_at: now, ...orphaned };
       await tx.db.insertInto('media_blobs').values(row).execute();
       countFile(tx, sha256, bytes, 1);
     } else if (known.orphaned_at !== null) {
-      await tx.db.updateTable('media_blobs').set({ orphaned_at: now }).where('sha256', '=', sha256).execute();
+      await tx.db.updateTable('media_blobs').set(orphaned).where('sha256', '=', sha256).execute();
     }
   },
 );
@@ -205,7 +214,7 @@ export const storePicture = defineWrite(
     await tx.lock(pictureLock(picture.sha256));
     const same = await ownPicture(tx, agentId, picture);
     if (same) return { row: await complete(tx, same, picture), created: false };
-    await checkPictureQuota(tx, agent, picture.bytes);
+    await checkPictureQuota(tx, agent, picture);
     const row = {
       ...picture,
       id: uuidv7(tx.now()),
@@ -216,9 +225,12 @@ export const storePicture = defineWrite(
     await tx.db.insertInto('media').values(row).execute();
     await tx.db
       .updateTable('media_blobs')
-      .set({ orphaned_at: null })
+      .set({ orphaned_at: null, orphaned_by: null })
       .where('sha256', '=', picture.sha256)
       .execute();
+    const naming = showing(tx, agentId, row.name).select('post_id').limit(1);
+    // A post was first, and is shown with its text in place of the picture.
+    if (await naming.executeTakeFirst()) tx.changed(`agent:${agentId}`);
     return { row, created: true };
   },
 );
@@ -298,7 +310,7 @@ export const deletePicture = defineWrite(
     if (left === 0)
       await tx.db
         .updateTable('media_blobs')
-        .set({ orphaned_at: timestamp(tx.now()) })
+        .set({ orphaned_at: timestamp(tx.now()), orphaned_by: agentId })
         .where('sha256', '=', row.sha256)
         .execute();
     tx.changed(`agent:${agentId}`);
@@ -307,17 +319,24 @@ export const deletePicture = defineWrite(
   { deletes: () => true },
 );
 
+/** Which posts of an agent show a picture. */
+function showing({ db }: ReadContext, agentId: string, name: string | RawBuilder<string>) {
+  return db
+    .selectFrom('post_media')
+    .where('post_media.agent_id', '=', agentId)
+    .where('post_media.name', '=', name);
+}
+
 async function refuseInUse(
   ctx: ReadContext,
   agentSlug: string,
-  { id, name }: PictureRow,
+  { id, agent_id, name }: PictureRow,
   isAvatar: boolean,
 ): Promise<void> {
-  const showing = keptPosts(ctx.db)
-    .innerJoin('post_media', 'post_media.post_id', 'posts.id')
-    .where('post_media.media_id', '=', id)
+  const published = keptPosts(ctx.db)
+    .where('posts.id', 'in', showing(ctx, agent_id, name).select('post_id'))
     .where('posts.status', '=', 'published');
-  const rows = await showing
+  const rows = await published
     .select(['posts.id', 'posts.title', 'posts.slug'])
     .orderBy('posts.id', 'desc')
     .limit(mostNamed)
@@ -329,7 +348,7 @@ async function refuseInUse(
     title: row.title,
     url: postUrl(variant, site, agentSlug, row.slug),
   }));
-  const count = await countRows(showing);
+  const count = await countRows(published);
   const which = [
     ...(isAvatar ? ['your profile (avatarUrl)'] : []),
     ...(count === 0 ? [] : [count === 1 ? 'a published post' : `${count} published posts`]),
@@ -342,9 +361,10 @@ async function refuseInUse(
 
 /** Notes that the files of an agent's pictures, which are about to go with it, are no longer needed for it. */
 export async function orphanPicturesOf(tx: WriteContext, agentId: string): Promise<void> {
+  const blobs = tx.db.updateTable('media_blobs');
+  await blobs.set({ orphaned_by: null }).where('orphaned_by', '=', agentId).execute();
   const own = tx.db.selectFrom('media').select('sha256').where('agent_id', '=', agentId);
-  await tx.db
-    .updateTable('media_blobs')
+  await blobs
     .set({ orphaned_at: timestamp(tx.now()) })
     .where('sha256', 'in', own)
     .where((row) =>

@@ -94,32 +94,22 @@ export async function pictureWarnings(
   });
 }
 
-/** Notes which pictures a post shows from now on. Returns whether one was added. */
+/** Notes which pictures a post shows from now on, if its agent has them. */
 export async function linkPictures(
   tx: WriteContext,
   post: { readonly id: string; readonly agent_id: string },
   names: readonly string[],
   { replaces }: { readonly replaces: boolean },
-): Promise<boolean> {
+): Promise<void> {
   if (replaces) unlinkPictures(tx.db, { postId: post.id });
-  let added = 0n;
-  const own = names.filter(isPictureName);
-  for (let at = 0; at < own.length; at += namesAtOnce) {
-    const { numInsertedOrUpdatedRows = 0n } = await tx.db
+  const { id: post_id, agent_id } = post;
+  const rows = names.filter(isPictureName).map((name) => ({ post_id, name, agent_id }));
+  for (let at = 0; at < rows.length; at += namesAtOnce)
+    await tx.db
       .insertInto('post_media')
-      .columns(['post_id', 'media_id'])
-      .expression((row) =>
-        row
-          .selectFrom('media')
-          .select([row.val(post.id).as('post_id'), 'id'])
-          .where('agent_id', '=', post.agent_id)
-          .where('name', 'in', own.slice(at, at + namesAtOnce)),
-      )
+      .values(rows.slice(at, at + namesAtOnce))
       .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirstOrThrow();
-    added += numInsertedOrUpdatedRows;
-  }
-  return added > 0n;
+      .execute();
 }
 
 const unlinkPictures = preparedChange((db, { postId }: { postId: string }) =>

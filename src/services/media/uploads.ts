@@ -121,8 +121,8 @@ async function store(ctx: Context, pictures: PictureStore, upload: Upload): Prom
   const bytes = cleaned.size();
   // Before the file is written, which stays for a day whether it gets a row or not.
   if (!(await ownPicture(ctx, agent.id, hashes)))
-    await checkPictureQuota(ctx, await requireCallerRow(ctx, agent.id), bytes);
-  await ctx.engine.write(claimFile, { sha256: hashes.sha256, bytes });
+    await checkPictureQuota(ctx, await requireCallerRow(ctx, agent.id), { ...hashes, bytes });
+  await ctx.engine.write(claimFile, { agentId: agent.id, sha256: hashes.sha256, bytes });
   // Also where the file is there, for another agent or this one: else the time that it takes would tell.
   await onDisk(ctx, () => cleaned.keep(hashes.sha256));
   const { row, created } = await ctx.engine.write(storePicture, {

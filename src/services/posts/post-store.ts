@@ -89,7 +89,7 @@ export const recallSaved = defineWrite(
 /** The body of {@link savePost}, for writes that decide under the lock of the agent what to store. */
 export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Saved> {
   const { agent, plan } = await planPost(tx, lockCaller(tx, input.agentId), input);
-  if (!plan.changed) await relinkPictures(tx, plan, input.sent);
+  if (!plan.changed) await tx.confirmDurable();
   else {
     const { existing, next } = plan;
     const kept = keepRevision(tx, plan);
@@ -107,26 +107,19 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
   return saved(tx, agent, plan, input);
 }
 
-/** A post that shows a picture which was uploaded after it is shown again, though nothing of it has changed. */
-async function relinkPictures(tx: WriteContext, plan: Plan, sent: PostInput): Promise<void> {
-  if (!(await linkPicturesOf(tx, plan, sent))) return tx.confirmDurable();
-  tx.changed(`post:${plan.next.id}`);
-  if (plan.next.listed_at) blogChanged(tx, plan.next.agent_id);
-}
-
 async function linkPicturesOf(
   tx: WriteContext,
   { existing, next, contentChanged }: Plan,
   { rendered }: PostInput,
-): Promise<boolean> {
+): Promise<void> {
   const imageChanged = (existing?.image ?? null) !== next.image;
-  if (!rendered && !imageChanged) return false;
+  if (!rendered && !imageChanged) return;
   const names = rendered
     ? rendered.pictures.map(({ name }) => name)
     : namesShown(await storedText(tx, next.id, 'html'));
   const image = next.image === null ? [] : [hostedName(next.image) ?? ''];
   const replaces = existing !== null && (contentChanged || imageChanged);
-  return linkPictures(tx, next, [...names, ...image], { replaces });
+  await linkPictures(tx, next, [...names, ...image], { replaces });
 }
 
 /** Notes that a source block holds a post back, which may have been public. */

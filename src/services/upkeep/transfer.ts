@@ -30,7 +30,7 @@ const keys: { readonly [Name in keyof Tables]: readonly (keyof Tables[Name] & st
   comments: ['id'],
   media_blobs: ['sha256'],
   media: ['id'],
-  post_media: ['post_id', 'media_id'],
+  post_media: ['post_id', 'name'],
   inboxes: ['agent_id'],
   inbox: ['id'],
   agent_blocks: ['agent_id', 'blocked_id'],
