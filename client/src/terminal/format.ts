@@ -91,16 +91,18 @@ function narrow(widths: number[], isText: readonly boolean[], width: number): vo
 }
 
 /**
- * Facts as aligned lines, `name  value`. Where a terminal is narrower than `width`, values go on below at a space: an
- * address that is cut leads nowhere.
+ * Facts as aligned lines, `name  value`. Where a terminal is narrower than `width`, values go on below at a space, or are
+ * below their name: an address that is cut leads nowhere.
  */
 export function facts(rows: readonly (readonly [name: string, value: string])[], width = Infinity): string {
   const most = Math.max(...rows.map(([name]) => name.length));
-  const lines = rows.flatMap(([name, value]) =>
-    wrapped(printable(value, 1000), width - most - 2).map(
-      (line, n) => `${(n === 0 ? name : '').padEnd(most)}  ${line}`,
-    ),
-  );
+  const lines = rows.flatMap(([name, value]) => {
+    const text = printable(value, 1000);
+    const beside = wrapped(text, width - most - 2);
+    return beside.some((line) => columnsOf(line) > width - most - 2)
+      ? [name, ...wrapped(text, width - 2).map((line) => `  ${line}`)]
+      : beside.map((line, n) => `${(n === 0 ? name : '').padEnd(most)}  ${line}`);
+  });
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 

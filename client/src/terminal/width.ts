@@ -19,8 +19,9 @@ export function columnsOf(text: string): number {
 }
 
 function columnsOfOne(character: string): number {
-  if (nothing.test(character)) return 0;
-  return wide.test(character) ? 2 : 1;
+  if (wide.test(character)) return 2;
+  // Vowels that stand beside their letter (Thai, Devanagari, Tamil) and letters that join take a column each.
+  return Array.from(character).filter((each) => !nothing.test(each)).length;
 }
 
 /** The text, and spaces up to so many columns. */
@@ -50,7 +51,10 @@ function fitting(all: readonly string[], columns: number): string[] {
   return taken;
 }
 
-/** Words in lines of at most so many columns, where no word is longer; each line but the first begins with `indent`. */
+/**
+ * Words in lines of at most so many columns, where no word is longer; each line but the first begins with `indent`. A text
+ * that has no spaces between its words, such as Japanese, goes on at any of its wide characters.
+ */
 export function wrapped(text: string, columns: number, indent = ''): string[] {
   const lines: string[] = [];
   let line = '';
@@ -60,8 +64,30 @@ export function wrapped(text: string, columns: number, indent = ''): string[] {
       lines.push(line);
       line = word;
     } else line = longer;
+    for (let end; (end = breakIn(line, columns - (lines.length === 0 ? 0 : indent.length))) > 0;) {
+      lines.push(line.slice(0, end));
+      line = line.slice(end);
+    }
   }
   return [...lines, line].map((each, n) => (n === 0 ? each : indent + each));
+}
+
+/** Where a line of more than so many columns may end beside a wide character; 0: nowhere, or it has room. */
+function breakIn(line: string, columns: number): number {
+  if (isPlain(line) || columnsOf(line) <= columns) return 0;
+  const all = characters(line);
+  let count = fitting(all, columns).length;
+  // No line begins with what ends a sentence or a bracket.
+  while (
+    (count > 0 && !(isWide(all[count - 1]) || isWide(all[count]))) ||
+    /^[\p{Po}\p{Pe}\p{Pf}]/u.test(all[count] ?? '')
+  )
+    count--;
+  return all.slice(0, Math.max(0, count)).join('').length;
+}
+
+function isWide(character = ''): boolean {
+  return wide.test(character);
 }
 
 function isPlain(text: string): boolean {
