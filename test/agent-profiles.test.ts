@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, mock, test } from 'node:test';
 import { runCommandLine } from '../src/cli/main.ts';
 import { startInstance, type Instance } from './support/instance.ts';
 import { masthead } from './support/command-line.ts';
@@ -93,6 +94,38 @@ describe('a command line that is used for more than one service and agent', () =
       await fail(['whoami'], { XDG_CONFIG_HOME: broken }),
       /^\S+profiles\.json cannot be read: .* Mend it/,
     );
+  });
+
+  test('works where nothing can be written, and says what later commands need', async () => {
+    const file = join(home, 'a-file');
+    await writeFile(file, '');
+    const env = { XDG_CONFIG_HOME: file, MASTHEAD_URL: '' };
+    const place = ['--url', here.baseUrl];
+    const email = 'nowhere@example.com';
+    const registered = await run(['register', '--email', email, '--name', 'Nowhere', ...place], env);
+    assert.match(
+      registered,
+      new RegExp(`Later commands need --url ${here.baseUrl}: .*a-file\\S+ cannot be written`),
+    );
+    const { code, stdout, stderr } = await masthead(['verify', await here.token(email), ...place], env);
+    assert.deepEqual([code, /^[0-9a-f-]{36}$/.test(stdout)], [1, true]);
+    assert.match(
+      stderr,
+      /^The key is shown because it could not be stored: \S+\.key cannot be written \(E\w+\)\.$/,
+    );
+    const withKey = { ...env, MASTHEAD_API_KEY: stdout };
+    assert.match(await run(['whoami', ...place], withKey), /^slug +nowhere$/m);
+    assert.match(await fail(['logout'], env), /^\S+profiles\.json cannot be written \(E\w+\)\.$/);
+
+    // Nor is there a home where the system does not know the user.
+    const known = mock.method(os, 'homedir', () => assert.fail('no such user'));
+    syncBuiltinESMExports();
+    try {
+      assert.match(await run(['whoami', ...place], { MASTHEAD_API_KEY: stdout }), /^slug +nowhere$/m);
+    } finally {
+      known.mock.restore();
+      syncBuiltinESMExports();
+    }
   });
 
   test('says what it waits for before long, and what to do where nobody answers', async () => {

@@ -195,7 +195,9 @@ async function storeOrPrint(
   } catch (error) {
     // The only copy at hand: better on the screen than lost.
     if (!call.has('json')) call.out(apiKey);
-    throw new StartError(`The key above could not be stored in ${path}: ${errorMessage(error)}`, { apiKey });
+    throw new StartError(`The key is shown because it could not be stored: ${errorMessage(error)}`, {
+      apiKey,
+    });
   }
   const remembered = await place.remember();
   call.result({ ...answer, keptIn: path }, `${message}\nThe key is stored in ${path}. ${remembered}`);

@@ -1,8 +1,8 @@
-import { open, rm } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keyFileLine, keyFileName, keyInFile } from '../../../src/rules/agent-setup.ts';
-import { StartError, errorCode, errorMessage } from '../../../src/rules/failure.ts';
-import { writePrivateFile } from './private-file.ts';
+import { StartError, errorMessage } from '../../../src/rules/failure.ts';
+import { isMissing, removePrivateFile, writePrivateFile } from './private-file.ts';
 import { defaultProfile } from './profiles.ts';
 
 /** Whose key it is: of the service at this origin, under this profile. */
@@ -29,7 +29,7 @@ function nameOf({ url, profile }: KeyPlace): string {
 export async function readKey(place: KeyPlace): Promise<string | null> {
   const path = keyFile(place);
   const file = await open(path).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return null;
+    if (isMissing(error)) return null;
     throw new StartError(`${path} cannot be read: ${errorMessage(error)}`);
   });
   if (file === null) return null;
@@ -52,6 +52,6 @@ export async function storeKey(place: KeyPlace, key: string): Promise<void> {
 /** Removes a stored key; whether there was one. */
 export async function removeKey(place: KeyPlace): Promise<boolean> {
   const isStored = (await readKey(place)) !== null;
-  await rm(keyFile(place), { force: true });
+  await removePrivateFile(keyFile(place));
   return isStored;
 }

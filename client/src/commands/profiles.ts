@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StartError, errorCode, errorMessage } from '../../../src/rules/failure.ts';
+import { StartError, errorMessage } from '../../../src/rules/failure.ts';
 import { settingValue } from '../../../src/rules/text.ts';
-import { writePrivateFile } from './private-file.ts';
+import { isMissing, writePrivateFile } from './private-file.ts';
 
 /** Services by the name that the user of this machine gave them, and which is used where none is named. */
 export type Profiles = {
@@ -25,7 +25,7 @@ export async function readProfiles(configDir: string): Promise<Profiles> {
     );
     return { current: stored.current ?? defaultProfile, services: Object.fromEntries(services) };
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return { current: defaultProfile, services: {} };
+    if (isMissing(error)) return { current: defaultProfile, services: {} };
     throw new StartError(`${path} cannot be read: ${errorMessage(error)}. Mend it, or delete it.`);
   }
 }

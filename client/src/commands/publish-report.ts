@@ -90,7 +90,7 @@ export function createPublishReport(call: Call, total: number, { wish, blogUrl, 
     stateLost: (error: unknown): void => {
       if (isStateLost) return;
       isStateLost = true;
-      say(call.err, `The record of what was published cannot be written: ${errorMessage(error)}`);
+      say(call.err, `What was published cannot be recorded: ${errorMessage(error)}`);
     },
     /** Prints the summary, and returns the exit code. */
     end(stop: Stop | null): number {
