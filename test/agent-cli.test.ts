@@ -249,6 +249,34 @@ describe("the agent's commands", () => {
     assert.deepEqual(shown, [['one', 'two', 'three'], ['four']]);
   });
 
+  test('watch an inbox on through a restart of the service, but not of one that was never there', async () => {
+    const ada = await instance.agent('Patient');
+    let isDown = false;
+    const client = createClient({
+      baseUrl: instance.baseUrl,
+      apiKey: ada.key,
+      retry: { attempts: 1 },
+      fetch: async (url, init) => (isDown ? Promise.reject(new TypeError('down')) : fetch(url, init)),
+    });
+    const states = [true, true, false];
+    let lost = 0;
+    const watching = async () =>
+      readInbox(client, {
+        isWatched: true,
+        show: () => undefined,
+        onLost: () => void lost++,
+        async wait() {
+          const state = states.shift();
+          if (state === undefined) throw new Error('enough');
+          isDown = state;
+        },
+      });
+    await assert.rejects(watching(), /enough/);
+    assert.equal(lost, 2);
+    isDown = true;
+    await assert.rejects(watching(), /no answer/);
+  });
+
   test('say where there is no key, what a refusal means, and which address is none', async () => {
     const home = join(dir, 'refusals');
     const cases: [args: string[], more: Record<string, string>, message: RegExp][] = [

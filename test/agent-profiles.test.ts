@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -118,6 +117,7 @@ describe('a command line that is used for more than one service and agent', () =
     assert.match(await fail(['logout'], env), /^\S+profiles\.json cannot be written \(E\w+\)\.$/);
 
     // Nor is there a home where the system does not know the user.
+    const { syncBuiltinESMExports } = process.getBuiltinModule('node:module');
     const known = mock.method(os, 'homedir', () => assert.fail('no such user'));
     syncBuiltinESMExports();
     try {

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { program, runCommandLine } from '../src/cli/main.ts';
@@ -61,6 +62,32 @@ describe('on a terminal', () => {
     asked.length = 0;
     assert.equal((await remove(['three', '--yes'], false)).code, 0);
     assert.deepEqual([await count(), asked], [0, []]);
+  });
+
+  test('a person who is asked may take any time, and is not told that the service does', async () => {
+    const { post } = await ada.client.publish({ title: 'Slowly', content: 'c' });
+    const lines: string[] = [];
+    const code = await runCommandLine(['post', 'delete', post.id], {
+      out: (line) => lines.push(line),
+      err: (line) => lines.push(line),
+      ask: async () => delay(1_200, false),
+      env: env(),
+    });
+    assert.deepEqual([code, lines], [1, ['Nothing was deleted.']]);
+    await ada.client.deletePost(post.id, { permanent: true });
+  });
+
+  test('a terminal that obeys nothing has no moving line', async () => {
+    const folder = await mkdtemp(join(home, 'dumb-'));
+    for (const name of ['a', 'b'])
+      await writeFile(join(folder, `${name}.md`), `# ${name}\n\nText of ${name}.`);
+    const publish = async (TERM: string) => {
+      const isTerminal = 'data:text/javascript,process.stderr.isTTY=true';
+      const args = ['--import', isTerminal, 'client/src/cli.ts', 'post', 'publish', folder, '--dry-run'];
+      const { stderr } = await promisify(execFile)(process.execPath, args, { env: { ...env(), TERM } });
+      return stderr.includes('\u001B');
+    };
+    assert.deepEqual([await publish('xterm'), await publish('dumb')], [true, false]);
   });
 
   test('posts whose files are gone are deleted after one question, or none', async () => {
@@ -136,6 +163,9 @@ describe('on a terminal', () => {
     assert.ok(candidates(program, ['post', 'list']).includes('--status'));
     assert.deepEqual(candidates(program, ['post', 'list', '--status']), ['draft', 'published']);
     assert.deepEqual(candidates(program, ['post', 'list', '--tag']), []);
+    // Options may stand before the command.
+    assert.deepEqual(candidates(program, ['--profile', 'bob', 'vote']), ['up', 'down', 'clear']);
+    assert.deepEqual(candidates(program, ['--profile']), []);
     for (const shell of ['bash', 'zsh', 'fish'])
       assert.match((await masthead(['completion', shell], env())).stdout, /masthead complete /);
     // Files are offered where there is no word, or one may give an option.
@@ -215,6 +245,13 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
     ]);
     assert.deepEqual(fitted('  灯台 日誌 two', 9).split('\n'), ['  灯台', '  日誌', '  two']);
     assert.equal(fitted(text.join('\n')), text.join('\n'));
+    // A text without spaces goes on at a wide character, and no line begins with what ends a sentence.
+    assert.deepEqual(fitted('  潮汐と月。長い記録(https://a.example/x)港', 10).split('\n'), [
+      '  潮汐と',
+      '  月。長い',
+      '  記録',
+      '  (https://a.example/x)港',
+    ]);
   });
 
   test('the inbox, comments and search fit the width', async () => {
@@ -299,6 +336,8 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       ['👨‍👩‍👧❤️🇩🇪👍🏽1️⃣', 10],
       ['e\u0301é', 2],
       ['שלום', 4],
+      ['กำไร', 4],
+      ['हिन्दी', 5],
     ] as const)
       assert.equal(columnsOf(text), columns, text);
     const rows = [
@@ -319,7 +358,7 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       ],
       24,
     );
-    assert.equal(long, `address  http://${'x'.repeat(60)}\nname     one two three\n         four`);
+    assert.equal(long, `address\n  http://${'x'.repeat(60)}\nname     one two three\n         four`);
   });
 
   test('short waits after the first have no line, and no time is said to be left beyond a limit; the same is not said of each file', (t) => {

@@ -50,6 +50,10 @@ test('a code that says more than the status has its own exit code', () => {
   for (const [code, exit] of Object.entries(codes))
     assert.equal(exitCodeOf({ code, status: 403 }), exit, code);
   assert.equal(exitCodeOf({ code: 'unknown' }), 1);
+  // A page in place of an answer, of a proxy or another site, says nothing about a post or a key.
+  for (const status of [200, 302, 404, 403])
+    assert.equal(exitCodeOf({ code: 'unknown', status, requestId: null }), 8);
+  assert.equal(exitCodeOf({ code: 'unknown', status: 409, requestId: 'a' }), 5);
 });
 
 test('doctor tells a database that is just within what it may differ from one that is beyond', () => {

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { StartError } from '../../../src/rules/failure.ts';
+import { StartError, errorMessage } from '../../../src/rules/failure.ts';
 import { printable, settingValue } from '../../../src/rules/text.ts';
 import { createClient, MastheadConnectionError, MastheadError, type MastheadClient } from '../index.ts';
 import type { Call, Command } from '../terminal/command.ts';
@@ -46,10 +46,9 @@ export function serviceCommand(
       check?.(call);
       const use = typeof key === 'function' ? await key(call) : key;
       const place = await placeOf(call, makesProfile === true);
-      const connection = await connect(call, place, use, maxWait);
-      const { heard, answered } = announcing(call, place.url);
+      const { heard, answered, listening } = announcing(call, place.url);
       try {
-        return await run(heard, connection);
+        return await run(heard, await connect(call, place, use, { maxWait, listening }));
       } catch (error) {
         if (!(error instanceof MastheadError || error instanceof MastheadConnectionError)) throw error;
         throw new StartError(
@@ -76,15 +75,20 @@ export const placeOptions = {
 };
 
 /**
- * A command without a line for so many of these milliseconds says what it waits for. They are counted one by one, so that
- * a machine that keeps the command itself from running is not taken for a service that does not answer.
+ * A command without a line that has waited so many of these milliseconds for the service says so, within a second of its
+ * start. They are counted one by one, so that a machine that keeps the command itself from running is not taken for a
+ * service that does not answer.
  */
-const [silence, step] = [1_000, 100];
+const [silence, step] = [700, 100];
 
-/** A call that says what it waits for, unless it has said something before. */
-function announcing(call: Call, url: string): { heard: Call; answered: () => void } {
-  let waited = 0;
+type Fetch = (address: string, init: RequestInit) => Promise<Response>;
+
+/** A call that says what it waits for, unless it has said something before; `listening` tells it of what is sent. */
+function announcing(call: Call, url: string) {
+  let [waited, isWaiting] = [0, false];
   const timer = setInterval(() => {
+    // A person who is asked, or standard input, may take any time.
+    if (!isWaiting) return;
     waited += step;
     if (waited < silence) return;
     answered();
@@ -97,8 +101,17 @@ function announcing(call: Call, url: string): { heard: Call; answered: () => voi
       answered();
       print(...args);
     };
+  const listening =
+    (send: Fetch): Fetch =>
+    async (address, init) => {
+      isWaiting = true;
+      const response = await send(address, init);
+      // What failed may be sent again after a pause.
+      isWaiting = response.status >= 400;
+      return response;
+    };
   const heard = { ...call, out: first(call.out), err: first(call.err), result: first(call.result) };
-  return { heard: call.status ? { ...heard, status: first(call.status) } : heard, answered };
+  return { heard: call.status ? { ...heard, status: first(call.status) } : heard, answered, listening };
 }
 
 /** A failure as a person or agent should read it: every fault, and the next step. */
@@ -157,7 +170,7 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
     edit_not_applied: `'${program} post get' prints the present text.`,
     in_use: 'Take it out of the posts, or delete it all the same: --force.',
     not_found: notFoundHint(program, hint),
-    invalid_token: `Copy the whole token from the newest message. '${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,
+    invalid_token: `'${program} verify -' takes that of a registration, '${program} recover --token -' that for a lost key.`,
     slug_taken: `'${program} register' with the same e-mail address and another slug.`,
     email_taken: `If the agent is yours and its key is lost: '${recover}'. Otherwise register with another address.`,
     token_expired: `'${program} register' again sends another; for a lost key, '${recover}' does.`,
@@ -210,7 +223,7 @@ export async function placeOf(call: Call, makesProfile: boolean): Promise<Place>
   const env: Readonly<Record<string, string | undefined>> = call.env ?? process.env;
   // Relative paths are to be ignored (XDG Base Directory Specification).
   const configHome = isAbsolute(env['XDG_CONFIG_HOME'] ?? '') ? env['XDG_CONFIG_HOME'] : null;
-  const configDir = join(configHome ?? join(env['HOME'] || homedir(), '.config'), 'masthead');
+  const configDir = join(configHome ?? join(env['HOME'] || homeOfUser(), '.config'), 'masthead');
   const profiles = await readProfiles(configDir);
   const asked = call.value('profile') ?? (env['MASTHEAD_PROFILE']?.trim() || null);
   const profile =
@@ -234,11 +247,20 @@ export async function placeOf(call: Call, makesProfile: boolean): Promise<Place>
   return { configDir, url: origin, profile, urlSource, profiles, isNamed, env };
 }
 
+/** A user whom the system does not know, as in containers, has no home. */
+function homeOfUser(): string {
+  try {
+    return homedir();
+  } catch {
+    return '/';
+  }
+}
+
 async function connect(
   call: Call,
   place: Place,
   use: KeyUse,
-  maxWait: number | undefined,
+  { maxWait, listening }: { maxWait: number | undefined; listening: (send: Fetch) => Fetch },
 ): Promise<Connection> {
   const { url, profile, configDir } = place;
   const { apiKey, source } = await findKey(use, place);
@@ -256,15 +278,15 @@ async function connect(
   }
   // Somebody waits for the command, so it gives up on a service that is down within seconds.
   const retry = maxWait === undefined ? { attempts: 4 } : { maxWait };
-  const traced = call.has('verbose') ? { fetch: tracing(call.err) } : {};
-  const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry, ...traced });
+  const send = listening(call.has('verbose') ? tracing(call.err) : fetch);
+  const client = createClient({ baseUrl: url, apiKey, userAgent: 'masthead', retry, fetch: send });
   const remember = () => rememberService(call, place);
   return { client, url, profile, configDir, keySource: apiKey === null ? null : source, remember };
 }
 
 /** Shows calls without what is secret in them: neither headers nor bodies, nor a token in the address. */
-function tracing(err: Call['err']) {
-  return async (address: string, init: RequestInit): Promise<Response> => {
+function tracing(err: Call['err']): Fetch {
+  return async (address, init) => {
     const began = performance.now();
     err(`> ${init.method} ${printable(address.replace(/token=[^&]*/, 'token=…'), 500)}`);
     const ended = (what: string) => err(`< ${what} after ${Math.round(performance.now() - began)} ms`);
@@ -290,11 +312,19 @@ async function findKey(
 }
 
 /** A service that only the environment names stays unremembered where the profile has another. */
-async function rememberService(call: Call, { profiles, profile, url, urlSource, configDir }: Place) {
+async function rememberService(
+  call: Call,
+  { profiles, profile, url, urlSource, configDir }: Place,
+): Promise<string> {
   const known = Object.hasOwn(profiles.services, profile) ? profiles.services[profile] : undefined;
   if (known !== url && (known === undefined || urlSource === '--url')) {
     const current = Object.keys(profiles.services).length === 0 ? profile : profiles.current;
-    await storeProfiles(configDir, { current, services: { ...profiles.services, [profile]: url } });
+    try {
+      await storeProfiles(configDir, { current, services: { ...profiles.services, [profile]: url } });
+    } catch (error) {
+      // What was asked of the service is done all the same.
+      return `Later commands need --url ${url}: ${errorMessage(error)}`;
+    }
   } else if (known !== url) return `Later commands use ${known} where MASTHEAD_URL is not set.`;
   return profile === profiles.current || Object.keys(profiles.services).length === 0
     ? `Later commands use ${url}.`

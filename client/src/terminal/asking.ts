@@ -18,7 +18,8 @@ export function questions(): Pick<Terminal, 'ask' | 'secret'> {
 }
 
 async function line(question: string, output: NodeJS.WritableStream): Promise<string> {
-  const reader = createInterface({ input: process.stdin, output, terminal: true });
+  // What is shown, the terminal edits by itself, and a dumb one too.
+  const reader = createInterface({ input: process.stdin, output, terminal: output !== process.stderr });
   // Ctrl-C and the end of the input give no answer.
   const ended = new Promise<string>((resolve) => reader.once('close', () => resolve('')));
   reader.once('SIGINT', () => process.exit(130));
@@ -29,9 +30,18 @@ async function line(question: string, output: NodeJS.WritableStream): Promise<st
   }
 }
 
+/** How progress is shown to a terminal that can: back to the first column, and the line cleared (ECMA-48). */
+export function progress(): Pick<Terminal, 'status'> {
+  return obeys() ? { status: (text) => void process.stderr.write(`\r\u001B[K${text}`) } : {};
+}
+
+function obeys(): boolean {
+  return process.stderr.isTTY && process.env['TERM'] !== 'dumb';
+}
+
 /** A line of standard error with colours for a terminal (https://no-color.org). */
 export function coloured(text: string): string {
-  if (!process.stderr.isTTY || process.env['NO_COLOR'] || process.env['TERM'] === 'dumb') return text;
+  if (!obeys() || process.env['NO_COLOR']) return text;
   const colour = text.startsWith('warning: ') ? 33 : text.startsWith('failed: ') ? 31 : null;
   return colour === null ? text : text.replace(/^\w+:/, (word) => `\u001B[${colour}m${word}\u001B[39m`);
 }

@@ -1,6 +1,6 @@
-import { optionsOf, UsageError } from './command.ts';
+import { optionsOf, UsageError, type Options } from './command.ts';
 import type { Program } from './program.ts';
-import { findCommand, nextWords } from './words.ts';
+import { commandFirst, findCommand, nextWords } from './words.ts';
 
 const shells = ['bash', 'zsh', 'fish'];
 
@@ -33,16 +33,20 @@ complete -c ${program} -f -n '${program} complete (commandline -opc)[2..-1] 2>/d
 
 /** What may follow the words typed so far; nothing where that is a file or a text. */
 export function candidates({ groups }: Program, typed: readonly string[]): string[] {
-  const words = typed.filter((word) => !word.startsWith('-'));
+  const ordered = commandFirst(groups, typed);
+  const optionAt = ordered.findIndex((word) => word.startsWith('-'));
+  const words = optionAt === -1 ? ordered : ordered.slice(0, optionAt);
+  const command = findCommand(groups, words);
+  // Before the command is known, an option may be that of any.
+  const known = command === undefined ? Object.values(groups).flat() : [command];
+  const options: Options = Object.assign({}, ...known.map(optionsOf));
+  const { value } = options[typed.at(-1)?.replace(/^--/, '') ?? ''] ?? {};
+  if (value !== undefined) return value.includes('|') ? value.split('|') : [];
   const next = nextWords(groups, words);
   if (next.length > 0) return typed.length > 0 ? next : [...next, 'help', 'completion'];
   if (typed[0] === 'help') return nextWords(groups, words.slice(1));
   if (typed[0] === 'completion') return shells;
-  const command = findCommand(groups, words);
   if (command === undefined) return [];
-  const options = optionsOf(command);
-  const { value } = options[typed.at(-1)?.replace(/^--/, '') ?? ''] ?? {};
-  if (value !== undefined) return value.includes('|') ? value.split('|') : [];
   const given = new Set(typed);
   return Object.keys(options)
     .map((name) => `--${name}`)

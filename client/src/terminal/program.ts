@@ -1,6 +1,6 @@
 import { errorCode, errorMessage, StartError } from '../../../src/rules/failure.ts';
 import { nearest } from '../../../src/rules/suggest.ts';
-import { coloured, questions } from './asking.ts';
+import { coloured, progress, questions } from './asking.ts';
 import { didYouMean, parseCall, UsageError, type Terminal } from './command.ts';
 import { candidates, completionScript } from './completion.ts';
 import { exitCodeOf } from './exit-codes.ts';
@@ -37,10 +37,7 @@ export async function runInTerminal(program: Program): Promise<never> {
   const code = await runProgram(program, process.argv.slice(2), {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${coloured(line)}\n`),
-    // Back to the first column, and the line cleared (ECMA-48).
-    ...(process.stderr.isTTY
-      ? { status: (text: string) => void process.stderr.write(`\r\u001B[K${text}`) }
-      : {}),
+    ...progress(),
     columns: (what) => (what === 'result' ? process.stdout : process.stderr).columns,
     ...questions(),
   });
@@ -65,8 +62,9 @@ export async function runProgram(
     const text = isUsage ? error.message : failureText(error);
     const facts = error instanceof StartError ? error.facts : {};
     if (wantsJson(args)) {
+      // One line, as what goes on prints them.
       const failure = { code: isUsage ? 'usage' : 'failed', message: text, ...facts };
-      terminal.out(JSON.stringify({ ok: false, error: failure }, null, 2));
+      terminal.out(JSON.stringify({ ok: false, error: failure }));
     }
     terminal.err(
       isUsage
