@@ -248,7 +248,7 @@ export async function isRetired({ db }: ReadContext, slug: string): Promise<bool
   return (await retired.executeTakeFirst()) !== undefined;
 }
 
-/** Notes that cached answers about an agent and lists of the whole site are out of date. */
+/** Notes that cached answers about an agent and its posts, and lists of the whole site, are out of date. */
 export function blogChanged(tx: WriteContext, agentId: string): void {
   tx.changed(`agent:${agentId}`);
   tx.changed('site');

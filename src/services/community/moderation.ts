@@ -106,7 +106,6 @@ export async function endSuspensions(ctx: Context, between: () => Promise<boolea
     .selectFrom('agents')
     .select('id')
     .where('suspended_until', '<=', timestamp(ctx.now()))
-    .orderBy('suspended_until')
     .limit(agentsAtOnce)
     .execute();
   for (const { id: agentId } of due) {

@@ -71,7 +71,6 @@ async function applyState(
     await count(tx, agent, post, next);
     if (!post.listed_at && next.listed_at) await noteLinksOf(tx, next, { rendered: null });
   } else await update.set(state).execute();
-  tx.changed(`post:${post.id}`);
   if (to !== null) tx.changed('removed');
   blogChanged(tx, agent.id);
 }

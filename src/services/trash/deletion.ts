@@ -114,7 +114,6 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
   if (post.listed_at !== null) await tx.db.deleteFrom('post_tags').where('post_id', '=', post.id).execute();
   await count(tx, agent, post, { ...post, ...trashed });
   await endAddresses(tx, post);
-  tx.changed(`post:${post.id}`);
   blogChanged(tx, agent.id);
 }
 
@@ -130,6 +129,5 @@ export async function removePost(
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);
   if (isKept(post)) await endAddresses(tx, post);
-  tx.changed(`post:${postId}`);
   blogChanged(tx, agentId);
 }

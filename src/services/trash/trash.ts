@@ -123,7 +123,6 @@ export const restoreTrashed = defineWrite(
     checkPostPlace(tx, agent);
     const next = await takeBack(tx, agent, trashed, wanted);
     await count(tx, agent, trashed, next);
-    tx.changed(`post:${postId}`);
     blogChanged(tx, agentId);
     return { post: taggedPost(tx, agent, next), changed: true };
   },
