@@ -357,7 +357,13 @@ describeInstances('discovery', { variants: ['subdomain'] }, (the) => {
       [3, [6, 2, 0]],
     ] as const)
       assert.deepEqual(titles((await anyone().featuredPosts({ limit })).posts), expected);
-    await the().ctx().engine.write(featurePost, { postId, featured: false });
+    // Of two that are pinned, the last comes first.
+    the().clock.advance(1000);
+    const lastId = posts[1]?.id ?? '';
+    await the().ctx().engine.write(featurePost, { postId: lastId, featured: true });
+    assert.deepEqual(titles((await anyone().featuredPosts({ limit: 1 })).posts), [1]);
+    for (const id of [postId, lastId])
+      await the().ctx().engine.write(featurePost, { postId: id, featured: false });
     assert.deepEqual(titles((await anyone().featuredPosts({ limit: 2 })).posts), [6, 0]);
   });
 

@@ -5,6 +5,7 @@ import { deletePostByOperator, restoreAgent, suspendAgent } from '../src/service
 import { appealsNamed, listAppeals, resolveAppeal } from '../src/services/operators/appeal-lists.ts';
 import { expireAppeals, type Verdict } from '../src/services/operators/appeals.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
+import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { adminFacts } from './support/operator.ts';
@@ -150,6 +151,25 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
       .where('agent_id', '=', bob.id)
       .execute();
     assert.deepEqual(left, []);
+  });
+
+  test('bring a comment back whatever was done to it before, where one is granted', async () => {
+    if (variant === 'path') return;
+    const eve = await newAgent();
+    const post = await publish(eve, `Discussed ${named}`);
+    const { comment } = await eve.client.addComment(post.id, 'The prices of a museum shop.');
+    const total = async () => (await the().client().listComments(post.id)).total;
+    for (const [first, last] of [
+      ['removed', 'held'],
+      ['held', 'removed'],
+    ] as const) {
+      for (const to of [first, last])
+        await the().ctx().engine.write(moderateComment, { commentId: comment.id, to, by });
+      assert.equal(await total(), 0);
+      assertOk(await appeal(eve, { about: comment.id }), 201);
+      assert.equal(await decide(comment.id, 'granted'), true);
+      assert.equal(await total(), 1);
+    }
   });
 
   test('are made on the page that the mail links, where only the button does anything', async () => {

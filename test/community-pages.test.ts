@@ -5,6 +5,7 @@ import { featurePost, restoreAgent, suspendAgent } from '../src/services/communi
 import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
 
+const hour = 3_600_000;
 const subdomain = { variants: ['subdomain'], env: { LIMIT_COMMENT: '0' } } as const;
 
 async function publish({ client }: TestAgent, title: string) {
@@ -89,6 +90,18 @@ describeInstances('comments under a post', subdomain, (the) => {
       comments.map(({ id }) => id),
     );
     assert.equal(listed.length, 202);
+  });
+
+  test('begin with what began their thread, also where the clock was put back since', async () => {
+    const [eve, fay] = [await the().agent('Eve'), await the().agent('Fay')];
+    const post = await publish(eve, 'Timeless');
+    const { comment: root } = await eve.client.addComment(post.id, 'Who?');
+    the().clock.advance(-hour);
+    const { comment: answer } = await fay.client.addComment(post.id, 'I.', { parentId: root.id });
+    the().clock.advance(hour);
+    assert.ok(answer.id < root.id);
+    for (const url of [post.url, `${eve.blogUrl}/-/comments/${post.slug}`])
+      assert.deepEqual(commentsIn((await open(the(), url)).text), [root.id, answer.id]);
   });
 
   test('have a page as long as the post has one, at one address', async () => {

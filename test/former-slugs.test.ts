@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { DatabaseSync } from 'node:sqlite';
-import { hashStored, unhashed } from '../src/services/posts/duplicates.ts';
+import { hashPosts, hashStored, unhashed } from '../src/services/posts/duplicates.ts';
 import { countRows } from '../src/services/lists/paging.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import {
@@ -11,8 +10,9 @@ import {
   type CallOptions,
   type TestAgent,
 } from './support/instance.ts';
+import { whileLocked } from './support/locked.ts';
+import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';
-import { query } from './support/postgres.ts';
 
 describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }, (the) => {
   let ada: TestAgent;
@@ -201,15 +201,8 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
   });
 
   test('posts of an earlier release are hashed in the background', async () => {
-    const { database } = the().ctx().config;
     assertOk(await publish({ title: 'Old', content: 'old text' }), 201);
-    const forget = 'update posts set content_hash = null, title_hash = null';
-    if (database.engine === 'postgres') await query(database.urls[0] ?? '', forget);
-    else {
-      const file = new DatabaseSync(database.file, { timeout: 20_000 });
-      file.exec(forget);
-      file.close();
-    }
+    await onDatabase(the().ctx(), 'update posts set content_hash = null, title_hash = null');
     const left = () => countRows(unhashed(the().ctx()));
     assert.ok((await left()) > 0);
     const finding = (await examine(the().ctx())).find(({ what }) => what === 'hashes');
@@ -225,5 +218,19 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
       [found.at('warningCodes'), found.at('duplicateOf.slug')],
       [['duplicate_content'], 'old'],
     );
+  });
+
+  test('a post that is changed while it is hashed keeps the hash of the change', async () => {
+    const ctx = the().ctx();
+    // SQLite has one writer.
+    if (ctx.config.database.engine !== 'postgres') return;
+    const id = String(assertOk(await publish({ title: 'Raced', content: 'raced' }), 201).at('post.id'));
+    const set = (hash: string) => `update posts set content_hash = ${hash} where id = '${id}'`;
+    await onDatabase(ctx, set('null'));
+    await whileLocked(ctx, { statement: set("'newer'"), waiting: 1 }, () => [
+      ctx.engine.write(hashPosts, { ids: [id] }),
+    ]);
+    const row = await ctx.db.selectFrom('posts').select('content_hash').where('id', '=', id).execute();
+    assert.deepEqual(row, [{ content_hash: 'newer' }]);
   });
 });

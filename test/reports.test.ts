@@ -4,10 +4,11 @@ import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { listReports } from '../src/services/operators/report-lists.ts';
-import { expireReports } from '../src/services/operators/reports.ts';
+import { expireReports, fileReport } from '../src/services/operators/reports.ts';
 import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { whileLocked } from './support/locked.ts';
 import { admin, adminFacts } from './support/operator.ts';
 
 const by = { actor: 'cli:test', reason: null, batch: null };
@@ -180,6 +181,28 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
       JSON.stringify(rows.map((row) => ({ ...row, owner_id: '' }))),
       new RegExp(`${dan.id}|dan@`),
     );
+  });
+});
+
+describeInstances('reports of one moment', {}, (the) => {
+  test('have one copy of what they are about', async () => {
+    const ctx = the().ctx();
+    // SQLite has one writer.
+    if (ctx.config.database.engine !== 'postgres') return;
+    const ada = await the().agent('Ada');
+    const { post } = await ada.client.publish({ title: 'Pills', content: 'Buy.', status: 'published' });
+    const report = (address: string) =>
+      fileReport(
+        ctx,
+        { url: post.url, reason: 'spam', explanation },
+        { caller: null, address, network: address },
+      );
+    await whileLocked(ctx, { statement: 'lock table reports in share mode', waiting: 2 }, () =>
+      ['203.0.113.1', '203.0.113.2'].map(report),
+    );
+    const rows = await ctx.db.selectFrom('reports').select('snapshot').execute();
+    const texts = rows.map(({ snapshot }) => snapshot ?? 'none').toSorted();
+    assert.deepEqual(texts, ['Pills\n\nBuy.', 'none']);
   });
 });
 
