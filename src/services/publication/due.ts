@@ -94,8 +94,7 @@ async function leakIn(ctx: Context, postId: string): Promise<string | null> {
 export const publishScheduled = defineWrite(
   'posts.publish-scheduled',
   async (tx, { agentId, postId, failure }: { agentId: string; postId: string; failure: string | null }) => {
-    const agent = await lockAgent(tx, agentId);
-    if (!agent || agent.suspended_at !== null) return false;
+    await lockAgent(tx, agentId);
     const due = await duePosts(tx, timestamp(tx.now()))
       .select('posts.id')
       .where('posts.id', '=', postId)
