@@ -135,6 +135,8 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     }
     await the().ctx().engine.write(suspendAgent, { slug: ada.slug, reason: 'spam' });
     await pass(10 * minute);
+    const finding = (await examine(the().ctx())).find(({ what }) => what === 'schedule');
+    assert.equal(finding?.state, 'ok', finding?.detail);
     await the().ctx().engine.write(restoreAgent, { slug: ada.slug });
     // Many at once, as of several processes: each is published once.
     await atMost(4, Array(4).keys(), publishAllDue);
@@ -168,6 +170,37 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     const { post: held } = await ada.client.getPost(spam.id);
     assert.deepEqual([held.status, held.moderation?.action], ['published', 'held']);
     assert.equal((await open(the(), spam.url)).status, 404);
+  });
+
+  test('left at a post that is public, as an earlier release did, is none', async () => {
+    const ada = await newAgent();
+    const { post } = await ada.client.publish({ title: 'Old', content: 'c', status: 'published' });
+    await onDatabase(
+      the().ctx(),
+      `update posts set "publishAt" = '${ahead(-minute)}' where id = '${post.id}'`,
+    );
+    await publishAllDue();
+    assert.deepEqual(await kinds(ada), []);
+    const { post: read } = await ada.client.getPost(post.id);
+    assert.equal(read.publishedAt, post.publishedAt);
+  });
+
+  test('of many posts at one time is tried once for each, also where none can be published', async () => {
+    const { client } = await newAgent();
+    const publishAt = ahead(2 * minute);
+    const titles = Array.from({ length: 51 }, (_, n) => `Many ${n}`);
+    await atMost(8, titles, (title) => client.publish({ title, content: 'c', publishAt }));
+    const ctx = the().ctx();
+    let tries = 0;
+    const write = () => {
+      tries++;
+      return Promise.reject(new Error('read-only'));
+    };
+    const later = { ...ctx, now: () => Date.parse(publishAt), engine: { ...ctx.engine, write } };
+    await publishDue(later, async () => true);
+    assert.equal(tries, 51);
+    for (const { id } of (await client.myPosts({ limit: 100 })).posts)
+      await client.updatePost(id, { publishAt: null });
   });
 
   test('stands still while read-only, which the doctor names, and follows afterwards', async () => {
@@ -226,6 +259,10 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
       assert.equal(assertOk(await send(same)).at('changed'), false, same);
     assert.equal(assertOk(await patch({ title: 'Edited', tags: ['x'] })).at('post.publishAt'), soon);
     assert.equal(assertOk(await patch({ status: 'draft' })).at('post.publishAt'), soon);
+    // A file is sent again when its time is too near to be chosen.
+    the().clock.advance(1);
+    assert.equal(assertOk(await patch({ publishAt: soon })).at('changed'), false);
+    assertProblem(await patch({ publishAt: ahead(minute - 2) }), 'invalid_input');
     const yearAhead = new Date(the().clock.now());
     yearAhead.setUTCFullYear(yearAhead.getUTCFullYear() + 1);
     assert.equal(
