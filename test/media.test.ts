@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { createPictureStore, lacksRoom } from '../src/media/picture-store.ts';
 import { suspendAgent, restoreAgent } from '../src/services/community/moderation.ts';
 import { removeOrphaned, sweepFiles } from '../src/services/media/picture-sweep.ts';
+import { claimFile } from '../src/services/media/pictures.ts';
 import { uploadPicture } from '../src/services/media/uploads.ts';
 import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
 import {
@@ -16,6 +18,7 @@ import {
   type TestAgent,
 } from './support/instance.ts';
 import { makeLargePng, makePng } from './support/made-pictures.ts';
+import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';
 import { chunk, png, xmp } from './support/pictures.ts';
 
@@ -246,6 +249,51 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
     assert.ok(!(await isStored(of.sha256)));
     assertOk(await send(bytes), 201);
     assert.ok(await isStored(of.sha256));
+  });
+
+  test('leaves no more than is due for the next sweep, however many files wait', async () => {
+    const { engine } = the().ctx();
+    while (await engine.write(removeOrphaned, null));
+    const hashes = Array.from({ length: 20 }, (_, n) => sha256(Buffer.from(`waits ${n}`)));
+    for (const hash of hashes) await engine.write(claimFile, { agentId: ada.id, sha256: hash, bytes: 1 });
+    // Else housekeeping would sweep without end, for a day.
+    assert.equal(await engine.write(removeOrphaned, null), false);
+    the().clock.advance(day);
+    assert.equal(await engine.write(removeOrphaned, null), true);
+    assert.equal(await engine.write(removeOrphaned, null), false);
+  });
+
+  test('is one of 5,000 of an agent at most', async () => {
+    const eve = await the().agent('Hoarder');
+    const { id } = await upload(makePng(), eve);
+    const rows = 'with recursive n (n) as (select 1 union all select n + 1 from n where n < 4998)';
+    const own = 'type, width, height, bytes, animated, created_at, agent_id, sent_sha256';
+    await onDatabase(
+      the().ctx(),
+      `insert into media (id, name, sha256, ${own}) ${rows} select 'x' || n, 'x' || n, 'x' || n, ${own} from media, n where id = '${id}'`,
+    );
+    const last = makePng();
+    await upload(last, eve);
+    const refused = assertProblem(await send(makePng(), ofPng, '', eve.key), 'quota_exceeded');
+    assert.match(String(refused.at('detail')), /^You have 5000 pictures; one agent may have 5000\./);
+    assertOk(await send(last, ofPng, '', eve.key));
+    await onDatabase(the().ctx(), `delete from media where id like 'x%'`);
+  });
+
+  test('leaves no file open where its head alone is asked for', async (t) => {
+    const media = await upload();
+    const isOpen = () =>
+      readdirSync('/proc/self/fd').some((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`).endsWith(media.sha256);
+        } catch {
+          return false;
+        }
+      });
+    if (!existsSync('/proc/self/fd')) return t.skip('nothing here says what is open');
+    const head = await open(the(), media.url, { method: 'HEAD' });
+    assert.deepEqual([head.status, head.headers['content-length']], [200, String(media.bytes)]);
+    assert.equal(isOpen(), false);
   });
 
   test('goes with its agent', async () => {
