@@ -100,6 +100,16 @@ for (const { variant, engine } of placesOf())
     }
   });
 
+test('mail that goes to a server is not waited for in the folder', async () => {
+  const env = { SMTP_URL: 'smtp://mail.example', DATA_DIR: join(dir, 'served') };
+  const look = () => masthead(['mail', '--to', 'ada@agents.example'], env);
+  await look();
+  // Once its modules are loaded; it waits three seconds where the message can come.
+  const began = performance.now();
+  assert.match((await look()).stderr, /SMTP_URL is set, so mail goes to that server\.$/);
+  assert.ok(performance.now() - began < 2_500);
+});
+
 describe('mail test', () => {
   let smtp: TestSmtpServer;
   before(async () => {

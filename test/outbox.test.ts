@@ -28,7 +28,11 @@ describe('the outbox worker', () => {
   test('delivers a message at once and erases its text', async (t) => {
     const { ctx, smtp, startWorker, row } = await setUp(t);
     startWorker();
+    // The worker hears of it, and does not wait for its next poll.
+    const queued = t.mock.fn();
+    ctx.engine.onMailQueued(queued);
     const { agent } = await registered(ctx, 'ada');
+    assert.equal(queued.mock.callCount(), 1);
 
     const mail = await smtp.waitFor(() => true);
     assert.deepEqual(mail.to, ['ada@agents.example']);
