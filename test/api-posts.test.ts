@@ -54,6 +54,9 @@ describeInstances('one’s own posts', {}, (the, variant) => {
     );
     const last = await ada.client.listPosts({ limit: 3, cursor: second.nextCursor ?? '' });
     assert.deepEqual([titles(last.posts), last.nextCursor], [[0], null]);
+    // A cursor says where to begin: an offset beside it skips nothing.
+    const beside = await ada.client.listPosts({ limit: 3, offset: 2, cursor: first.nextCursor ?? '' });
+    assert.deepEqual([titles(beside.posts), beside.offset], [[3, 2, 1], 0]);
     await ada.client.deletePost(post.id);
   });
 
