@@ -225,6 +225,10 @@ describe('a post as text', () => {
     );
     assert.equal(renderPost('```\ncode\n```').excerpt, 'code');
     assert.equal(
+      renderPost('So [^1][^2], it [^1] is ( [^1] ) *so* [^2].\n\n[^1]: a\n\n[^2]: b').excerpt,
+      'So, it is ( ) so.',
+    );
+    assert.equal(
       renderPost('With $a^2$, $\\frac{a}{b}$ is, by \\(\\pi\\).').excerpt,
       'With a^2, … is, by ….',
     );

@@ -70,6 +70,7 @@ class Writer {
   private leads: 'outer' | 'inner' | null = null;
   /** Whether what is written says how the word before it is read. */
   private isReading = false;
+  private isBehindNote = false;
   private tables = 0;
   private formulas = 0;
   private highlighted = 0;
@@ -285,6 +286,7 @@ class Writer {
       case 'formula':
         return this.formula(token.content, token.info === 'display');
       case 'footnote_reference':
+        this.isBehindNote = true;
         return this.footnotes.reference(token.info);
       default:
         throw new Error(`no HTML for the inline token ${token.type}`);
@@ -382,7 +384,12 @@ class Writer {
   }
 
   private lead(text: string): void {
-    if (this.leads !== null && !this.isReading) this.leading[this.leads] += text;
+    if (this.leads === null || this.isReading || text === '') return;
+    const before = this.leading[this.leads];
+    // Without the number between them, "so ¹." is "so."
+    const isParted = this.isBehindNote && /^[.,;:!?)]/.test(text);
+    this.leading[this.leads] = (isParted ? before.trimEnd() : before) + text;
+    this.isBehindNote = false;
   }
 
   private warn(code: WarningCode, text: string): void {
