@@ -52,6 +52,9 @@ describeInstances('a preview', {}, (the) => {
     assert.deepEqual([twin.status, ...headers(twin)], [200, ...said]);
     assert.match(String(twin.headers['content-type']), /^text\/markdown/);
     assert.match(twin.text, /Preview of a draft, not published\.[^]*Some \*text\*/);
+    const preferred = await open(the(), made.previewUrl, { headers: { accept: 'text/markdown, */*' } });
+    assert.deepEqual([preferred.text, preferred.headers['vary']], [twin.text, 'Accept']);
+    assert.equal(preferred.headers['content-location'], `${made.previewUrl}.md`);
 
     await ada.client.updatePost(post.id, { content: 'Other text.' });
     assert.match((await see(made.previewUrl)).text, /Other text\./, 'always the present text');

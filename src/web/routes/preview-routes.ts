@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Context } from '../../context.ts';
 import { readPreview } from '../../services/publication/previews.ts';
 import { htmlGuard } from '../cache/page.ts';
+import { prefersMarkdown } from '../cache/negotiation.ts';
 import { sendUncached, type PageServer } from '../cache/page-server.ts';
 import { previewTwin } from '../documents/markdown.ts';
 import { absoluteLinks } from '../article.ts';
@@ -17,6 +18,7 @@ const text = { caching, type: 'text/plain; charset=utf-8' };
 export function previewRoutes(ctx: Context, chrome: Web['chrome'], pages: PageServer) {
   const guard = {
     ...htmlGuard(ctx.config, { referrer: 'no-referrer' }),
+    Vary: 'Accept',
     'X-Robots-Tag': 'noindex, nofollow, noarchive',
   };
 
@@ -27,8 +29,10 @@ export function previewRoutes(ctx: Context, chrome: Web['chrome'], pages: PageSe
     reply.headers(guard);
     if ('movedTo' in found)
       return sendUncached(reply.header('location', found.movedTo), 302, `Moved to ${found.movedTo}\n`, text);
-    if (ending !== undefined) return sendUncached(reply, 200, previewTwin(found), markdown);
-    const preview = { endsAt: found.endsAt, twin: `${chrome.baseUrl}/-/preview/${token}.md` };
+    const twin = `${chrome.baseUrl}/-/preview/${token}.md`;
+    if (ending !== undefined || prefersMarkdown(request.headers.accept))
+      return sendUncached(reply.header('content-location', twin), 200, previewTwin(found), markdown);
+    const preview = { endsAt: found.endsAt, twin };
     // Its page will be below the blog, where relative links lead to other posts.
     const post = { ...found.post, html: absoluteLinks(found.post.html, `${found.blog.url}/`, true) };
     const view = { ...found, post, preview, older: null, newer: null, related: [], comments: [] };
