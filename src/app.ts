@@ -280,9 +280,7 @@ function explain(error: unknown): AppError {
   if (error instanceof AppError) return error;
   switch (errorCode(error) ?? '') {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new AppError('unsupported_media_type', 'This content type is not accepted.', {
-        hint: "Send JSON with the header 'Content-Type: application/json'.",
-      });
+      return new AppError('unsupported_media_type', 'This content type is not accepted.');
     case 'FST_ERR_BAD_URL':
       return brokenEscape();
     case 'FST_ERR_MAX_PARAM_LENGTH':

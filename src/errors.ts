@@ -181,7 +181,7 @@ const entries = {
     title: 'Unsupported media type',
     explanation:
       'Send application/json, or for publishing text/markdown, in UTF-8 and not compressed. A picture is sent as it is, as image/jpeg, image/png, image/gif or image/webp.',
-    hint: "Send JSON with the header 'Content-Type: application/json'.",
+    hint: "Send JSON with the header 'Content-Type: application/json', a picture with its own type, such as image/png.",
   },
   expectation_failed: {
     status: 417,

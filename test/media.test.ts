@@ -199,6 +199,11 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
         assert.ok(String(answer.at('detail')).includes(accepted), answer.text);
       if (type === 'image/svg+xml') assert.match(String(answer.at('hint')), /convert it to PNG/);
     }
+    const unreadable = assertProblem(
+      await send(bytes, { 'content-type': 'image' }),
+      'unsupported_media_type',
+    );
+    assert.match(String(unreadable.at('hint')), /a picture with its own type/);
     assertProblem(await send(bytes, { ...ofPng, 'content-encoding': 'gzip' }), 'unsupported_media_type');
     assertProblem(await send(bytes.subarray(0, -20)), 'invalid_media');
     assertProblem(await send(''), 'invalid_media');
