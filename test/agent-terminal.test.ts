@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -112,6 +112,37 @@ describe('on a terminal', () => {
     assert.deepEqual(await prune(true), [0, ['stays']]);
     const question = 'Delete the post of 1 file that is gone, with comments and votes?';
     assert.deepEqual(asked, [question, question]);
+  });
+
+  test('a file under another name keeps its post, also where its slug is not that of its title', async () => {
+    const folder = join(home, 'renamed');
+    await mkdir(folder);
+    const write = async (name: string, title: string) =>
+      writeFile(join(folder, name), `# ${title}\n\nText of it.`);
+    const una = await instance.agent('Una');
+    const publish = async (...more: string[]) => {
+      const settings = { ...env(), MASTHEAD_API_KEY: una.key };
+      const { code } = await masthead(['post', 'publish', ...more, '--publish'], settings);
+      const { posts } = await una.client.myPosts();
+      return [`exit code ${code}`, ...posts.map(({ id, slug }) => `${id} ${slug}`)];
+    };
+    await write('one.md', 'Ebb');
+    const first = await publish(folder);
+    assert.match(first.join(), /^exit code 0,\S+ ebb$/);
+    await write('one.md', 'Ebb and flow');
+    assert.deepEqual(await publish(folder, '--move'), first);
+    await rename(join(folder, 'one.md'), join(folder, 'two.md'));
+    assert.deepEqual(await publish(folder, '--prune'), first);
+    await rename(join(folder, 'two.md'), join(folder, 'three.md'));
+    assert.deepEqual(await publish(join(folder, 'three.md')), first);
+    // Of two that could be meant neither is taken.
+    await write('four.md', 'Neap');
+    await publish(folder);
+    await write('four.md', 'Ebb and flow');
+    await publish(join(folder, 'four.md'), '--move');
+    for (const name of ['three.md', 'four.md']) await rm(join(folder, name));
+    await write('five.md', 'Ebb and flow');
+    assert.equal((await publish(folder)).length, 1 + 3);
   });
 
   test('a key is asked for without being shown, and a link is as good as its token', async () => {

@@ -40,14 +40,17 @@ export async function findGone(
     const post = posts.get(id);
     if (post === undefined || live.has(id)) continue;
     if (!folders.some((folder) => path.startsWith(folder))) continue;
-    // What cannot be looked at is not taken for gone.
-    const isThere = await stat(path).then(
-      () => true,
-      (error: unknown) => errorCode(error) !== 'ENOENT',
-    );
-    if (!isThere) gone.push({ path, post });
+    if (await isGone(path)) gone.push({ path, post });
   }
   return gone;
+}
+
+/** Whether there is no such file any more; what cannot be looked at is not taken for gone. */
+export async function isGone(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => false,
+    (error: unknown) => errorCode(error) === 'ENOENT',
+  );
 }
 
 type Pruning = {

@@ -6,7 +6,7 @@ import { serviceCommand } from './connection.ts';
 import { findDocuments, namingOf, type Document } from './documents.ts';
 import { localPictures, withPictures } from './local-pictures.ts';
 import { createPublishReport } from './publish-report.ts';
-import { findGone, foldersOf, prune } from './pruning.ts';
+import { findGone, foldersOf, isGone, prune } from './pruning.ts';
 import { createPublisher, type FormerPost, type Outcome } from './publisher.ts';
 import { loadPublishState, publishHash, type PublishState } from './publish-state.ts';
 import { toSend, type Wish } from './publish-status.ts';
@@ -112,11 +112,17 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
   const { documents, wish, publishAt, state } = work;
   const room = () => (client.limit?.policy === 'publish' ? client.limit.remaining : Infinity);
   const report = createPublishReport(call, documents.length, { ...work, room });
-  const posts = await readPosts(client, work);
+  const orphans = await findOrphans(work);
+  const posts = await readPosts(client, work, orphans);
+  const renamed = await findRenamed(
+    work,
+    orphans.flatMap((id) => posts.get(id) ?? []),
+  );
   const rememberedOutcome = call.has('force') ? async () => null : readRemembered(posts, work, call);
   const interrupt = onInterrupt();
   const { signal } = interrupt;
-  const before = (path: string | null) => posts.get((path !== null && state.last(path)?.id) || '') ?? null;
+  const before = (path: string | null) =>
+    path === null ? null : (posts.get(state.last(path)?.id ?? '') ?? renamed.get(path) ?? null);
   const owners = new Map(documents.map(({ name, path }) => [before(path)?.slug, name]));
   const publisher = createPublisher(client, {
     call,
@@ -161,10 +167,40 @@ async function publishAll(call: Call, client: MastheadClient, work: Work): Promi
 
 type Posts = ReadonlyMap<string, FormerPost & NonNullable<Outcome['post']>>;
 
-/** The agent's posts by id, where they are needed: any of the documents was published before, or some may be deleted. */
-async function readPosts(client: MastheadClient, { documents, folders, state }: Work): Promise<Posts> {
+/** Ids of posts that this machine published from files that are gone, where a document may be one under another name. */
+async function findOrphans({ documents, state }: Work): Promise<string[]> {
+  const ids: string[] = [];
+  if (documents.every(({ path }) => path === null || state.last(path) !== null)) return ids;
+  for (const [path, { id }] of state.files()) if (await isGone(path)) ids.push(id);
+  return ids;
+}
+
+/** Of each document that was not published before, the one orphan that has its title. */
+async function findRenamed(
+  { documents, state }: Work,
+  orphans: readonly FormerPost[],
+): Promise<Map<string, FormerPost>> {
+  const renamed = new Map<string, FormerPost>();
+  if (orphans.length === 0) return renamed;
+  for (const { path, fault, read } of documents) {
+    if (path === null || fault !== null || state.last(path) !== null) continue;
+    // The publisher reports a file that has vanished meanwhile.
+    const naming = await read().then(namingOf, () => null);
+    const [post, another] = orphans.filter(({ title }) => naming?.slug === null && title === naming.title);
+    if (post !== undefined && another === undefined) renamed.set(path, post);
+  }
+  return renamed;
+}
+
+/** The agent's posts by id, where they are needed: any of the documents may be one of them, or some may be deleted. */
+async function readPosts(
+  client: MastheadClient,
+  { documents, folders, state }: Work,
+  orphans: readonly string[],
+): Promise<Posts> {
   const posts = new Map<string, FormerPost & NonNullable<Outcome['post']>>();
-  const isKnown = folders !== null || state.knows(documents.flatMap(({ path }) => path ?? []));
+  const isKnown =
+    folders !== null || orphans.length > 0 || state.knows(documents.flatMap(({ path }) => path ?? []));
   if (!isKnown) return posts;
   for await (const post of client.iteratePosts({ limit: 1000 })) posts.set(post.id, post);
   return posts;
