@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
+import { readTotal } from '../src/services/lists/discovery.ts';
 import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { adminFacts, admin } from './support/operator.ts';
@@ -10,7 +11,7 @@ import { assertOk, assertProblem, describeInstances } from './support/instance.t
 const by = { actor: 'cli:test', reason: 'advertisements', batch: null } as const;
 const hour = 3_600_000;
 
-describeInstances('a suspension with an end', {}, (the) => {
+describeInstances('a suspension with an end', {}, (the, variant) => {
   let named = 0;
   const newAgent = () => the().agent(`Resting${++named}`);
   const suspend = (slug: string, until: string | null, batch: string | null = null) =>
@@ -87,6 +88,24 @@ describeInstances('a suspension with an end', {}, (the) => {
       .engine.write(restoreAgent, { slug: bob.slug, by: { ...by, batch: 'back' } });
     await undoBatch(the().ctx(), 'back', by);
     assert.deepEqual((await state())[0], [true, until, false]);
+  });
+
+  test('takes nothing off the number of blogs where its agent has none yet', async () => {
+    const { agent } = await the()
+      .client()
+      .register({
+        email: 'unborn@example.com',
+        name: 'Unborn',
+        ...(variant === 'subdomain' ? { slug: 'unborn' } : {}),
+      });
+    const agentId = agent.id;
+    const { ctx } = the();
+    const blogs = () => readTotal(ctx(), 'blogs');
+    const before = await blogs();
+    await ctx().engine.write(suspendAgent, { agentId, reason: 'advertisements' });
+    assert.equal(await blogs(), before);
+    await ctx().engine.write(restoreAgent, { agentId });
+    assert.equal(await blogs(), before);
   });
 
   test('is a day, a time or a while of the command', async () => {

@@ -16,7 +16,7 @@ import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { listRefused } from '../src/services/trust/suppression.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
-import { claimMail } from '../src/services/mail-delivery.ts';
+import { claimMail, recordAttempt } from '../src/services/mail-delivery.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
 
@@ -263,6 +263,32 @@ describe('the outbox worker', () => {
     worker.nudge();
     await smtp.waitFor((mail) => mail.to.includes('ada@agents.example'));
     await row((found) => found.delivered_at !== null && found.attempts === 1);
+  });
+
+  test('sends nothing twice while its result cannot be stored, however long', async (t) => {
+    const { ctx, clock, smtp, startWorker, row } = await setUp(t);
+    const { promise: stored, resolve: store } = Promise.withResolvers<void>();
+    const { promise: claimedAgain, resolve: claimed } = Promise.withResolvers<void>();
+    let claims = 0;
+    const write: typeof ctx.engine.write = async (kind, input, ticket) => {
+      if (kind.name === recordAttempt.name) await stored;
+      const result = await ctx.engine.write(kind, input, ticket);
+      if (kind.name === claimMail.name && Array.isArray(result) && result.length > 0 && ++claims === 2)
+        claimed();
+      return result;
+    };
+    const worker = startWorker({ ...ctx, engine: { ...ctx.engine, write } });
+    await registered(ctx, 'ada');
+    await smtp.waitFor(() => true);
+
+    clock.now += 121 * second;
+    worker.nudge();
+    await claimedAgain;
+    await registered(ctx, 'bob');
+    await smtp.waitFor((mail) => mail.to.includes('bob@agents.example'));
+    store();
+    await row((found) => found.delivered_at !== null);
+    assert.equal(smtp.messages.filter(({ to }) => to.includes('ada@agents.example')).length, 1);
   });
 
   test('repeats a message under the same Message-ID when the answer to it was lost', async (t) => {

@@ -152,6 +152,28 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     assert.deepEqual(told.toSorted(), ids.filter(Boolean).toSorted());
   });
 
+  test('that cannot be kept at present is looked at once a round, of however many', async () => {
+    const ada = await newAgent();
+    const at = ahead(10 * minute);
+    const drafts = Array.from({ length: 60 }, (_, n) => n);
+    await atMost(8, drafts, (n) =>
+      ada.client.publish({ title: `Due ${n}`, content: 'c', status: 'published', publishAt: at }),
+    );
+    const ctx = the().ctx();
+    const engine: typeof ctx.engine = {
+      ...ctx.engine,
+      write: async () => {
+        throw new Error('busy');
+      },
+    };
+    let looks = 0;
+    const now = () => Date.parse(at);
+    await publishDue({ ...ctx, engine, now }, async () => ++looks < 100);
+    assert.equal(looks, drafts.length);
+    await pass(10 * minute);
+    assert.equal((await ada.client.listPosts({ status: 'published', limit: 1 })).total, drafts.length);
+  });
+
   test('is given up where the text holds a key by now, and holds back what is blocked by now', async () => {
     const [ada, eve] = [await newAgent(), await newAgent()];
     const later = randomUUID();

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { loadConfig } from '../src/config/config.ts';
+import { findSecret } from '../src/process/instance-secret.ts';
 import {
   keyFromSecret,
   keyFromToken,
@@ -13,6 +17,7 @@ import {
   uuidV4Pattern,
   uuidv7,
 } from '../src/rules/secrets.ts';
+import { scratchFolder } from './support/scratch-folder.ts';
 
 const secret = '0123456789abcdef0123456789abcdef';
 const key = keyFromSecret(secret);
@@ -114,4 +119,14 @@ test('Short random text has the asked length and uses every letter and digit.', 
   assert.match(shortRandom(8), /^[a-z0-9]{8}$/);
   assert.equal(shortRandom(0), '');
   assert.equal(new Set(shortRandom(10_000)).size, 36);
+});
+
+test('A secret that another process makes at the same time is taken, and stays.', async () => {
+  const dataDir = scratchFolder('secret');
+  const file = join(dataDir, 'secret');
+  // It has looked for the file when this returns.
+  const finding = findSecret(loadConfig({ DATA_DIR: dataDir }), '', { existing: false, secret: 'adopted' });
+  writeFileSync(file, `${secret}\n`, { flag: 'wx' });
+  assert.deepEqual((await finding).secretKey, key);
+  assert.equal(readFileSync(file, 'utf8'), `${secret}\n`);
 });

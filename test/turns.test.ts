@@ -6,10 +6,12 @@ import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
+import { AppError } from '../src/errors.ts';
 import { createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
 import { readOnAfterAnswer } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
+import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices } from '../src/platform/slices.ts';
 import { startInstance, type TestAgent } from './support/instance.ts';
@@ -353,4 +355,19 @@ test('an owner of many documents is slow only if they take long', () => {
     assert.equal(turns.first(lane), next);
     turns.remove(next);
   }
+});
+
+test('documents that wait to be rendered are bounded, and those of one owner by half of that', async (t) => {
+  const renderer = createRenderer({ threads: 1, maxWaiting: 4, longestMs: 600_000 });
+  t.after(() => renderer.close());
+  const full = (error: unknown) =>
+    error instanceof AppError &&
+    error.code === 'unavailable' &&
+    error.extra.retryAfter === 1 &&
+    error.extra.uncounted === true;
+  const first = ['ada', 'ada', 'bob'].map((owner) => renderer.renderPost('a', owner));
+  await assert.rejects(renderer.renderPost('a', 'ada'), full);
+  first.push(renderer.renderPost('a', 'eve'));
+  await assert.rejects(renderer.renderPost('a', 'noa'), full);
+  assert.equal((await Promise.all(first)).length, 4);
 });

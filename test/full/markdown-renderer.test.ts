@@ -127,22 +127,6 @@ describe('the render threads', () => {
     );
   });
 
-  test('have a queue that is bounded', async (t) => {
-    const renderer = createRenderer({ threads: 1, maxWaiting: 4, longestMs });
-    t.after(() => renderer.close());
-    const full = (error: unknown) =>
-      error instanceof AppError &&
-      error.code === 'unavailable' &&
-      error.extra.retryAfter === 1 &&
-      error.extra.uncounted === true;
-    const first = ['ada', 'ada', 'bob'].map((owner) => renderer.renderPost('a', owner));
-    // One has no more than half of it.
-    await assert.rejects(renderer.renderPost('a', 'ada'), full);
-    first.push(renderer.renderPost('a', 'eve'));
-    await assert.rejects(renderer.renderPost('a', 'noa'), full);
-    assert.equal((await Promise.all(first)).length, 4);
-  });
-
   test('reject what is under way, waiting or new when they are closed', async () => {
     const renderer = createRenderer({ threads: 1, longestMs });
     await renderer.renderPost('warm');
