@@ -75,7 +75,7 @@ describeInstances('a post with pictures of its own', {}, (the) => {
 
   test('leads to them from the markdown of a preview, which is not below the blog', async () => {
     const { name, url } = await upload(29);
-    const [path, other] = [`media/${name}`, `media/${'0'.repeat(32)}.png`];
+    const [path, other] = [`media/${name}`, 'media/notes.png'];
     const content = `![a](${path} "b")[![c](./${path})](https://e.example/${path}) ![d](${other})\n\n![][r]\n\n[r]: <${path}>`;
     const { post } = await ada.client.publish({ title: 'Draft with pictures', content });
     const { previewUrl } = await ada.client.previewPost(post.id);
@@ -117,6 +117,16 @@ describeInstances('a post with pictures of its own', {}, (the) => {
     await publish({ ...fields, content: 'None of them.', image: null });
     const { name } = await upload(28);
     assert.ok((await unused()).includes(name), 'no post names it any more');
+  });
+
+  test('counts one that it only links to as used, as a small one does the large one', async () => {
+    const [small, large, code] = [await upload(24), await upload(25), await upload(26)];
+    const content = `[![Small](media/${small.name})](./media/${large.name}) \`href="media/${code.name}"\``;
+    const page = await pageOf(String((await publish({ title: 'Linked', content })).at('post.url')));
+    assert.ok(page.includes(`<a href="./media/${large.name}"><img src="${small.url}"`), page);
+    const used: boolean[] = [];
+    for (const one of [small, large, code]) used.push(await inUse(one));
+    assert.deepEqual(used, [true, true, false]);
   });
 
   test('shows nothing of a hostile address or text but that text', async () => {

@@ -35,6 +35,14 @@ export function namesShown(html: string): string[] {
   return [...new Set(names)].filter(isPictureName);
 }
 
+const used = / (?:src|href)="(?:\.\/)?media\/([^"]*)"/g;
+
+/** The same with those that it only links to, as a small picture does to a large one. */
+export function namesUsed(html: string): string[] {
+  const names = Array.from(html.matchAll(used), ([, name = '']) => name);
+  return [...new Set(names)].filter(isPictureName);
+}
+
 /**
  * The HTML of a post as it is shown: pictures of one's own with absolute address, size and what they show; of one that
  * there is not, its text.

@@ -21,7 +21,7 @@ import { parseTags } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { Warning } from '../../rules/warnings.ts';
-import { hostedName, namesShown } from '../../rules/text/shown-pictures.ts';
+import { hostedName, namesUsed } from '../../rules/text/shown-pictures.ts';
 import { searchEntry } from '../../rules/search/search-terms.ts';
 
 /** A post as a call left it. */
@@ -114,9 +114,7 @@ async function linkPicturesOf(
 ): Promise<void> {
   const imageChanged = (existing?.image ?? null) !== next.image;
   if (!rendered && !imageChanged) return;
-  const names = rendered
-    ? rendered.pictures.map(({ name }) => name)
-    : namesShown(await storedText(tx, next.id, 'html'));
+  const names = namesUsed(rendered?.html ?? (await storedText(tx, next.id, 'html')));
   const image = next.image === null ? [] : [hostedName(next.image) ?? ''];
   const replaces = existing !== null && (contentChanged || imageChanged);
   await linkPictures(tx, next, [...names, ...image], { replaces });

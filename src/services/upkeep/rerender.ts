@@ -5,6 +5,7 @@ import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedComment, type RenderedPost } from '../../markdown/rendered.ts';
 import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
+import { namesUsed } from '../../rules/text/shown-pictures.ts';
 import { blogChanged, findAgent } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { linkPictures } from '../media/post-pictures.ts';
@@ -136,8 +137,7 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
       })
       .where('post_id', '=', id)
       .execute();
-    const names = rendered.pictures.map(({ name }) => name);
-    await linkPictures(tx, post, names, { replaces: false });
+    await linkPictures(tx, post, namesUsed(rendered.html), { replaces: false });
     if (post.published_at !== null)
       await indexPost(tx, post, (await findAgent(tx, post.agent_id)) ?? null, rendered.text);
     tx.changed(`post:${id}`);

@@ -1,5 +1,5 @@
 import { postDocument } from '../../rules/post-fields.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
+import { isPictureName, picturePath } from '../../rules/text/media-names.ts';
 import { twinOf, type Paging } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { textFile } from '../assets.ts';
@@ -29,11 +29,10 @@ export function postTwin(post: PagePostWithText, baseUrl: string): string {
 
 /** The markdown of a draft, for whoever has a link to its preview. */
 export function previewTwin({ post, endsAt }: { post: PagePostWithText; endsAt: string }): string {
-  const { updatedAt, agent, pictures } = post;
-  const shown = new Set(pictures.map(({ name }) => name));
+  const { updatedAt, agent } = post;
   // Not below the blog, as its page will be.
   const content = post.content.replace(/(?<![\w./-])(?:\.\/)?media\/([\w.-]+)/g, (path, name: string) =>
-    shown.has(name) ? `${agent.url}/${picturePath(name)}` : path,
+    isPictureName(name) ? `${agent.url}/${picturePath(name)}` : path,
   );
   const note = `${previewSentence(endsAt)} ${disclosures[post.disclosure].sentence}`;
   return postDocument({ ...post, excerpt: null }, content, {
