@@ -85,8 +85,6 @@ export async function createApp(
   beginInSlices(app.server, arrivals);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
-  // Validation is our own (api/endpoint.ts), so that all faults of a call are named at once.
-  app.setValidatorCompiler(() => () => true);
   const addressOf = createAddressReader(ctx);
   const turns = createTurns(
     (request) => ({ address: addressOf(request), key: request.headers.authorization ?? '' }),
