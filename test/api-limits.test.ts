@@ -391,6 +391,28 @@ describeInstances(
   },
 );
 
+const plenty = { LIMIT_REGISTER: '1000', LIMIT_PUBLISH: '1000', LIMIT_COMMENT: '1000', LIMIT_REPORT: '1000' };
+
+describeInstances('exact limits', { env: plenty }, (the, variant) => {
+  test('are counted by the call itself, so that all processes know at once', async () => {
+    const { key } = await the().agent('Ada');
+    const stored = async (policy: string) => {
+      const rows = the().ctx().db.selectFrom('rate_calls').select('units').where('policy', '=', policy);
+      return (await rows.execute()).reduce((sum, { units }) => sum + units, 0);
+    };
+    for (const [policy, path] of [
+      ['register', '/api/register'],
+      ['publish', '/api/publish'],
+      ['report', '/api/reports'],
+      ...(variant === 'subdomain' ? [['comment', '/api/posts/none/comments'] as const] : []),
+    ] as const) {
+      const earlier = await stored(policy);
+      assert.equal(rate(await the().call('POST', path, { key, body: {} })).policy, policy);
+      assert.equal(await stored(policy), earlier + 1, policy);
+    }
+  });
+});
+
 describeInstances('commenting', { env: { LIMIT_COMMENT: '4', LIMIT_API: '10' } }, (the, variant) => {
   let ada: TestAgent;
   let post: string;
