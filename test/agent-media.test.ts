@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { createPictureStore, localPictures } from '../client/src/commands/local-pictures.ts';
 import { findPictures } from '../client/src/commands/picture-scan.ts';
 import { runCommandLine } from '../src/cli/main.ts';
 import { masthead, unlessSlow } from './support/command-line.ts';
@@ -125,6 +126,17 @@ describe("an agent's pictures, from a shell", () => {
       [(await eve.client.listMedia()).media.length, (await eve.client.myPosts()).total],
       [1, 2],
     );
+  });
+
+  test('are asked for once, in however many files', async (t) => {
+    const path = join(home, 'asked.md');
+    await writeFile(join(home, 'asked.png'), makePng());
+    const pictures = await localPictures('![a](asked.png)', path, false);
+    const { client } = await instance.agent('Asker');
+    const asked = t.mock.method(client, 'listMedia');
+    const store = createPictureStore(client, { isDry: false });
+    assert.deepEqual([await store.store(pictures), await store.store(pictures)], [['asked.png'], []]);
+    assert.equal(asked.mock.callCount(), 1);
   });
 
   test('of other kinds are refused before anything is sent', async () => {
