@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { defineWrite, type CountCall, type Outcome, type Write } from '../src/db/write.ts';
+import { createDiskReserve } from '../src/db/sqlite/disk-reserve.ts';
 import { createWriterThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
 import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-writer.ts';
 import { AppError } from '../src/errors.ts';
@@ -27,6 +28,24 @@ const countCall: CountCall = async (tx, { subject }) => {
   await sql`insert into calls (subject) values (${subject})`.execute(tx.db);
   return { allowed: true, remaining: 1, reset: 1 };
 };
+
+test('room on the disk that is given up while it is being taken is not taken', async () => {
+  const folder = scratchFolder('reserve');
+  const reserve = createDiskReserve(join(folder, 'masthead.db'));
+  const take = () => {
+    reserve.restore();
+    reserve.restore();
+  };
+  take();
+  reserve.release();
+  await reserve.close();
+  assert.deepEqual(readdirSync(folder), []);
+  // There is room, so it is taken the next time.
+  assert.equal(reserve.isFull(), false);
+  take();
+  await reserve.close();
+  assert.ok(existsSync(join(folder, 'reserve')));
+});
 
 test('an operation tells other processes of many changes one by one, and of very many at once', async (t) => {
   const { database, run } = openWriter(t);
