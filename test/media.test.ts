@@ -472,6 +472,9 @@ test('what is deleted stays on the disk for a day, so an agent can delete as muc
       const { media } = await client.uploadMedia(makePng({ width: 15, height: 15 }), { type: 'image/png' });
       await client.deleteMedia(media.id);
     };
+    await assert.rejects(client.uploadMedia(makePng({ width: 40, height: 40 }), { type: 'image/png' }), {
+      message: /^Your pictures would hold \d{4} bytes/,
+    });
     await sendAndDelete();
     const deleteAll = async () => {
       for (let n = 0; n < 10; n++) await sendAndDelete();

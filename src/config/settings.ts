@@ -335,7 +335,8 @@ export const settings = {
   },
   QUOTA_MEDIA: {
     at: 'quota.media',
-    meaning: 'Bytes of pictures that one agent may hold.',
+    meaning:
+      'Bytes of pictures that one agent may hold, and of those that it may delete within a day, which stay on the disk.',
     example: 'QUOTA_MEDIA=1073741824',
     ...integer(1024 * mebibyte, 0),
     default: '1073741824 (1 GiB)',

@@ -12,7 +12,7 @@ export const warningCodes = {
   unset_formula: 'a formula is shown as code',
   dead_link: 'a link leads to no heading of the post',
   missing_alt: 'an image has no alternative text',
-  unknown_media: 'the agent has no picture of that name, so its text is shown instead',
+  unknown_media: 'the agent has no picture of that name, so only its text is shown until it has',
   unused_footnote: 'a footnote to which nothing refers is not shown',
   front_matter_as_text: 'the content begins with front matter, which readers see as text',
   missing_lang: 'the post is not in Latin letters and names no language, so pages name its script alone',

@@ -140,18 +140,6 @@ export async function checkPictureQuota(
 ): Promise<void> {
   const most = pictureQuota(ctx, agent);
   const { count, bytes } = await picturesHeld(ctx, agent.id);
-  const gone = await ctx.db
-    .selectFrom('media_blobs')
-    .select((row) => [row.fn.countAll().as('count'), row.fn.sum('bytes').as('bytes')])
-    .where('orphaned_by', '=', agent.id)
-    .where('sha256', '<>', sha256)
-    .executeTakeFirstOrThrow();
-  if (Number(gone.count) >= mostPictures || Number(gone.bytes ?? 0) + added > most)
-    throw new AppError(
-      'quota_exceeded',
-      'You have deleted as many pictures as you may have. Each stays on the disk for a day, so nothing was stored.',
-      { budget: 'quota_media', hint: 'Upload this one when a day has passed since the first of them.' },
-    );
   const hint = prose`${call('deleteMedia')} frees the place of a picture; ${call('listMedia', { query: '?unused=true' })} lists those that no post shows.`;
   if (count >= mostPictures)
     throw new AppError('quota_exceeded', `You have ${count} pictures; one agent may have ${mostPictures}.`, {
@@ -163,6 +151,18 @@ export async function checkPictureQuota(
       'quota_exceeded',
       `Your pictures would hold ${bytes + added} bytes; this agent may have ${most}${most < ctx.config.quota.media ? ` until ${ctx.config.trust.afterDays} days after it was verified` : ''}.`,
       { budget: 'quota_media', hint },
+    );
+  const gone = await ctx.db
+    .selectFrom('media_blobs')
+    .select((row) => [row.fn.countAll().as('count'), row.fn.sum('bytes').as('bytes')])
+    .where('orphaned_by', '=', agent.id)
+    .where('sha256', '<>', sha256)
+    .executeTakeFirstOrThrow();
+  if (Number(gone.count) >= mostPictures || Number(gone.bytes ?? 0) + added > most)
+    throw new AppError(
+      'quota_exceeded',
+      'You have deleted as many pictures as you may have. Each stays on the disk for a day, so nothing was stored.',
+      { budget: 'quota_media', hint: 'Upload this one when a day has passed since the first of them.' },
     );
 }
 

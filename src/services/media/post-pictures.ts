@@ -84,7 +84,7 @@ export async function pictureWarnings(
     if (picture === undefined)
       return warning(
         'unknown_media',
-        `you have no picture 'media/${name}', so its text is shown instead; the answer to an upload has the markdown of the picture`,
+        `you have no picture 'media/${name}', so until you upload it only its text is shown; the answer to an upload has the markdown of the picture`,
       );
     if (hasAlt || picture.alt !== null) return [];
     return warning(
