@@ -4,6 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createAnswerCache } from '../src/api/answer-cache.ts';
 import { Session } from '../src/db/postgres/postgres-session.ts';
 import { openContext } from '../src/process/open-context.ts';
+import { newApiKey, sha256 } from '../src/rules/secrets.ts';
+import { regenerateKey } from '../src/services/agents/api-keys.ts';
+import { createKeyCheck } from '../src/services/agents/callers.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { assertOk, describeInstances, startInstance } from './support/instance.ts';
@@ -61,6 +64,38 @@ describeInstances('lists', {}, (the) => {
     await ada.client.deletePost(post.id);
     assert.deepEqual(await titles(ada), []);
   });
+});
+
+test('a key is remembered until something is committed, and not where that was while it was looked up', async (t) => {
+  const instance = await startInstance();
+  t.after(() => instance.close());
+  const { id, key } = await instance.agent('Ann');
+  const ctx = instance.ctx();
+  let version = 1;
+  let isLate = Promise.resolve(null);
+  const engine = { ...ctx.engine, version: () => version };
+  const find = createKeyCheck(
+    { ...ctx, engine },
+    () => isLate,
+    async () => {},
+  );
+  const isKnown = async (what: string) => (await find(what, 'any')) !== null;
+  assert.equal(await isKnown(key), true);
+  const { promise, resolve } = Promise.withResolvers<null>();
+  [version, isLate] = [2, promise];
+  const looking = isKnown(key);
+  await ctx.db.selectFrom('agents').select('id').execute();
+  const second = await ctx.engine.write(regenerateKey, { agentId: id, keyHash: sha256(key) });
+  [version, isLate] = [3, Promise.resolve(null)];
+  assert.equal(await isKnown(newApiKey()), false);
+  resolve(null);
+  assert.equal(await looking, true);
+  assert.deepEqual([await isKnown(key), await isKnown(second.apiKey)], [false, true]);
+  // It is asked for no more as long as the number says that nothing was committed.
+  await ctx.engine.write(regenerateKey, { agentId: id, keyHash: sha256(second.apiKey) });
+  assert.equal(await isKnown(second.apiKey), true);
+  version = 4;
+  assert.equal(await isKnown(second.apiKey), false);
 });
 
 describeInstances('answers', { variants: ['subdomain'] }, (the) => {

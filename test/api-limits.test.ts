@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
-import { readWindow } from '../src/services/limits/rate-window.ts';
+import { countOnly, readWindow } from '../src/services/limits/rate-window.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { rawRequest, type Answer } from './support/http.ts';
 import {
@@ -235,6 +235,21 @@ describeInstances(
       clock.advance(-day);
       assert.equal(await isRefused(), false);
       clock.advance(day);
+    });
+
+    test('by a day forgets of one limit what was counted ahead, and of another nothing', async () => {
+      const { clock } = the();
+      const ctx = the().ctx();
+      const count = (policy: string) =>
+        ctx.engine.write(countOnly, undefined, { policy, subject: 'both', quota: 5, rate: null });
+      clock.advance(day);
+      await count('publish');
+      await count('comment');
+      clock.advance(-day);
+      await count('publish');
+      clock.advance(day);
+      const used = async (policy: string) => (await readWindow(ctx, policy, 'both')).used;
+      assert.deepEqual([await used('publish'), await used('comment')], [0, 1]);
     });
 
     test('by seconds forgets no call', async () => {
