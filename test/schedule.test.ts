@@ -207,24 +207,6 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     assert.equal(read.publishedAt, post.publishedAt);
   });
 
-  test('of many posts at one time is tried once for each, also where none can be published', async () => {
-    const { client } = await newAgent();
-    const publishAt = ahead(2 * minute);
-    const titles = Array.from({ length: 51 }, (_, n) => `Many ${n}`);
-    await atMost(8, titles, (title) => client.publish({ title, content: 'c', publishAt }));
-    const ctx = the().ctx();
-    let tries = 0;
-    const write = () => {
-      tries++;
-      return Promise.reject(new Error('read-only'));
-    };
-    const later = { ...ctx, now: () => Date.parse(publishAt), engine: { ...ctx.engine, write } };
-    await publishDue(later, async () => true);
-    assert.equal(tries, 51);
-    for (const { id } of (await client.myPosts({ limit: 100 })).posts)
-      await client.updatePost(id, { publishAt: null });
-  });
-
   test('stands still while read-only, which the doctor names, and follows afterwards', async () => {
     const { client } = await newAgent();
     const { post } = await client.publish({ title: 'Over', content: 'c', publishAt: ahead(2 * minute) });
