@@ -90,6 +90,15 @@ describe('on a terminal', () => {
     assert.deepEqual([await publish('xterm'), await publish('dumb')], [true, false]);
   });
 
+  test('a terminal that does not know its width has lines as long as they are', async () => {
+    const help = async (more: string) => {
+      const args = ['--import', `data:text/javascript,${more}`, 'client/src/cli.ts', 'help', 'post', 'edit'];
+      return (await promisify(execFile)(process.execPath, args)).stdout;
+    };
+    assert.equal(await help('process.stdout.columns=0'), await help(''));
+    assert.notEqual(await help('process.stdout.columns=44'), await help(''));
+  });
+
   test('posts whose files are gone are deleted after one question, or none', async () => {
     const folder = join(home, 'pruned');
     await mkdir(folder);

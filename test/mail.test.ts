@@ -555,7 +555,7 @@ describe('The mail folder', () => {
     const written = [
       ['a.eml', ['To: Ada <ada@example.com>', ...folded, 'Content-Type: text/plain', '', plain].join('\n')],
       [
-        'b.eml',
+        'B.EML',
         ['to: ada@example.com', 'content-transfer-encoding: base64', '', btoa(plain), ''].join('\r\n'),
       ],
       [

@@ -51,7 +51,7 @@ export async function awaitNewestMail(
 
 async function newestFirst(dir: string): Promise<string[]> {
   try {
-    const names = (await readdir(dir)).filter((name) => /^[^.].*\.eml$/.test(name));
+    const names = (await readdir(dir)).filter((name) => /^[^.].*\.eml$/i.test(name));
     const dated = await Promise.all(names.map(async (name) => [await writtenAt(dir, name), name] as const));
     return dated.toSorted(([a, one], [b, other]) => b - a || (one < other ? 1 : -1)).map(([, name]) => name);
   } catch (error) {

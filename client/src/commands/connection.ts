@@ -118,7 +118,8 @@ function announcing(call: Call, url: string) {
 export function failureText(program: string, error: Error, place?: Place): string {
   if (!(error instanceof MastheadError)) {
     const text = printable(error.message, 500);
-    const reason = text.replace(/^.* got no answer: /, '');
+    // Of TLS, what OpenSSL says of itself is left out.
+    const reason = text.replace(/^.* got no answer: (?:.*:SSL routines:[^:]*:([^:]+):.*)?/, '$1');
     return place === undefined
       ? text
       : `${place.url} gives no answer: ${reason}.\n${nextWithout(program, place)}`;

@@ -164,12 +164,19 @@ function readArguments(
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     const fault =
       option === undefined
-        ? `unknown option ${shown(rawName)}${didYouMean('--', nearest(name, Object.keys(options)))}`
+        ? `unknown option ${shown(rawName)}${didYouMean('--', nearest(name, Object.keys(options))) || afterHyphens(command, rawName)}`
         : faultOf(name, option, value);
     if (fault !== null) throw new UsageError(fault, command.name);
     given.set(name, value ?? '');
   }
   return { given, operands: positionals };
+}
+
+/** `- one` may be the text of a comment. */
+function afterHyphens({ operands = [] }: Command, rawName: string): string {
+  return operands.length === 0 || rawName.startsWith('--')
+    ? ''
+    : '; a text that begins with a hyphen comes after --';
 }
 
 function faultOf(

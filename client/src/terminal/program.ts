@@ -38,7 +38,8 @@ export async function runInTerminal(program: Program): Promise<never> {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${coloured(line)}\n`),
     ...progress(),
-    columns: (what) => (what === 'result' ? process.stdout : process.stderr).columns,
+    // A terminal that nobody told its size, as in a container, says 0.
+    columns: (what) => (what === 'result' ? process.stdout : process.stderr).columns || undefined,
     ...questions(),
   });
   // A pipe may not have taken everything yet.
