@@ -4,6 +4,7 @@ import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { countOnly, readWindow } from '../src/services/limits/rate-window.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { rawRequest, type Answer } from './support/http.ts';
+import { whileLocked } from './support/locked.ts';
 import {
   assertOk,
   assertProblem,
@@ -30,6 +31,23 @@ describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the,
     variant === 'subdomain'
       ? { register: 60, publish: 600, comment: 120, report: 10, api: 6000, anonymous: 6000 }
       : { register: 5, publish: 100, comment: 0, report: 10, api: 1000, anonymous: 6000 };
+
+  test('count one after the other what several processes count at once', async () => {
+    const ctx = the().ctx();
+    // SQLite has one writer.
+    if (ctx.config.database.engine !== 'postgres') return;
+    const count = async () => {
+      const ticket = { policy: 'publish', subject: 'raced', quota: 1, rate: null };
+      the().clock.advance(1);
+      return ctx.engine.write(countOnly, undefined, ticket).then(
+        () => 'passed',
+        () => 'refused',
+      );
+    };
+    const statement = 'lock table rate_calls in share mode';
+    const outcomes = await whileLocked(ctx, { statement, waiting: 2 }, () => [count(), count()]);
+    assert.deepEqual(outcomes.toSorted(), ['passed', 'refused']);
+  });
 
   test('stand in the headers of every kind of call', async () => {
     const { key } = await the().agent('Ada');
