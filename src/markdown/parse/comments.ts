@@ -47,13 +47,11 @@ function readLines(state: StateBlock, startLine: number, endLine: number, silent
   return true;
 }
 
-/** Where the last comment of a text ends; looked for once, since many that are not closed could each look for it. */
-const lastEnds = new WeakMap<object, { src: string; end: number }>();
-
 /** Behind the end of the comment that begins at `start`, or -1. */
 function commentEnd(state: StateInline | StateBlock, src: string, start: number): number {
-  let last = lastEnds.get(state);
-  if (last?.src !== src) lastEnds.set(state, (last = { src, end: src.lastIndexOf(closing) }));
+  // Looked for once in each text, since many that are not closed could each look for it.
+  let last = state.env['lastComment'] as { readonly src: string; readonly end: number } | undefined;
+  if (last?.src !== src) state.env['lastComment'] = last = { src, end: src.lastIndexOf(closing) };
   // HTML also ends a comment right away: `<!-->`.
   return last.end < start + 2 ? -1 : src.indexOf(closing, start + 2) + closing.length;
 }

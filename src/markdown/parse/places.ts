@@ -12,8 +12,6 @@ export type Places = {
 
 type Noted = { source: string; starts: number[]; ends: number[]; definitions: Map<string, Token> };
 
-const noted = new WeakMap<Env, Noted>();
-
 /** Notes where everything stands, which the parser itself forgets: lines of blocks, labels and texts of links. */
 export function notePlaces(md: MarkdownIt): void {
   const tokenize = md.block.tokenize.bind(md.block);
@@ -24,7 +22,7 @@ export function notePlaces(md: MarkdownIt): void {
     for (let line = startLine; line < state.line; line++) starts[line] ??= textStart(state, line);
   };
   md.core.ruler.before('strip_references', 'note_definitions', ({ tokens, env }) => {
-    const definitions = noted.get(env)?.definitions;
+    const definitions = notedIn(env)?.definitions;
     for (const token of tokens) {
       if (token.type !== 'reference_definition') continue;
       const label = String(token.meta?.['label']);
@@ -45,7 +43,7 @@ export function notePlaces(md: MarkdownIt): void {
 
 /** What was noted while a document was parsed with this `env`. */
 export function placesIn(env: Env): Places {
-  return noted.get(env) ?? { source: '', starts: [], ends: [], definitions: new Map() };
+  return notedIn(env) ?? { source: '', starts: [], ends: [], definitions: new Map() };
 }
 
 /** Where the text of a line begins in the block that is being read. */
@@ -54,10 +52,17 @@ export function textStart(state: StateBlock, line: number): number {
 }
 
 function placesOf(env: Env, state: StateBlock): Noted {
-  let places = noted.get(env);
-  if (places === undefined) {
-    places = { source: state.src, starts: [], ends: state.eMarks, definitions: new Map() };
-    noted.set(env, places);
-  }
+  const places = notedIn(env) ?? {
+    source: state.src,
+    starts: [],
+    ends: state.eMarks,
+    definitions: new Map<string, Token>(),
+  };
+  env['places'] = places;
   return places;
+}
+
+/** In `env` itself, as all that is noted of a document: a WeakMap's entries can outlive their keys by two collections. */
+function notedIn(env: Env): Noted | undefined {
+  return env['places'] as Noted | undefined;
 }

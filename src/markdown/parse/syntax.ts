@@ -154,7 +154,9 @@ function trimEnd(text: string, start: number, from: number, openParentheses: num
 }
 
 /** Labels that the document defines; references are known only once all blocks are read. */
-const definedLabels = new WeakMap<Env, Set<string>>();
+function labelsIn(env: Env): Set<string> | undefined {
+  return env['footnotes'] as Set<string> | undefined;
+}
 
 /** `[^label]`: no whitespace or brackets in it, and bounded, so that a run of openers is read in linear time. */
 const reference = /\[\^([^\s[\]]{1,100})\]/y;
@@ -183,8 +185,7 @@ function define(state: StateBlock, startLine: number, endLine: number, silent: b
   const [marker, label = ''] = match;
   if (silent) return true;
 
-  const labels = definedLabels.get(state.env) ?? new Set();
-  definedLabels.set(state.env, labels.add(normalize(label)));
+  state.env['footnotes'] = (labelsIn(state.env) ?? new Set()).add(normalize(label));
 
   const open = state.push('footnote_open', '', 1);
   open.info = normalize(label);
@@ -217,7 +218,7 @@ function refer(state: StateInline, silent: boolean): boolean {
   const match = reference.exec(state.src);
   if (match === null || reference.lastIndex > state.posMax) return false;
   const label = normalize(match[1] ?? '');
-  if (definedLabels.get(state.env)?.has(label) !== true) return false;
+  if (labelsIn(state.env)?.has(label) !== true) return false;
   if (!silent) {
     const token = state.push('footnote_reference', '', 0);
     token.info = label;
