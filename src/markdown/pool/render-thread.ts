@@ -11,10 +11,10 @@ const port = parentPort;
 if (port === null) throw new Error('render-thread.ts runs in a worker thread only');
 
 /**
- * Size of the heap from which on it is collected after a job, bytes: V8 alone would leave it as it is. One that renders
- * posts of a few kilobytes has up to 32 MiB, of which three quarters are its young generation.
+ * Size of the heap from which on it is collected after a job, MiB: V8 alone would leave it as it is. One that renders
+ * posts of a few kilobytes has up to 32, of which three quarters are its young generation; a patient one begins with 9.
  */
-const largeHeap = 40 * 1024 * 1024;
+const largeHeap = { quick: 40, patient: 18 };
 
 const { lane, begun } = workerData as ThreadData;
 if (lane === 'patient') lowerPriority();
@@ -24,7 +24,7 @@ port.on('message', ({ number, job }: Numbered) => {
   if (!begin(begun, number)) return;
   const outcome = outcomeOf(job);
   // Before the answer, so that it is the time of who made it necessary.
-  if (heapSize() > largeHeap) giveMemoryBack();
+  if (heapSize() > largeHeap[lane] * 1024 * 1024) giveMemoryBack();
   port.postMessage({ ...outcome, processorMs: processorMs() } satisfies Answer);
 });
 port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer);

@@ -25,7 +25,7 @@ type Search = {
 export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesAtOnce'>) {
   const turns = createTurns(engine.searchesAtOnce);
   const underWay = new Map<string, Search>();
-  const answers = new Map<string, { readonly answer: unknown; readonly bytes: number }>();
+  let answers = new Map<string, { readonly answer: unknown; readonly bytes: number }>();
   let size = 0;
   /** Content version of the kept answers; null before the first, so that a damaged database can still be opened. */
   let madeAt: number | null = null;
@@ -70,7 +70,8 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
   }
 
   function forget(): void {
-    answers.clear();
+    // Another map: V8 keeps the entries of one that was cleared until a full collection.
+    answers = new Map();
     size = 0;
   }
 

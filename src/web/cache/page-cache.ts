@@ -15,12 +15,15 @@ const largestShare = 1 / 2;
 /** Changes remembered by tag; beyond that, everything counts as changed. */
 const mostRemembered = 10_000;
 
+/** `page` is null once it has left the cache: V8 keeps the entries of a Map that were deleted until a full collection. */
+type Entry = { page: StoredPage | null; bytes: number };
+
 /**
  * Pages ready to be sent, by address, until something they show changes. At most `capacity` bytes, counting all encodings. Pages not requested since they were last considered are
  * evicted first (second chance: close to least recently used, but a hit only sets a flag).
  */
 export function createPageCache(capacity: number) {
-  const pages = new Map<string, { readonly page: StoredPage; bytes: number }>();
+  const pages = new Map<string, Entry>();
   const keysByTag = new Map<string, Set<string>>();
   const changedAt = new Map<string, number>();
   let clearedAt = 0;
@@ -29,8 +32,8 @@ export function createPageCache(capacity: number) {
 
   function get(key: string): StoredPage | undefined {
     const page = pages.get(key)?.page;
-    if (page !== undefined) page.used = true;
-    return page;
+    if (page) page.used = true;
+    return page ?? undefined;
   }
 
   /** Cache generation: note it before reading a page and pass it to put(), so that a stale page is not cached. */
@@ -67,7 +70,7 @@ export function createPageCache(capacity: number) {
   function makeRoom(): void {
     for (const [key, entry] of pages) {
       if (total <= capacity) return;
-      if (entry.page.used) {
+      if (entry.page?.used) {
         entry.page.used = false;
         // Moved to the end, where this loop reaches it again.
         pages.delete(key);
@@ -78,10 +81,12 @@ export function createPageCache(capacity: number) {
 
   function remove(key: string): void {
     const entry = pages.get(key);
-    if (!entry) return;
+    if (!entry?.page) return;
+    const { tags } = entry.page;
     pages.delete(key);
+    entry.page = null;
     total -= entry.bytes;
-    for (const tag of entry.page.tags) {
+    for (const tag of tags) {
       const keys = keysByTag.get(tag);
       keys?.delete(key);
       if (keys?.size === 0) keysByTag.delete(tag);
