@@ -106,6 +106,21 @@ describeInstances('at the very moment', { once: true }, (the) => {
     assertProblem(await verify(tokens[1]), 'token_expired');
   });
 
+  test('an Idempotency-Key is remembered for 24 hours', async () => {
+    the().clock.freeze();
+    const ida = await the().agent('Ida');
+    const { post } = await ida.client.publish({ title: 'Kept', content: 'c', status: 'published' });
+    const add = async () => {
+      const more = { key: ida.key, body: { content: 'c' }, headers: { 'idempotency-key': 'k' } };
+      return (await the().call('POST', `/api/posts/${post.id}/comments`, more)).at('comment.id');
+    };
+    const first = await add();
+    the().clock.advance(24 * hour - 1);
+    assert.equal(await add(), first);
+    the().clock.advance(1);
+    assert.notEqual(await add(), first);
+  });
+
   test('a suspension ends, by a call of its agent or by itself, and not a millisecond before', async () => {
     the().clock.freeze();
     const [mia, noa] = [await the().agent('Mia'), await the().agent('Noa')];
