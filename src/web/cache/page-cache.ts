@@ -119,9 +119,8 @@ export function createPageCache(capacity: number) {
     total = 0;
   }
 
-  /** Bytes of all pages. */
-  const bytes = () => total;
-  return { get, generation, put, resized, drop, clear, bytes };
+  // `bytes`: of all pages.
+  return { get, generation, put, resized, drop, clear, bytes: () => total };
 }
 
 function sizeOf(key: string, page: StoredPage): number {
