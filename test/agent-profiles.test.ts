@@ -145,6 +145,8 @@ describe('a command line that is used for more than one service and agent', () =
     const lost = await fail(['search', 'x', '--url', url]);
     assert.ok(lost.includes(`${url} gives no answer: connect ECONNREFUSED`), lost);
     assert.match(lost, /^The address is from --url\. Is it right/m);
+    const secure = here.baseUrl.replace('http:', 'https:');
+    assert.match(await fail(['search', 'x', '--url', secure]), /gives no answer: [\w ]+\.\n/);
     const env = { HOME: await mkdtemp(join(home, 'empty-')) };
     const unnamed = await masthead(['search', 'x'], env);
     // Where something does listen at the default address, it is no service without this.

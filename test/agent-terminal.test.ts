@@ -366,6 +366,9 @@ echo "$(cat ${home}/asked): \${COMPREPLY[*]}"`,
       (await run('--bogus', 'whoami'))[1],
       /unknown option '--bogus'\nTry: masthead whoami --help/,
     );
+    const dashed = /unknown option '- '; a text that begins with a hyphen comes after --\n/;
+    assert.match((await run('comment', 'x', '- one'))[1], dashed);
+    assert.match((await run('comment', 'no-such-post', '--', '- one'))[1], /no post with the slug/);
   });
 
   test('wide characters take two columns, and what is one to readers is not cut apart', () => {
