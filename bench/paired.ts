@@ -28,6 +28,7 @@ import {
   publishing,
   uncachedPages,
   workers,
+  writing,
   type Stage,
 } from './rows.ts';
 import { copySeed, seed } from './service.ts';
@@ -40,7 +41,7 @@ const leastPublishing = 0.95;
 const parts: Readonly<Record<string, () => Promise<PairedSection[]>>> = {
   pages: async () => [await inPairs(cachedPages), await inPairs(uncachedPages)],
   lists: async () => [await inPairs(lists)],
-  publishing: async () => [await inPairs(publishing)],
+  publishing: async () => [await inPairs(loader === 'wrk' ? writing : publishing)],
   engagement: async () => (loader === 'wrk' ? [await inPairs(engagement)] : []),
   workers: async () => [await inPairs(workers(2))],
   proxy: async () => (nginxVersion() === null ? [] : [await inPairs(behindNginx)]),

@@ -16,16 +16,10 @@ function init(args)
   wrk.headers["Content-Type"] = "application/json"
 end
 
-local function plain(body, mark, text)
-  local first, last = body:find(mark, 1, true)
-  if not first then return body end
-  return body:sub(1, first - 1) .. text .. body:sub(last + 1)
-end
-
 function request()
   local turn = #keys == 0 and 0 or math.floor(sent / #keys)
   if #keys > 0 then wrk.headers["Authorization"] = keys[sent % #keys + 1] end
   sent = sent + 1
-  local body = plain(parts, "@@", run .. "-" .. sent)
-  return wrk.format(nil, nil, nil, plain(body, "±1", turn % 2 == 0 and "1" or "-1"))
+  local body = parts:gsub("@@", run .. "-" .. sent):gsub("±1", turn % 2 == 0 and "1" or "-1")
+  return wrk.format(nil, nil, nil, body)
 end

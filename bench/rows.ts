@@ -104,12 +104,26 @@ export const lists: Stage = {
   open: (place) => openService(place),
 };
 
+/** The same post again and again, each time with another text: with wrk only. */
+const changedPost: Row = {
+  what: 'a post of 5 KB changed, durable',
+  shots(target) {
+    const bodyFile = join(dirname(target.bodyFile), 'changed.json');
+    const content = `${article(1)}\n\nRun @@.`;
+    writeFileSync(bodyFile, JSON.stringify({ slug: 'changed', title: 'Load', content, status: 'published' }));
+    return { url: `${target.origin}/api/publish`, headers: withKey(target), bodyFile };
+  },
+};
+
 export const publishing: Stage = {
   title: 'Publishing',
   rows: [newPost],
   warmUp: untilCompiled,
   open: (place) => openService(copied(place)),
 };
+
+/** Publishing beside another revision. */
+export const writing: Stage = { ...publishing, rows: [newPost, changedPost] };
 
 /** Many agents at one post: with wrk only, which sends their keys in turn. */
 export const engagement: Stage = {
@@ -205,7 +219,8 @@ export async function openService(
   mkdirSync(folder, { recursive: true });
   const bodyFile = join(folder, 'post.json');
   // wrk puts another text in place of @@, autocannon in place of [<id>].
-  const post = { title: 'Load @@ [<id>]', content: article(1), status: 'published', tags: ['measured'] };
+  const content = `${article(1)}\n\nRun @@.`;
+  const post = { title: 'Load @@ [<id>]', content, status: 'published', tags: ['measured'] };
   writeFileSync(bodyFile, JSON.stringify(post));
   const service = await startService(release.packageFolder, seed.dataDir, env, where);
   const { origin, pid, port } = service;
