@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { defineWrite, type CountCall, type Outcome, type Write } from '../src/db/write.ts';
 import { createDiskReserve } from '../src/db/sqlite/disk-reserve.ts';
@@ -121,6 +123,39 @@ for (const { name, inputs, stored } of [
   });
 }
 
+test('a search finds a post by what it had before an operation that failed', async (t) => {
+  const { database, run } = openWriter(t);
+  const index = defineWrite('index', async (tx, { word, fails }: Input) => {
+    await tx.searchIndex.store(tx.db, { postId: 'p', digest: '' }, { title: [word], tags: [], text: [] });
+    if (fails) throw new AppError('forbidden', 'after it was indexed');
+  });
+  await run(index, [{ word: 'a' }, { word: 'b', fails: 'after' }]);
+  const found = (word: string) => database.prepare('select rowid from post_search (?)').all(word).length;
+  assert.deepEqual(['a', 'b'].map(found), [1, 0]);
+});
+
+test('a writer that had to wait leaves the lock to others for as long as it held it', async (t) => {
+  const { run } = openWriter(t);
+  const turns: { began: number; ended: number }[] = [];
+  const slow = defineWrite('slow', async () => {
+    const began = performance.now();
+    await delay(50);
+    turns.push({ began, ended: performance.now() });
+  });
+  const begin = Reflect.get(DatabaseSync.prototype, 'exec');
+  let isLocked = true;
+  t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, statement: string) {
+    const isRefused = isLocked && statement === 'begin immediate';
+    if (isRefused) isLocked = false;
+    if (isRefused) throw Object.assign(new Error('database is locked'), { errcode: 5 });
+    begin.call(this, statement);
+  });
+  await run(slow, [{}, null, {}]);
+  const [first, second] = turns;
+  assert.ok(first && second);
+  assert.ok(second.began - first.ended >= first.ended - first.began, JSON.stringify(turns));
+});
+
 test('a commit waits for as many writes as the one before had, for a moment', async (t) => {
   const { run } = openWriter(t);
   const [a, b, c, d, e, f, g] = 'abcdefg'.split('').map((word) => ({ word }));
@@ -206,7 +241,9 @@ function openWriter(t: TestContext) {
     create table words (word text unique);
     create table calls (subject text);
     create table changes (seq integer primary key, tag text, at integer);
-    create virtual table found using fts5 (word)`);
+    create virtual table found using fts5 (word);
+    create table search_docs (doc integer primary key, post_id text unique, digest text);
+    create virtual table post_search using fts5 (title, tags, text, content = '', contentless_delete = 1)`);
   return {
     file,
     database,
