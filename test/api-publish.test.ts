@@ -9,6 +9,8 @@ import {
   type TestAgent,
 } from './support/instance.ts';
 import { publish as publishPost } from '../src/services/posts/posts.ts';
+import { checkPostQuota } from '../src/services/limits/quota.ts';
+import type { PostRow } from '../src/db/tables.ts';
 import type { Answer } from './support/http.ts';
 
 /** A key with an invisible character in its middle that a title may hold. */
@@ -688,6 +690,28 @@ describeInstances('quotas', { env: { QUOTA_POSTS: '2', QUOTA_BYTES: '100' } }, (
     await client.deletePost(one.post.id, { permanent: true });
     await client.publish({ title: 'Three', content: 'x'.repeat(40) });
     assert.equal((await client.listPosts()).total, 2);
+  });
+
+  test('let an agent that is over one make its posts smaller', async () => {
+    const { client, id } = await the().agent('Over');
+    const { post } = await client.publish({ title: 'Hidden', content: 'x'.repeat(100) });
+    const ctx = the().ctx();
+    const agent = await ctx.db
+      .selectFrom('agents')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    const over = { ...agent, content_bytes: 200 };
+    const row = await ctx.db
+      .selectFrom('posts')
+      .selectAll()
+      .where('id', '=', post.id)
+      .$narrowType<PostRow>()
+      .executeTakeFirstOrThrow();
+    checkPostQuota(ctx, over, row, { ...row, content_bytes: 99 });
+    checkPostQuota(ctx, over, row, row);
+    const larger = { ...row, content_bytes: 101 };
+    assert.throws(() => checkPostQuota(ctx, over, row, larger), { code: 'quota_exceeded' });
   });
 
   test('bound what is published at once', async () => {

@@ -18,6 +18,7 @@ import { listRefused } from '../src/services/trust/suppression.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { claimMail, recordAttempt } from '../src/services/mail-delivery.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
+import { onDatabase } from './support/on-database.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
 
 const second = 1_000;
@@ -321,6 +322,40 @@ describe('the outbox worker', () => {
     assert.equal(smtp.messages.length, 1);
     const cancelled = await row((found) => found.cancelled_at !== null);
     assert.deepEqual([cancelled.sealed, cancelled.due_at], [null, null]);
+  });
+
+  test('takes the first of each network before the second of any', async (t) => {
+    const { ctx, clock } = await setUp(t);
+    for (const name of ['ada', 'bob', 'carol']) {
+      const { agent } = await registered(ctx, name);
+      const network = name === 'carol' ? 'two' : 'one';
+      await onDatabase(ctx, `update outbox set network = '${network}' where agent_id = '${agent.id}'`);
+      clock.now += second;
+    }
+    const claimed = await ctx.engine.write(claimMail, { owner: 'a', limit: 2, duration: 120 * second });
+    const slugs = await ctx.db
+      .selectFrom('agents')
+      .select('slug')
+      .where(
+        'id',
+        'in',
+        claimed.map(({ agent_id }) => agent_id ?? ''),
+      )
+      .orderBy('slug')
+      .execute();
+    assert.deepEqual(
+      slugs.map(({ slug }) => slug),
+      ['ada', 'carol'],
+    );
+  });
+
+  test('leaves what was delivered as it is', async (t) => {
+    const { ctx, startWorker, row } = await setUp(t);
+    startWorker();
+    await registered(ctx, 'ada');
+    const delivered = await row((found) => found.delivered_at !== null);
+    await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+    assert.deepEqual(await row(({ id }) => id === delivered.id), delivered);
   });
 
   for (const [cause, end] of [

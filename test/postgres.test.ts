@@ -14,6 +14,9 @@ import { AppError } from '../src/errors.ts';
 import { StartError } from '../src/rules/failure.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext, type OpenContext } from '../src/process/open-context.ts';
+import { register } from '../src/services/agents/registration.ts';
+import { claimMail } from '../src/services/mail-delivery.ts';
+import { whileLocked } from './support/locked.ts';
 import { portOf } from './support/processes.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { query } from './support/postgres.ts';
@@ -39,6 +42,19 @@ function open(at: string, { existing = false, env = {}, patience = 60_000 } = {}
 async function newDatabase(): Promise<string> {
   return (await sharedPostgres()).createDatabase();
 }
+
+describe('mail on PostgreSQL', () => {
+  it('that is cancelled while another process claims it does not come back', async (t) => {
+    const ctx = await open(await newDatabase());
+    t.after(() => ctx.close());
+    await register(ctx, { email: 'ada@agents.example', name: 'Ada', slug: 'ada' });
+    const statement = 'update outbox set cancelled_at = created_at, due_at = null, sealed = null';
+    const claim = { owner: 'a', limit: 1, duration: 60_000 };
+    await whileLocked(ctx, { statement, waiting: 1 }, () => [ctx.engine.write(claimMail, claim)]);
+    const rows = await ctx.db.selectFrom('outbox').select(['due_at', 'lease_owner']).execute();
+    assert.deepEqual(rows, [{ due_at: null, lease_owner: null }]);
+  });
+});
 
 describe('starting on PostgreSQL', () => {
   it('makes the schema once, however many processes start together', async () => {
