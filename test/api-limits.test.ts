@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { countOnly, readWindow } from '../src/services/limits/rate-window.ts';
-import { sweep } from '../src/services/upkeep/maintenance.ts';
+import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
 import { rawRequest, type Answer } from './support/http.ts';
 import { whileLocked } from './support/locked.ts';
 import {
@@ -427,6 +427,24 @@ describeInstances(
 const plenty = { LIMIT_REGISTER: '1000', LIMIT_PUBLISH: '1000', LIMIT_COMMENT: '1000', LIMIT_REPORT: '1000' };
 
 describeInstances('exact limits', { env: plenty }, (the, variant) => {
+  test('let no process keep to itself what it counted where many serve the same database', async () => {
+    const { key } = await the().agent('Shared');
+    the().clock.freeze();
+    // With all of these, a call is more than its process may hold.
+    for (let i = 0; i < 100; i++)
+      await the()
+        .ctx()
+        .engine.write(heartbeat, { id: `other-${i}` });
+    await the().restart();
+    const stored = async () => {
+      const rows = the().ctx().db.selectFrom('rate_calls').select('units').where('policy', '=', 'api');
+      return (await rows.execute()).reduce((sum, { units }) => sum + units, 0);
+    };
+    const earlier = await stored();
+    assertOk(await the().call('GET', '/api/me', { key }));
+    assert.equal(await stored(), earlier + 1);
+  });
+
   test('are counted by the call itself, so that all processes know at once', async () => {
     const { key } = await the().agent('Ada');
     const stored = async (policy: string) => {
