@@ -20,6 +20,9 @@ const readerBusyTimeout = 500;
 /** Page cache of a connection, KiB; the writer's holds the index pages that a batch of posts touches. */
 const cacheSize = (readOnly: boolean) => (readOnly ? 4_000 : 16_000);
 
+/** Pages of the write-ahead log, 4 KiB each, after which it is written back: many are in it again and again. */
+const logPages = 4_000;
+
 /** Key in `meta` of a file that the next start is to rewrite: data deleted by early releases was not overwritten. */
 export const rewriteDue = 'rewrite';
 
@@ -79,7 +82,7 @@ function configure(raw: DatabaseSync, readOnly: boolean): void {
   // Deleted content is overwritten, not left in free pages.
   if (!readOnly) {
     switchToWal(raw);
-    raw.exec('pragma synchronous = full; pragma secure_delete = on');
+    raw.exec(`pragma synchronous = full; pragma secure_delete = on; pragma wal_autocheckpoint = ${logPages}`);
   }
   raw.exec(
     `pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -${cacheSize(readOnly)}`,
