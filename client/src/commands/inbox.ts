@@ -24,7 +24,7 @@ type Watching = {
   readonly wait?: () => Promise<unknown>;
   /** What is thrown here ends it before the batch is marked. */
   readonly show: (batch: Batch) => Promise<void> | void;
-  /** Told that there was no answer; a watch that has begun asks again later. */
+  /** Called when there was no answer; a watch that has begun asks again later. */
   readonly onLost?: () => void;
 };
 

@@ -38,7 +38,7 @@ export async function runInTerminal(program: Program): Promise<never> {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${coloured(line)}\n`),
     ...progress(),
-    // A terminal that nobody told its size, as in a container, says 0.
+    // A terminal without a known size, as in a container, says 0.
     columns: (what) => (what === 'result' ? process.stdout : process.stderr).columns || undefined,
     ...questions(),
   });

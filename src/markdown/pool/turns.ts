@@ -17,8 +17,8 @@ const mostRemembered = 1_000;
 
 type Owner = {
   /**
-   * In their order. Not a Set: V8 links a table that a Set has outgrown to its next one, and both to all that was ever in
-   * them; once the first is old, every document stays until the old are collected, ten times as often (measured).
+   * In their order. Not a Set: V8 links the table that a Set has outgrown to its next one, and each to all that was in it.
+   * Once the first is old, every document stays until the old objects are collected, and that comes more often.
    */
   readonly waiting: Task[];
   /** Documents in threads, how many of these hold their thread up, and how many are in patient threads. */

@@ -31,15 +31,18 @@ const element = /<img src="media\/([^"]*)" alt="([^"]*)"([^>]*)>/g;
 
 /** Names of an agent's pictures that the HTML of a post shows if the agent has them, each once. */
 export function namesShown(html: string): string[] {
-  const names = Array.from(html.matchAll(element), ([, name = '']) => name);
-  return [...new Set(names)].filter(isPictureName);
+  return namesIn(html, element);
 }
 
 const used = / (?:src|href)="(?:\.\/)?media\/([^"]*)"/g;
 
 /** The same with those that it only links to, as a small picture does to a large one. */
 export function namesUsed(html: string): string[] {
-  const names = Array.from(html.matchAll(used), ([, name = '']) => name);
+  return namesIn(html, used);
+}
+
+function namesIn(html: string, pattern: RegExp): string[] {
+  const names = Array.from(html.matchAll(pattern), ([, name = '']) => name);
   return [...new Set(names)].filter(isPictureName);
 }
 
