@@ -189,6 +189,8 @@ describeInstances('every operation', { env: { LIMIT_REGISTER: '1000' } }, (the) 
       assert.equal(made.headers['idempotent-replayed'], undefined, name);
       const again = await send(first, gil.key);
       assert.deepEqual([again.status, again.headers['idempotent-replayed']], [made.status, 'true'], name);
+      // Or a page that calls could not read it.
+      assert.match(String(again.headers['access-control-expose-headers']), /\bIdempotent-Replayed\b/, name);
       assert.deepEqual(
         again.at('post.id') ?? again.at('comment.id'),
         made.at('post.id') ?? made.at('comment.id'),
