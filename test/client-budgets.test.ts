@@ -73,11 +73,12 @@ describe('one address', () => {
     const calls = await ready(mostInFlight + mostWaiting);
     while (probe.mock.callCount() < mostInFlight) await new Promise(setImmediate);
     // It is refused once the service has all others.
-    let refused: Answer | null = null;
-    while (refused === null)
-      refused = await the()
+    const refusal = (): Promise<Answer | null> =>
+      the()
         .call('GET', '/api/limits', { timeout: 200 })
         .catch(() => null);
+    let refused: Answer | null = null;
+    while (refused === null) refused = await refusal();
     assertProblem(refused, 'unavailable');
     assert.equal(refused.headers['retry-after'], '1');
     assert.equal(probe.mock.callCount(), mostInFlight);
@@ -90,6 +91,8 @@ describe('one address', () => {
     // One that waits and leaves is not begun, and makes room.
     const answers = calls.map((socket) => once(socket, 'data').catch(() => []));
     calls.at(-1)?.destroy();
+    // Once that is known, there is room to wait in, and no answer.
+    while (await refusal());
     release();
     for (const [data] of await Promise.all(answers.slice(0, -1)))
       assert.match(String(data), /^HTTP\/1\.1 200 /);
