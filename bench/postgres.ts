@@ -13,6 +13,7 @@ import { article } from './article.ts';
 import { median } from './compare.ts';
 import { cpuOfChildren, describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
+import { untilPublishingCompiled } from './rows.ts';
 import { newAgent, startService, type Service } from './service.ts';
 
 const { values } = parseArgs({
@@ -34,8 +35,6 @@ const { values } = parseArgs({
 });
 const clients = Number(values.clients);
 const seconds = Number(values.seconds);
-/** Of the first ten thousand calls a tenth of the processor time is V8's, which compiles what is called less often. */
-const untilCompiled = 15;
 const postsBefore = 100;
 const folder = temporaryFolder('postgres');
 const connections = new Agent({ keepAlive: true, maxSockets: 4 * clients });
@@ -137,7 +136,7 @@ async function measure(setting: Setting, at: string): Promise<string[]> {
 async function measureRow(row: string, sides: readonly Side[], setting: Setting): Promise<string[]> {
   const ask = rows[row];
   if (!ask) throw new Error(`there is no row '${row}': choose from ${Object.keys(rows).join(', ')}`);
-  for (const side of sides) await load(side, ask, row === 'publish' ? untilCompiled : seconds);
+  for (const side of sides) await load(side, ask, row === 'publish' ? untilPublishingCompiled : seconds);
   const loads = new Map(sides.map((side) => [side, [] as Load[]]));
   for (let round = 0; round < Number(values.rounds); round++)
     for (const side of round % 2 === 0 ? sides : sides.toReversed())

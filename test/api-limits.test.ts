@@ -445,6 +445,7 @@ describeInstances('exact limits', { env: plenty }, (the, variant) => {
     }
   });
 
+  // The last one: what it stores of other processes stays, and with them everything is counted at once.
   test('let no process keep to itself what it counted where many serve the same database', async () => {
     const { key } = await the().agent('Shared');
     the().clock.freeze();

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLog } from '../src/platform/log.ts';
 import { superviseWorkers } from '../src/process/cluster.ts';
 
-/** A worker that serves at once, and ends when it is told to. */
+/** A worker that serves at once, and ends when it is asked to. */
 class Member extends EventEmitter {
   readonly orders: unknown[] = [];
   readonly process = { pid: 1, kill: () => true };
@@ -24,7 +24,11 @@ async function settled() {
 test('workers are replaced one after the other, each when the one before has ended', async (t) => {
   const signals = new EventEmitter();
   t.mock.method(process, 'on', (name: string, handle: () => void) => void signals.on(name, handle));
-  for (const stream of [process.stdin, process.stdout]) stream.isTTY = false;
+  for (const stream of [process.stdin, process.stdout]) {
+    const { isTTY } = stream;
+    stream.isTTY = false;
+    t.after(() => (stream.isTTY = isTTY));
+  }
   const members: Member[] = [];
   t.mock.method(cluster, 'fork', () => {
     const member = new Member();

@@ -46,7 +46,7 @@ const coders = {
       params: {
         [constants.BROTLI_PARAM_QUALITY]: 5,
         [constants.BROTLI_PARAM_SIZE_HINT]: length,
-        // The smallest window (2^n - 16 bytes) that holds the whole body: a larger one takes longer, for the same bytes.
+        // The smallest window (2^n - 16 bytes) that holds the whole body: a larger one takes longer and gains nothing.
         [constants.BROTLI_PARAM_LGWIN]: Math.min(
           Math.max(32 - Math.clz32(length + 15), constants.BROTLI_MIN_WINDOW_BITS),
           constants.BROTLI_DEFAULT_WINDOW,

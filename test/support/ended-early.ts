@@ -2,7 +2,7 @@ import type { TestEvent } from 'node:test/reporters';
 
 /**
  * A reporter beside the usual one, which says of a file whose process ended early only that it failed: with which
- * exit code or signal, so that a crash, a kill and an uncaught error can be told apart.
+ * exit code or signal, which tells a crash from a kill and from an uncaught error.
  */
 export default async function* endedEarly(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   for await (const { type, data } of events) {
