@@ -53,6 +53,14 @@ test('a page is stored uncompressed only for those who ask for it so, and is who
   assert.deepEqual(storedOf(small), ['identity']);
 });
 
+test('a page is compressed once for all who ask at the same time', async () => {
+  const stored = page('A page. '.repeat(1_000));
+  const [first, second] = [representationOf(stored, 'br'), representationOf(stored, 'br')];
+  assert.equal(first, second);
+  const made = await first;
+  assert.equal(representationOf(stored, 'br'), made);
+});
+
 test('a page is forgotten when something that it shows changes, and no other is', () => {
   const cases: [readonly string[], string[]][] = [
     [['post:1'], ['blog', 'site']],

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../../config/config.ts';
 import type { ChangeTag, Context } from '../../context.ts';
-import { alone, compress, decompress } from '../../http/compress.ts';
+import { alone, aloneText, compress, decompress } from '../../http/compress.ts';
 import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
@@ -61,6 +61,8 @@ export type StoredPage = {
   /** Absolute address of the markdown twin, or null. */
   readonly twin: string | null;
   readonly representations: { [Name in Encoding]: Representation | null };
+  /** Those that are being made. */
+  readonly underWay: { [Name in Encoding]?: Promise<Representation> };
   readonly compressible: boolean;
   /** Whether the page was requested uncompressed. */
   storesIdentity: boolean;
@@ -90,12 +92,13 @@ const settlingTime = 2_000;
 
 /** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
 export function storePage(page: Page, config: Config, now: number): StoredPage {
-  const body = Buffer.isBuffer(page.body) ? page.body : Buffer.from(page.body.toString());
+  const body = Buffer.isBuffer(page.body) ? alone(page.body) : aloneText(page.body.toString());
   const isFeed = feedTypes.some((type) => type === page.type);
   const stored: StoredPage = {
     tags: page.tags ?? [],
     twin: page.twin ?? null,
     representations: { br: null, zstd: null, gzip: null, identity: null },
+    underWay: {},
     compressible: page.type !== 'png' && body.length >= leastCompressed,
     storesIdentity: false,
     hash: hash('sha256', body, 'base64url').slice(0, 22),
@@ -108,22 +111,31 @@ export function storePage(page: Page, config: Config, now: number): StoredPage {
     route: 'none',
     used: false,
   };
-  stored.representations.identity = makeRepresentation(stored, 'identity', alone(body));
+  stored.representations.identity = makeRepresentation(stored, 'identity', body);
   return stored;
 }
 
-/** The page in an encoding, compressed now if it has not been before. */
-export async function representationOf(stored: StoredPage, encoding: Encoding): Promise<Representation> {
-  const { representations } = stored;
+/** The page in an encoding, compressed now if it has not been before: once, however many ask at the same time. */
+export function representationOf(
+  stored: StoredPage,
+  encoding: Encoding,
+): Representation | Promise<Representation> {
   const wanted = stored.compressible ? encoding : 'identity';
   if (wanted === 'identity') stored.storesIdentity = true;
-  const known = representations[wanted];
-  if (known !== null) return known;
-  const whole = await wholeBody(stored);
-  const body = wanted === 'identity' ? whole : await compress(whole, wanted, 'once');
-  const made = (representations[wanted] ??= makeRepresentation(stored, wanted, body));
-  if (!stored.storesIdentity) representations.identity = null;
-  return made;
+  return stored.representations[wanted] ?? (stored.underWay[wanted] ??= makeWanted(stored, wanted));
+}
+
+async function makeWanted(stored: StoredPage, wanted: Encoding): Promise<Representation> {
+  const { representations, underWay } = stored;
+  try {
+    const whole = await wholeBody(stored);
+    const body = wanted === 'identity' ? whole : await compress(whole, wanted, 'once');
+    const made = (representations[wanted] = makeRepresentation(stored, wanted, body));
+    if (!stored.storesIdentity) representations.identity = null;
+    return made;
+  } finally {
+    delete underWay[wanted];
+  }
 }
 
 /** The page uncompressed, also where only compressed representations are left. */
