@@ -27,7 +27,7 @@ import { answerOtherMethods, collectMethods, routeAsRefused } from './http/metho
 import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
 import { oneByOne } from './http/pipelining.ts';
-import { readOnAfterAnswer, smallBody, tooMuch } from './http/read-body.ts';
+import { createReadOn, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
 import { createTurns, type Handle } from './http/turns.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
@@ -139,6 +139,7 @@ export async function createApp(
   await app.register(web.routes);
   answerOtherMethods(app, methods);
   const hasBody = (request: IncomingMessage) => !isEmpty(request.headers);
+  const readOnAfterAnswer = createReadOn(addressOf);
   const route = turns.inTurns((request, response) => {
     if (hasBody(request)) readOnAfterAnswer(request, response);
     routeAsRefused(request);

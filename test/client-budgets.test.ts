@@ -6,8 +6,9 @@ import { after, before, describe, test } from 'node:test';
 import type { Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance } from './support/instance.ts';
 
-/** Connections, calls without a body, and those that wait behind them, of one address. */
+/** Of one address: connections, those that are answered and still read, calls without a body, and those that wait. */
 const mostConnections = 1_024;
+const mostReadOn = 64;
 const mostInFlight = 64;
 const mostWaiting = 512;
 
@@ -52,6 +53,33 @@ describe('one address', () => {
     assert.match(String(await answered), /^HTTP\/1\.1 200 /);
     for (const socket of [busy, ...more, ...ofProxy, ...own.slice(1)]) assert.equal(socket.closed, false);
     for (const socket of [busy, ...more]) socket.destroy();
+  });
+
+  test('has a budget of answered connections whose bodies still come: the oldest is closed for another', async (t) => {
+    const refused = async (address: string) => {
+      const [socket] = await open(1, address);
+      assert.ok(socket);
+      t.after(() => socket.destroy());
+      socket.write(
+        `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nContent-Length: 100000\r\n\r\n`,
+      );
+      assert.match(String(await once(socket, 'data')), /^HTTP\/1\.1 401 /);
+      return socket;
+    };
+    const other = await refused('127.0.0.3');
+    // Whose body has come, so that it counts no more.
+    const whole = await refused('127.0.0.1');
+    whole.write('x'.repeat(100_000));
+    whole.write(`GET /healthz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
+    assert.match(String(await once(whole, 'data')), /^HTTP\/1\.1 200 /);
+    const sockets: Socket[] = [];
+    for (let n = 0; n < mostReadOn; n++) sockets.push(await refused('127.0.0.1'));
+    const [oldest, ...newer] = sockets;
+    assert.equal(oldest?.closed, false);
+    const closed = once(oldest, 'close');
+    const newest = await refused('127.0.0.1');
+    await closed;
+    for (const socket of [other, whole, newest, ...newer]) assert.equal(socket.closed, false);
   });
 
   test('has a budget of calls without a body: others wait, and of more yet are refused', async (t) => {

@@ -9,7 +9,7 @@ import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
-import { readOnAfterAnswer } from '../src/http/read-body.ts';
+import { createReadOn } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
@@ -292,6 +292,7 @@ test('of what comes by thousands the oldest and the newest are done by turns, an
 
 test('of bodies that nobody wants, little is read in one turn of the event loop, and all in the end', async (t) => {
   const [clients, bytes] = [40, 2 * 1024 * 1024];
+  const readOnAfterAnswer = createReadOn(() => 'address');
   const server = createServer((request, response) => {
     readOnAfterAnswer(request, response);
     response.writeHead(503).end();

@@ -4,9 +4,9 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { createSlices } from '../platform/slices.ts';
 import type { Arrivals } from '../platform/arrivals.ts';
 
-/** Open connections of one address, and of all. */
-const mostOfAddress = 1_024;
-const mostOfAll = 8_192;
+/** How many connections there may be of one address, and of all. */
+type Most = { readonly ofAddress: number; readonly ofAll: number };
+const mostOpen: Most = { ofAddress: 1_024, ofAll: 8_192 };
 
 /**
  * Bounds open connections: beyond the budget of an address its oldest one without a request in progress is closed, or
@@ -14,24 +14,43 @@ const mostOfAll = 8_192;
  * whose connections are those of many and bounded by itself.
  */
 export function limitConnections(server: Server, addressOf: (peer: string) => string | null): void {
-  const addresses = new Map<string, Set<Socket>>();
-  let total = 0;
-
+  const open = new BoundedConnections(mostOpen);
   server.on('connection', (socket: Socket) => {
     const address = addressOf(socket.remoteAddress ?? '');
     if (address === null) return;
-    const own = addresses.get(address) ?? new Set();
-    addresses.set(address, own.add(socket));
-    total++;
-    socket.once('close', () => {
-      total--;
-      if (own.delete(socket) && own.size === 0) addresses.delete(address);
-    });
-    const isOver = own.size > mostOfAddress;
-    if (!isOver && total <= mostOfAll) return;
-    countBudgetHit(isOver ? 'connections_client' : 'connections');
-    closeOne(isOver ? own : largest(addresses), socket);
+    const over = open.add(address, socket);
+    socket.once('close', () => open.delete(address, socket));
+    if (over) countBudgetHit(over === 'address' ? 'connections_client' : 'connections');
   });
+}
+
+/** Connections by address, so many at most: of too many of one address, or of the one that has most, one is closed. */
+export class BoundedConnections {
+  private readonly addresses = new Map<string, Set<Socket>>();
+  private total = 0;
+  private readonly most: Most;
+
+  constructor(most: Most) {
+    this.most = most;
+  }
+
+  /** Adds one, to be deleted when it is closed; says whose budget was full, if any. */
+  add(address: string, socket: Socket): 'address' | 'all' | null {
+    const own = this.addresses.get(address) ?? new Set();
+    this.addresses.set(address, own.add(socket));
+    this.total++;
+    const isOver = own.size > this.most.ofAddress;
+    if (!isOver && this.total <= this.most.ofAll) return null;
+    closeOne(isOver ? own : largest(this.addresses), socket);
+    return isOver ? 'address' : 'all';
+  }
+
+  delete(address: string, socket: Socket): void {
+    const own = this.addresses.get(address);
+    if (!own?.delete(socket)) return;
+    this.total--;
+    if (own.size === 0) this.addresses.delete(address);
+  }
 }
 
 /**

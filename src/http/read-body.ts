@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
+import { BoundedConnections } from './connection-budget.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
 export const smallBody = 64 * 1024;
@@ -181,17 +182,43 @@ const mostUnread = 64 * 1024 * 1024;
 /** Connections that are answered, and the request of which only the rest of the body is still read. */
 export const readOn = new WeakMap<Socket, IncomingMessage>();
 
+/** How many of them there may be: the oldest, which has had the most time to see its answer, is closed for another. */
+const mostReadOn = { ofAddress: 64, ofAll: 512 };
+
+/** What {@link readOnAfterAnswer} does, within one budget for all of a process. `addressOf` names the client. */
+export function createReadOn(addressOf: (request: IncomingMessage) => string) {
+  const budget = new BoundedConnections(mostReadOn);
+  return (request: IncomingMessage, response: ServerResponse): void =>
+    readOnAfterAnswer(request, response, () => {
+      const { socket } = request;
+      const address = addressOf(request);
+      const end = () => {
+        socket.off('close', end);
+        budget.delete(address, socket);
+      };
+      budget.add(address, socket);
+      socket.once('close', end);
+      return end;
+    });
+}
+
 /**
  * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
  * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
- * what the client has not read. To be called with a request that has a body, before it is handled.
+ * what the client has not read. To be called with a request that has a body, before it is handled. `begin` takes the
+ * place that this has in a budget, and returns what gives it back.
  */
-export function readOnAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
+function readOnAfterAnswer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  begin: () => () => void,
+): void {
   const { socket } = request;
   let isLast = false;
   // Before Node's own listener, which closes.
   response.prependOnceListener('finish', () => {
     if (request.complete) return;
+    const end = begin();
     readOn.set(socket, request);
     socket.destroySoon = () => {
       isLast = true;
@@ -205,6 +232,7 @@ export function readOnAfterAnswer(request: IncomingMessage, response: ServerResp
       else readInTurn(socket);
     });
     request.once('end', () => {
+      end();
       // Unless the next request came with the end of this one, and was answered.
       if (readOn.get(socket) === request) {
         readOn.delete(socket);
