@@ -22,7 +22,7 @@ import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { createArrivals } from './platform/arrivals.ts';
 import { beginInSlices, limitConnections } from './http/connection-budget.ts';
-import { limitInFlight } from './http/in-flight.ts';
+import { limitHeld, limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
@@ -111,7 +111,7 @@ export async function createApp(
     const preflight = isApi(request.originalUrl) && allowCors(request, reply);
     if (preflight) return preflight;
     requireOurHost(ctx.config, request.raw, request.originalUrl);
-    if (request.raw.isTooMuch) throw tooMuch('share');
+    if (request.raw.isTooMuchOf) throw tooMuch(request.raw.isTooMuchOf);
     // A malformed call of the API counts, so the API refuses it.
     if (!isApi(request.originalUrl)) requireWellFormed(request.raw, request.originalUrl);
     return undefined;
@@ -138,15 +138,20 @@ export async function createApp(
   await app.register(mcpRoutes(ctx, limiter));
   await app.register(web.routes);
   answerOtherMethods(app, methods);
-  const hasBody = (request: IncomingMessage) => !isEmpty(request.headers);
+  answerRequests(app, ctx, web, routeInTurns(app, addressOf));
+  return app;
+}
+
+/** Fastify's routing, within what clients may have under way, when it is their turn. */
+function routeInTurns(app: FastifyInstance, addressOf: (request: IncomingMessage) => string): Handle {
+  const hasBody = ({ headers }: IncomingMessage) => !isEmpty(headers);
   const readOnAfterAnswer = createReadOn(addressOf);
-  const route = turns.inTurns((request, response) => {
+  const route: Handle = (request, response) => {
     if (hasBody(request)) readOnAfterAnswer(request, response);
     routeAsRefused(request);
     app.routing(request, response);
-  });
-  answerRequests(app, ctx, web, limitInFlight(route, hasBody, addressOf));
-  return app;
+  };
+  return limitInFlight(app.turns.inTurns(route, limitHeld(hasBody, addressOf)), hasBody, addressOf);
 }
 
 const exposed = [

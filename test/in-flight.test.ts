@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse, type IncomingHttpHeaders } from 'node:http';
 import { Socket } from 'node:net';
-import { test } from 'node:test';
-import { limitInFlight } from '../src/http/in-flight.ts';
+import { describe, test } from 'node:test';
+import { limitHeld, limitInFlight } from '../src/http/in-flight.ts';
 
 /** Begins calls of an address, whose answers end when they are closed. */
 function start() {
   const begun: string[] = [];
   const refused: string[] = [];
   const handle = limitInFlight(
-    ({ url = '', isTooMuch }) => (isTooMuch ? refused : begun).push(url),
+    ({ url = '', isTooMuchOf }) => (isTooMuchOf ? refused : begun).push(url),
     ({ method }) => method === 'POST',
     ({ url = '' }) => url.charAt(0),
   );
@@ -51,4 +51,59 @@ test('an address is counted on while some of its calls are under way, and anew w
   assert.equal(begun.length, 65);
   for (const one of others) one.end();
   assert.equal(begun.length, 67);
+});
+
+describe('bodies of calls that wait for their turn', () => {
+  const packet = 64 * 1024;
+  function holding() {
+    const hold = limitHeld(
+      ({ method }) => method === 'POST',
+      ({ url = '' }) => url.charAt(0),
+    );
+    return (url: string, headers: IncomingHttpHeaders, method = 'POST') => {
+      const request = Object.assign(new IncomingMessage(new Socket()), { url, headers, method });
+      const letGo = hold(request);
+      return { request, letGo, refusal: request.isTooMuchOf };
+    };
+  }
+  const ofLength = (bytes: number) => ({ 'content-length': String(bytes) });
+  const large = ofLength(4 * 1024 * 1024);
+
+  test('take a packet each at most, of one address and of all; those that are small have a budget of their own', () => {
+    const held = holding();
+    const some = Array.from({ length: 64 }, () => held('a', large));
+    assert.deepEqual(new Set(some.map(({ refusal }) => refusal)), new Set([undefined]));
+    assert.equal(held('a', large).refusal, 'share');
+    assert.equal(held('a', { 'transfer-encoding': 'chunked' }).refusal, 'share');
+    assert.equal(held('a', large, 'GET').refusal, undefined);
+    // At least a hundred of a key, whatever their size.
+    for (let n = 0; n < 256; n++) assert.equal(held('a', ofLength(packet)).refusal, undefined);
+    assert.equal(held('a', ofLength(packet)).refusal, 'share');
+    some[0]?.letGo();
+    assert.equal(held('a', large).refusal, undefined);
+    for (const address of ['b', 'c', 'd'])
+      for (let n = 0; n < 64; n++) assert.equal(held(address, large).refusal, undefined);
+    assert.equal(held('e', large).refusal, 'total');
+    for (const { letGo } of some.slice(1)) letGo();
+    assert.equal(held('e', large).refusal, undefined);
+  });
+
+  test('of few bytes are as many as the bytes allow', () => {
+    const held = holding();
+    for (let n = 0; n < 10_000; n++) assert.equal(held('a', ofLength(300)).refusal, undefined);
+  });
+
+  test('are dropped as they come where there is no room', async () => {
+    const held = holding();
+    for (let n = 0; n < 64; n++) held('a', large);
+    const { request } = held('a', large);
+    const chunk = Buffer.from(new ArrayBuffer(packet));
+    request.push(chunk);
+    await new Promise(setImmediate);
+    assert.equal(chunk.byteLength, 0);
+    const { request: other } = held('b', large);
+    other.push(Buffer.from(new ArrayBuffer(packet)));
+    await new Promise(setImmediate);
+    assert.equal(other.readableLength, packet);
+  });
 });

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { dropBody, smallBody, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
 
 /** Calls without a body of one address that are worked on, or whose answers are being sent. */
@@ -6,10 +7,17 @@ const mostAtOnce = 64;
 /** Those that wait behind them; more are refused. */
 const mostWaiting = 512;
 
+const mebibyte = 1024 * 1024;
+/** Bytes in memory of bodies whose calls wait for their turn: at most a packet of each, which is as long as a small one. */
+const mostHeld = {
+  small: { ofAddress: 16 * mebibyte, ofAll: 32 * mebibyte },
+  large: { ofAddress: 4 * mebibyte, ofAll: 16 * mebibyte },
+};
+
 declare module 'node:http' {
   interface IncomingMessage {
-    /** More of its address is under way than may wait: to be refused. */
-    isTooMuch?: true;
+    /** To be refused, since more than may wait is under way: of its address, or of all. */
+    isTooMuchOf?: Full;
   }
 }
 
@@ -29,7 +37,7 @@ export function limitInFlight(
     let calls = addresses.get(address);
     if (calls === undefined) addresses.set(address, (calls = { atOnce: 0, waiting: new Map() }));
     if (calls.atOnce >= mostAtOnce && calls.waiting.size >= mostWaiting) {
-      request.isTooMuch = true;
+      request.isTooMuchOf = 'share';
       return handle(request, response);
     }
     const own = calls;
@@ -49,6 +57,59 @@ export function limitInFlight(
     if (own.atOnce < mostAtOnce) begin([request, response]);
     else own.waiting.set(response, [request, response]);
   };
+}
+
+/**
+ * Bounds what bodies take while their calls wait for their turn: a thousand clients that begin to send at the same time
+ * would have 64 MB in memory. Of a call beyond that the body is dropped, and the call is to be refused when it is its turn.
+ * What it returns takes such a call, and returns what gives its share back.
+ */
+export function limitHeld(
+  hasBody: (request: IncomingMessage) => boolean,
+  addressOf: (request: IncomingMessage) => string,
+): (request: IncomingMessage) => () => void {
+  const budgets = { small: new HeldBytes(mostHeld.small), large: new HeldBytes(mostHeld.large) };
+  return (request) => {
+    if (!hasBody(request)) return () => {};
+    // In chunks: it may be as long.
+    const stated = Number(request.headers['content-length'] ?? Infinity);
+    const budget = stated > smallBody ? budgets.large : budgets.small;
+    const bytes = Math.min(stated, smallBody);
+    const address = addressOf(request);
+    const full = budget.take(address, bytes);
+    if (full === null) return () => budget.giveBack(address, bytes);
+    request.isTooMuchOf = full;
+    dropBody(request);
+    return () => {};
+  };
+}
+
+/** Bytes that addresses have of one total. */
+class HeldBytes {
+  private readonly addresses = new Map<string, number>();
+  private total = 0;
+  private readonly most: { readonly ofAddress: number; readonly ofAll: number };
+
+  constructor(most: HeldBytes['most']) {
+    this.most = most;
+  }
+
+  /** Takes bytes, to be given back; null, or what is full. */
+  take(address: string, bytes: number): Full | null {
+    const own = (this.addresses.get(address) ?? 0) + bytes;
+    if (own > this.most.ofAddress) return 'share';
+    if (this.total + bytes > this.most.ofAll) return 'total';
+    this.addresses.set(address, own);
+    this.total += bytes;
+    return null;
+  }
+
+  giveBack(address: string, bytes: number): void {
+    const left = (this.addresses.get(address) ?? 0) - bytes;
+    if (left > 0) this.addresses.set(address, left);
+    else this.addresses.delete(address);
+    this.total -= bytes;
+  }
 }
 
 type Call = readonly [request: IncomingMessage, response: ServerResponse];

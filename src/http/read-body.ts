@@ -176,6 +176,16 @@ function handleOf(socket: Socket): { readStart(): void; readStop(): void } | nul
   return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
 }
 
+/** Reads a body that nobody wants, and keeps nothing of it. */
+export function dropBody(request: IncomingMessage): void {
+  request.off('data', dropChunk).on('data', dropChunk).resume();
+}
+
+function dropChunk(this: IncomingMessage, chunk: Buffer): void {
+  freeChunk(chunk);
+  readInTurn(this.socket);
+}
+
 /** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
 const mostUnread = 64 * 1024 * 1024;
 
@@ -226,10 +236,9 @@ function readOnAfterAnswer(
       socket.end();
     };
     const most = socket.bytesRead + mostUnread;
-    request.on('data', (chunk: Buffer) => {
-      freeChunk(chunk);
+    dropBody(request);
+    request.on('data', () => {
       if (socket.bytesRead > most) socket.destroy();
-      else readInTurn(socket);
     });
     request.once('end', () => {
       end();
@@ -242,7 +251,6 @@ function readOnAfterAnswer(
     });
     // Else Node takes what nobody has begun to read away, listeners and all.
     request.read(0);
-    request.resume();
   });
 }
 
@@ -287,7 +295,7 @@ function grow(share: Share, capacity: number, large: BodyBudget): Full | null {
 }
 
 /** Why there is no room: the owner's share is full, or all of the memory. */
-type Full = 'share' | 'total';
+export type Full = 'share' | 'total';
 
 /**
  * Shares out memory among owners. What a body is said to become counts against its owner's share only. All share one

@@ -155,16 +155,21 @@ export function createTurns(
   }
 
   return {
-    /** The same handler, called when it is a request's turn, unless its client has left by then. */
+    /**
+     * The same handler, called when it is a request's turn, unless its client has left by then. `hold` is told of each
+     * that waits, and returns what is to be called when it waits no more.
+     */
     inTurns:
-      (handle: Handle): Handle =>
+      (handle: Handle, hold: (request: IncomingMessage) => () => void = () => () => {}): Handle =>
       (request, response) => {
         const begin = () => {
           request.begunIn = slices;
           handle(request, response);
         };
         if (isFree()) return begin();
+        const letGo = hold(request);
         wait(request, () => {
+          letGo();
           if (!request.socket.destroyed) begin();
         });
       },
