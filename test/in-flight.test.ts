@@ -60,8 +60,9 @@ describe('bodies of calls that wait for their turn', () => {
       ({ method }) => method === 'POST',
       ({ url = '' }) => url.charAt(0),
     );
-    return (url: string, headers: IncomingHttpHeaders, method = 'POST') => {
+    return (url: string, headers: IncomingHttpHeaders, method = 'POST', tellToGoOn?: () => void) => {
       const request = Object.assign(new IncomingMessage(new Socket()), { url, headers, method });
+      if (tellToGoOn) request.tellToGoOn = tellToGoOn;
       const letGo = hold(request);
       return { request, letGo, refusal: request.isTooMuchOf };
     };
@@ -76,8 +77,10 @@ describe('bodies of calls that wait for their turn', () => {
     assert.equal(held('a', large).refusal, 'share');
     assert.equal(held('a', { 'transfer-encoding': 'chunked' }).refusal, 'share');
     assert.equal(held('a', large, 'GET').refusal, undefined);
+    // It has sent nothing.
+    assert.equal(held('a', large, 'POST', () => {}).refusal, undefined);
     // At least a hundred of a key, whatever their size.
-    for (let n = 0; n < 256; n++) assert.equal(held('a', ofLength(packet)).refusal, undefined);
+    for (let n = 0; n < 384; n++) assert.equal(held('a', ofLength(packet)).refusal, undefined);
     assert.equal(held('a', ofLength(packet)).refusal, 'share');
     some[0]?.letGo();
     assert.equal(held('a', large).refusal, undefined);

@@ -10,7 +10,7 @@ const mostWaiting = 512;
 const mebibyte = 1024 * 1024;
 /** Bytes in memory of bodies whose calls wait for their turn: at most a packet of each, which is as long as a small one. */
 const mostHeld = {
-  small: { ofAddress: 16 * mebibyte, ofAll: 32 * mebibyte },
+  small: { ofAddress: 24 * mebibyte, ofAll: 40 * mebibyte },
   large: { ofAddress: 4 * mebibyte, ofAll: 16 * mebibyte },
 };
 
@@ -70,7 +70,8 @@ export function limitHeld(
 ): (request: IncomingMessage) => () => void {
   const budgets = { small: new HeldBytes(mostHeld.small), large: new HeldBytes(mostHeld.large) };
   return (request) => {
-    if (!hasBody(request)) return () => {};
+    // A client that waits to be told has sent none of it.
+    if (!hasBody(request) || request.tellToGoOn) return () => {};
     // In chunks: it may be as long.
     const stated = Number(request.headers['content-length'] ?? Infinity);
     const budget = stated > smallBody ? budgets.large : budgets.small;
