@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { freeChunk } from '../src/http/read-body.ts';
+import { freeChunk } from '../src/platform/memory.ts';
 
 test('a chunk with memory of its own is freed, and one that shares it is left', () => {
   const own = Buffer.alloc(100_000, 'x');

@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
-import { cutShort, freeChunk } from '../http/read-body.ts';
+import { cutShort } from '../http/read-body.ts';
+import { freeChunk } from '../platform/memory.ts';
 import {
   deleteMediaQuery,
   mediaAnswer,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
+import { freeChunk } from '../platform/memory.ts';
 import { BoundedConnections } from './connection-budget.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
@@ -139,15 +140,6 @@ function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   pieces.copy(larger, 0, 0, used);
   freeChunk(pieces);
   return larger;
-}
-
-/**
- * Frees the memory of a chunk that nobody reads any more. V8 begins to collect such memory, which is not part of its
- * heap, when 64 MiB more of it have come: an attacker's dropped bodies would cost all of that.
- */
-export function freeChunk({ buffer, byteLength }: Buffer): void {
-  // A slice of a pool shares its memory with others; an empty one has none to free, and may stand for many.
-  if (byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
 
 /** Packets that nobody wants and that are read in as many ms, of all connections: a quarter of the time at most. */

@@ -2,16 +2,22 @@ import { crc32, deflateSync } from 'node:zlib';
 import { cleanPicture } from '../../src/media/formats/clean-picture.ts';
 import type { Picture, PictureBytes } from '../../src/media/formats/picture.ts';
 
-/** Bytes in memory as an uploaded file. */
+/** Bytes in memory as an uploaded file: what is read has memory of its own, which may be freed. */
 export function pictureBytes(bytes: Buffer): PictureBytes {
-  return { size: bytes.length, read: (at, length) => Promise.resolve(bytes.subarray(at, at + length)) };
+  const read = async (at: number, length: number) => {
+    const part = bytes.subarray(at, at + length);
+    const own = Buffer.allocUnsafeSlow(part.length);
+    part.copy(own);
+    return own;
+  };
+  return { size: bytes.length, read };
 }
 
 /** A picture cleaned, with the bytes that are to be stored. Rejects with PictureError. */
 export async function clean(bytes: Buffer, declared: string): Promise<Picture & { bytes: Buffer }> {
   const written: Buffer[] = [];
   const picture = await cleanPicture(pictureBytes(bytes), declared, (piece) => {
-    written.push(piece);
+    written.push(Buffer.from(piece));
     return Promise.resolve();
   });
   return { ...picture, bytes: Buffer.concat(written) };

@@ -1,6 +1,7 @@
 /** Bytes of an uploaded file, read at random. */
 export interface PictureBytes {
   readonly size: number;
+  /** Bytes in memory of their own, which the reader may free. */
   read(offset: number, length: number): Promise<Buffer>;
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { freeChunk } from '../../platform/memory.ts';
 import { pieceSize } from './byte-reader.ts';
 import type { PictureBytes, Removable } from './picture.ts';
 
@@ -25,7 +26,7 @@ export class Plan {
     this.#parts.push(bytes);
   }
 
-  /** Writes it all, in order, in pieces. */
+  /** Writes it all, in order, in pieces, which are freed once they are written. */
   async write(source: PictureBytes, write: (bytes: Buffer) => Promise<void>): Promise<void> {
     const parts = this.#parts.flatMap((part): (Range | Buffer)[] =>
       Buffer.isBuffer(part) ? [part] : split(part),
@@ -33,27 +34,33 @@ export class Plan {
     let batch: Buffer[] = [];
     let length = 0;
     let window: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
+    const passed: Buffer[] = [];
+    const flush = async () => {
+      const whole = Buffer.concat(batch);
+      await write(whole);
+      for (const bytes of [whole, ...passed.splice(0)]) freeChunk(bytes);
+      batch = [];
+      length = 0;
+    };
     for (const part of parts) {
       if (
         !Buffer.isBuffer(part) &&
         !(window.start <= part.start && part.end <= window.start + window.bytes.length)
       ) {
         await setImmediate();
+        passed.push(window.bytes);
         const most = Math.min(pieceSize, source.size - part.start);
         window = { start: part.start, bytes: await source.read(part.start, most) };
       }
       const bytes = Buffer.isBuffer(part)
         ? part
         : window.bytes.subarray(part.start - window.start, part.end - window.start);
-      if (length + bytes.length > pieceSize) {
-        await write(Buffer.concat(batch));
-        batch = [];
-        length = 0;
-      }
+      if (length + bytes.length > pieceSize) await flush();
       batch.push(bytes);
       length += bytes.length;
     }
-    await write(Buffer.concat(batch));
+    await flush();
+    freeChunk(window.bytes);
   }
 }
 
