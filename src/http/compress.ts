@@ -45,6 +45,15 @@ export async function decompress(body: Buffer, encoding: Encoding): Promise<Buff
 }
 
 const { constants } = zlib;
+
+/** Bytes of a window that zlib keeps for what it looks at next (MIN_LOOKAHEAD in its deflate.h). */
+const leastLookAhead = 262;
+
+/** The smallest window, 2^n bytes, that holds so many: a larger one takes longer and gains nothing. */
+function windowFor(bytes: number, least: number, most: number): number {
+  return Math.min(Math.max(32 - Math.clz32(bytes - 1), least), most);
+}
+
 const coders = {
   br: {
     inThread: promisify<zlib.InputType, object, Buffer>(zlib.brotliCompress),
@@ -54,9 +63,9 @@ const coders = {
       params: {
         [constants.BROTLI_PARAM_QUALITY]: 5,
         [constants.BROTLI_PARAM_SIZE_HINT]: length,
-        // The smallest window (2^n - 16 bytes) that holds the whole body: a larger one takes longer and gains nothing.
-        [constants.BROTLI_PARAM_LGWIN]: Math.min(
-          Math.max(32 - Math.clz32(length + 15), constants.BROTLI_MIN_WINDOW_BITS),
+        [constants.BROTLI_PARAM_LGWIN]: windowFor(
+          length + 16,
+          constants.BROTLI_MIN_WINDOW_BITS,
           constants.BROTLI_DEFAULT_WINDOW,
         ),
       },
@@ -76,7 +85,12 @@ const coders = {
     inThread: promisify<zlib.InputType, object, Buffer>(zlib.gzip),
     here: zlib.gzipSync,
     undo: promisify<zlib.InputType, Buffer>(zlib.gunzip),
-    options: (effort: Effort) => ({ level: effort === 'once' ? 6 : 1 }),
+    options: (effort: Effort, length: number) => ({
+      level: effort === 'once' ? 6 : 1,
+      // Half of the memory, or less, at the same length.
+      windowBits: windowFor(length + leastLookAhead, 9, constants.Z_MAX_WINDOWBITS),
+      memLevel: 7,
+    }),
   },
 } as const;
 

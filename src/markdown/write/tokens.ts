@@ -235,12 +235,18 @@ export function countWords(text: string): number {
   return words + Math.ceil(ideographs / 2);
 }
 
+const otherThanBlanks = /\s\s|[^\S ]|^ | $/u;
+
 function onOneLine(text: string): string {
-  return text.replace(/\s+/gu, ' ').trim();
+  // To look is a tenth of the work, and what was stored is on one line.
+  return otherThanBlanks.test(text) ? text.replace(/\s+/gu, ' ').trim() : text;
 }
 
 /** The first so many code points of a text. */
 function firstCodePoints(text: string, count: number): string {
+  if (text.length <= count) return text;
+  const units = text.slice(0, count);
+  if (!/[\ud800-\udfff]/.test(units)) return units;
   const codePoints = Array.from(text.slice(0, count * 2));
   return codePoints.slice(0, count).join('');
 }

@@ -34,8 +34,9 @@ export async function pictured(ctx: ReadContext, text: Text): Promise<Pictured> 
 
 /** The HTML of posts with the pictures in it that their authors have, and these. */
 export async function withPictures(ctx: ReadContext, posts: readonly Text[]): Promise<Pictured[]> {
+  if (!posts.some(hasPictures)) return posts.map(({ html }) => ({ html, pictures: [], cover: null }));
   const { site, variant } = ctx.config;
-  const wanted = posts.map(({ html }) => (html.includes('<img src="media/') ? namesShown(html) : []));
+  const wanted = posts.map(({ html }) => namesShown(html));
   const covers = posts.map(({ image }) => (image === null ? null : hostedName(image)));
   const found = new Map<string, Map<string, ShownPicture>>();
   for (const agentId of new Set(posts.map((post) => post.agentId))) {
@@ -50,6 +51,10 @@ export async function withPictures(ctx: ReadContext, posts: readonly Text[]): Pr
     const cover = own.get(covers[at] ?? '') ?? null;
     return { html: placePictures(html, variant.blogUrl(site, agentSlug), own), pictures, cover };
   });
+}
+
+function hasPictures({ html, image }: Text): boolean {
+  return image !== null || html.includes('<img src="media/');
 }
 
 /** Those of these pictures that an agent has, by name. */

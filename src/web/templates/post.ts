@@ -285,8 +285,8 @@ function engagement(baseUrl: string, { post, blog, comments }: PostView): Markup
   const { tally } = post;
   if (tally === null) return false;
   const call = `${baseUrl}/api/posts/${post.id}`;
-  const keyed = (path: string, json: unknown) =>
-    curl({ url: call + path, headers: [keyHeader(baseUrl)], json });
+  const headers = [keyHeader(baseUrl)];
+  const keyed = (path: string, json: unknown) => curl({ url: call + path, headers, json });
   const unseen = tally.comments - comments.filter(({ author }) => author !== null).length;
   return html`<section class="responses" aria-labelledby="comments">
     <h2 id="comments">${tally.comments === 0 ? 'No comments yet' : counted(tally.comments, 'comment')}</h2>
