@@ -9,7 +9,7 @@ import type { Handle } from './turns.ts';
 
 declare module 'node:http' {
   interface IncomingMessage {
-    /** Made when its head was read. */
+    /** Made when its head was read; of one that is answered from the page cache only that knows it. */
     requestId?: string;
     /** The name of the route that it has; none before it is routed. */
     route?: string;
@@ -43,7 +43,8 @@ export function observed(
     const method = askedMethodOf(request);
     countRequest(route, method, status, seconds);
     if (isOff || !isLogged(logged, status, seconds)) return;
-    const { requestId, agentId, socket } = request;
+    const { agentId, socket } = request;
+    const { requestId } = before;
     const ms = Math.round(seconds * 10_000) / 10;
     const bytes = before.bytes === null ? undefined : socket.bytesWritten - before.bytes;
     log.info({ route, method, status, ms, bytes, requestId, agentId, ...traceOf(request) }, 'request');
@@ -51,12 +52,13 @@ export function observed(
 
   return (request, response) => {
     const { socket } = request;
-    const before: Before = { began: performance.now(), bytes: logged === 'all' ? socket.bytesWritten : null };
     const requestId = newRequestId();
-    request.requestId = requestId;
+    const bytes = logged === 'all' ? socket.bytesWritten : null;
+    const before: Before = { began: performance.now(), requestId, bytes };
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const route = isRead ? answerCached(request, response, requestId) : null;
     if (route !== null) return note(route, request, response, before);
+    request.requestId = requestId;
     if (!isOff) before.bytes ??= socket.bytesWritten;
     response.once('close', () => note(request.route ?? 'none', request, response, before));
     handle(request, response);
@@ -64,10 +66,10 @@ export function observed(
 }
 
 /**
- * When a request began, and what its connection had sent by then; null where that is not asked, since it takes a
- * hundredth of what a cached page does.
+ * When a request began, its id, and what its connection had sent by then; null where that is not asked, since it takes
+ * a hundredth of what a cached page does.
  */
-type Before = { readonly began: number; bytes: number | null };
+type Before = { readonly began: number; readonly requestId: string; bytes: number | null };
 
 /** Whether a request has a line in the log. */
 export function isLogged(logged: LoggedRequests, status: number, seconds: number): boolean {
