@@ -32,6 +32,8 @@ describeInstances('warnings', { once: true }, (the) => {
     const id = String(warned.at('post.id'));
     for (const silent of [
       await publish({ title: 'Other', content: 'c' }),
+      // All that there is to show stays.
+      await publish({ title: 'Alone', content: '## *Alone*' }),
       await the().call('GET', '/api/me', { key }),
       await the().call('GET', `/api/posts/${id}`, { key }),
       await the().call('GET', '/api/posts', { key }),

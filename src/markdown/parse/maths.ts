@@ -136,10 +136,9 @@ function readBlock(state: StateBlock, startLine: number, endLine: number, silent
     }
     lines.push(text.slice(0, opening === '' ? text.length : close));
     const formula = lines.join('\n').trim();
-    if (
-      close + closing.length !== text.length ||
-      (opening === '$$' ? !isFormula(formula) : !tex.test(formula))
-    )
+    // Brackets that are escaped in prose do not stand alone.
+    const isSure = opening === '$$' || first === '\\[';
+    if (close + closing.length !== text.length || !(isSure ? isFormula(formula) : tex.test(formula)))
       return false;
     if (silent) return true;
     const token = state.push('formula_block', 'math', 0);

@@ -165,7 +165,9 @@ async function accepted(
       ),
     );
   warnings.push(...(await pictureWarnings(ctx, agentId, rendered.pictures)));
-  if (fields.title !== undefined && takeFirstHeading(content).title === fields.title)
+  const repeatsTitle = fields.title !== undefined && takeFirstHeading(content).title === fields.title;
+  // Alone it is all that there is to show, and stays.
+  if (repeatsTitle && !nothingButHeading.test(rendered.html))
     warnings.push(
       warning(
         'repeated_title',
@@ -175,6 +177,8 @@ async function accepted(
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };
   return { sent: { ...fields, content, rendered: stored }, warnings };
 }
+
+const nothingButHeading = /^<h[2-6] [^\n]*\n$/;
 
 /** How the content is to be changed; null where none of it is, or it is sent whole. */
 export function changeOf({ edits, append }: PostFields): TextChange | null {
