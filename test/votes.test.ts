@@ -161,8 +161,10 @@ async function copyVotes(instance: Instance, postId: string, count: number): Pro
   const settings = settingsOf(instance);
   const row = await ctx().db.selectFrom('posts').selectAll().where('id', '=', postId).executeTakeFirst();
   const columns = Object.keys(row ?? {});
+  // No id of a copy is that of the post.
+  const ending = postId.at(-5) === 'a' ? 'b' : 'a';
   const copied = columns.map((name) => {
-    if (name === 'id') return `'${postId.slice(0, -5)}' || cast(10000 + n as text)`;
+    if (name === 'id') return `'${postId.slice(0, -5)}${ending}' || substr(cast(10000 + n as text), 2)`;
     return name === 'slug' ? `'copy-' || cast(n as text)` : `"${name}"`;
   });
   const numbers = `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})`;
