@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { dropBody, smallBody, type Full } from './read-body.ts';
+import { BodyBudget, dropBody, smallBody, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
 
 /** Calls without a body of one address that are worked on, or whose answers are being sent. */
@@ -10,8 +10,8 @@ const mostWaiting = 512;
 const mebibyte = 1024 * 1024;
 /** Bytes in memory of bodies whose calls wait for their turn: at most a packet of each, which is as long as a small one. */
 const mostHeld = {
-  small: { ofAddress: 24 * mebibyte, ofAll: 40 * mebibyte },
-  large: { ofAddress: 4 * mebibyte, ofAll: 16 * mebibyte },
+  small: { ofOwner: 24 * mebibyte, ofAll: 40 * mebibyte },
+  large: { ofOwner: 4 * mebibyte, ofAll: 16 * mebibyte },
 };
 
 declare module 'node:http' {
@@ -68,49 +68,24 @@ export function limitHeld(
   hasBody: (request: IncomingMessage) => boolean,
   addressOf: (request: IncomingMessage) => string,
 ): (request: IncomingMessage) => () => void {
-  const budgets = { small: new HeldBytes(mostHeld.small), large: new HeldBytes(mostHeld.large) };
+  const budgets = { small: new BodyBudget(mostHeld.small), large: new BodyBudget(mostHeld.large) };
   return (request) => {
-    // A client that waits to be told has sent none of it.
+    // A client that waits for 100 Continue has sent none of it.
     if (!hasBody(request) || request.tellToGoOn) return () => {};
     // In chunks: it may be as long.
     const stated = Number(request.headers['content-length'] ?? Infinity);
     const budget = stated > smallBody ? budgets.large : budgets.small;
     const bytes = Math.min(stated, smallBody);
-    const address = addressOf(request);
-    const full = budget.take(address, bytes);
-    if (full === null) return () => budget.giveBack(address, bytes);
+    const owner = addressOf(request);
+    const full = budget.admit(owner, bytes);
+    if (full === null) {
+      budget.take(bytes);
+      return () => budget.giveBack({ owner, admitted: bytes, taken: bytes });
+    }
     request.isTooMuchOf = full;
     dropBody(request);
     return () => {};
   };
-}
-
-/** Bytes that addresses have of one total. */
-class HeldBytes {
-  private readonly addresses = new Map<string, number>();
-  private total = 0;
-  private readonly most: { readonly ofAddress: number; readonly ofAll: number };
-
-  constructor(most: HeldBytes['most']) {
-    this.most = most;
-  }
-
-  /** Takes bytes, to be given back; null, or what is full. */
-  take(address: string, bytes: number): Full | null {
-    const own = (this.addresses.get(address) ?? 0) + bytes;
-    if (own > this.most.ofAddress) return 'share';
-    if (this.total + bytes > this.most.ofAll) return 'total';
-    this.addresses.set(address, own);
-    this.total += bytes;
-    return null;
-  }
-
-  giveBack(address: string, bytes: number): void {
-    const left = (this.addresses.get(address) ?? 0) - bytes;
-    if (left > 0) this.addresses.set(address, left);
-    else this.addresses.delete(address);
-    this.total -= bytes;
-  }
 }
 
 type Call = readonly [request: IncomingMessage, response: ServerResponse];

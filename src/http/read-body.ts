@@ -8,10 +8,11 @@ import { BoundedConnections } from './connection-budget.ts';
 export const smallBody = 64 * 1024;
 
 const mebibyte = 1024 * 1024;
-/** Bytes of all bodies at once, as they come in. */
-const total = 64 * mebibyte;
-/** Bytes of one owner's, by what they are to become: four of the largest bodies; 256 of those that wait, of any size. */
-const perOwner = 16 * mebibyte;
+/**
+ * Bytes of one owner's, by what they are to become: four of the largest bodies; 256 of those that wait, of any size. And
+ * of all bodies at once, as they come in.
+ */
+const mostRead = { ofOwner: 16 * mebibyte, ofAll: 64 * mebibyte };
 /** Bodies of one owner that may wait: their first packets are in memory already. */
 const mostQueued = 512;
 /** Memory that is taken first for a body that comes in pieces, bytes; then twice as much each time. */
@@ -44,7 +45,7 @@ declare module 'node:http' {
  * ended early.
  */
 export function createBodyReader() {
-  const budgets = { large: new BodyBudget(), small: new BodyBudget() };
+  const budgets = { large: new BodyBudget(mostRead), small: new BodyBudget(mostRead) };
 
   /** A body; `release` gives its share back once nothing made from it is needed. */
   return async function read(request: IncomingMessage, terms: BodyTerms) {
@@ -293,10 +294,15 @@ export type Full = 'share' | 'total';
  * Shares out memory among owners. What a body is said to become counts against its owner's share only. All share one
  * total, of which a body takes what has come in: nobody fills it by promises.
  */
-class BodyBudget {
+export class BodyBudget {
+  private readonly most: { readonly ofOwner: number; readonly ofAll: number };
   private readonly promised = new Map<string, number>();
   private readonly waiting = new Map<string, { readonly bytes: number; readonly go: () => void }[]>();
   private taken = 0;
+
+  constructor(most: BodyBudget['most']) {
+    this.most = most;
+  }
 
   /** Lets in a body that may take so many bytes, to be given back; null, or what is full (or waited for). */
   admit(owner: string, bytes: number): Full | null {
@@ -305,20 +311,20 @@ class BodyBudget {
 
   private admitIfRoom(owner: string, bytes: number): Full | null {
     const own = (this.promised.get(owner) ?? 0) + bytes;
-    if (own > perOwner) return 'share';
-    if (this.taken + bytes > total) return 'total';
+    if (own > this.most.ofOwner) return 'share';
+    if (this.taken + bytes > this.most.ofAll) return 'total';
     this.promised.set(owner, own);
     return null;
   }
 
   /** Takes bytes of the total, to be given back; false where it is full. */
   take(bytes: number): boolean {
-    if (this.taken + bytes > total) return false;
+    if (this.taken + bytes > this.most.ofAll) return false;
     this.taken += bytes;
     return true;
   }
 
-  giveBack({ owner, admitted, taken }: Share): void {
+  giveBack({ owner, admitted, taken }: Omit<Share, 'budget'>): void {
     const left = (this.promised.get(owner) ?? 0) - admitted;
     if (left > 0) this.promised.set(owner, left);
     else this.promised.delete(owner);

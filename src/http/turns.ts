@@ -156,8 +156,8 @@ export function createTurns(
 
   return {
     /**
-     * The same handler, called when it is a request's turn, unless its client has left by then. `hold` is told of each
-     * that waits, and returns what is to be called when it waits no more.
+     * The same handler, called when it is a request's turn, unless its client has left by then. `hold` is called with
+     * each that waits, and returns what is to be called when it waits no more.
      */
     inTurns:
       (handle: Handle, hold: (request: IncomingMessage) => () => void = () => () => {}): Handle =>
