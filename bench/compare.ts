@@ -9,9 +9,13 @@ export type Plan = {
   readonly seconds: number;
   /** How often each side is loaded. */
   readonly rounds: number;
-  /** Seconds of load before the first round, in which what is hot is compiled; 3 unless told. */
+  /** Seconds of load before the first round, in which what is hot is compiled; {@link usualWarmUp} by default. */
   readonly warmUp?: number;
 };
+
+export const usualWarmUp = 3;
+/** Seconds that one side is loaded, and the other rests, while both are warmed up. */
+const longestRest = 2;
 
 export type Comparison = {
   readonly ours: Load;
@@ -36,13 +40,23 @@ export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Com
 
 /** Warms two servers up, then loads them in turn; the loads of each round. */
 export async function loadInTurn(one: Side, other: Side, plan: Plan): Promise<(readonly [Load, Load])[]> {
-  const { seconds, rounds, warmUp = 3 } = plan;
-  for (const { server, shots } of [one, other]) await load(server, shots, warmUp);
+  const { seconds, rounds, warmUp = usualWarmUp } = plan;
+  await warmInTurn([one, other], warmUp);
   return inTurn(
     rounds,
     () => load(one.server, one.shots, seconds),
     () => load(other.server, other.shots, seconds),
   );
+}
+
+/**
+ * Loads two servers for so many seconds each, in turns: one that rests for 5 s collects its heaps
+ * (`platform/memory.ts`), and V8 drops with that what it had compiled.
+ */
+export async function warmInTurn(sides: readonly Side[], seconds: number): Promise<void> {
+  const turns = Math.ceil(seconds / longestRest);
+  for (let turn = 0; turn < turns; turn++)
+    for (const { server, shots } of sides) await load(server, shots, Math.ceil(seconds / turns));
 }
 
 /** Does two things in turn, A B B A, so that what else the machine does, and what drifts, falls on both. */
@@ -64,7 +78,7 @@ export async function inTurn<T>(
 
 /** One server by itself: the median of its loads. */
 export async function measure({ server, shots }: Side, plan: Plan): Promise<Load> {
-  const { seconds, rounds, warmUp = 3 } = plan;
+  const { seconds, rounds, warmUp = usualWarmUp } = plan;
   await load(server, shots, warmUp);
   const loads: Load[] = [];
   for (let round = 0; round < rounds; round++) loads.push(await load(server, shots, seconds));

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { nginxVersion } from '../test/support/nginx.ts';
-import { inTurn, loadInTurn, median, medianInterval } from './compare.ts';
+import { inTurn, median, medianInterval, usualWarmUp, warmInTurn, type Side } from './compare.ts';
 import { firstAnswer, installation, watchMemory } from './footprint.ts';
-import { loader } from './load.ts';
+import { load, loader, type Load } from './load.ts';
 import { describeMachine, temporaryFolder } from './machine.ts';
 import {
   isWorse,
@@ -94,37 +94,61 @@ process.stdout.write(`${text}\n`);
 writeReport(values.out, text);
 process.exit(sections.some(({ findings }) => findings.some(isWorse)) ? 1 : 0);
 
-/** The rows of a stage, on both releases. */
+/**
+ * The rows of a stage, on both releases. Each pair has processes of its own: how V8 compiled one of them is worth up to
+ * a fifth of a row, and the pairs of one process all say the same.
+ */
 async function inPairs(stage: Stage): Promise<PairedSection> {
   const name = stage.title.replaceAll(/\W+/g, '-');
-  const before = await stage.open(within(old, name));
-  const after = await stage.open(within(now, name));
-  const findings: PairedFinding[] = [];
-  try {
-    for (const { what, shots } of stage.rows) {
-      const sides = [
-        { server: before.server, shots: await shots(before) },
-        { server: after.server, shots: await shots(after) },
-      ] as const;
-      const pairs = await loadInTurn(...sides, { ...plan, ...stage });
-      const rates = pairs.map(([one, other]) => [one.perSecond, other.perSecond] as const);
-      const costs = pairs.map(([one, other]) => [one.cpu, other.cpu] as const);
-      const show = (side: 0 | 1) => `${perSecond(middle(rates, side))}, ${micros(middle(costs, side))}`;
-      const finding: PairedFinding = {
-        ...compared(what, rates, 'more'),
-        old: show(0),
-        new: show(1),
-        cpu: compared(what, costs, 'less').ratio,
-        least: sides[0].shots.bodyFile === undefined ? least : leastPublishing,
-        worse: 'slower',
-      };
-      findings.push(finding);
-      say(`${stage.title}: ${what}: ${finding.ratio.toFixed(3)}`);
+  const measured = stage.rows.map((row) => ({ row, isPublishing: false, pairs: new Array<Pair<Load>>() }));
+  for (let round = 0; round < plan.rounds; round++) {
+    const before = await stage.open(within(old, name));
+    const after = await stage.open(within(now, name));
+    try {
+      for (const [at, one] of measured.entries()) {
+        const sides = [
+          { server: before.server, shots: await one.row.shots(before) },
+          { server: after.server, shots: await one.row.shots(after) },
+        ] as const;
+        one.isPublishing = sides[0].shots.bodyFile !== undefined;
+        one.pairs.push(await loadBoth(sides, { warmUp: warmUpOf(stage, at), nowFirst: round % 2 === 1 }));
+      }
+    } finally {
+      await Promise.all([before.stop(), after.stop()]);
     }
-  } finally {
-    await Promise.all([before.stop(), after.stop()]);
+    say(`${stage.title}: pair ${round + 1} of ${plan.rounds}`);
   }
+  const findings = measured.map(({ row, isPublishing, pairs }): PairedFinding => {
+    const rates = pairs.map(([one, other]) => [one.perSecond, other.perSecond] as const);
+    const costs = pairs.map(([one, other]) => [one.cpu, other.cpu] as const);
+    const show = (side: 0 | 1) => `${perSecond(middle(rates, side))}, ${micros(middle(costs, side))}`;
+    return {
+      ...compared(row.what, rates, 'more'),
+      old: show(0),
+      new: show(1),
+      cpu: compared(row.what, costs, 'less').ratio,
+      least: isPublishing ? leastPublishing : least,
+      worse: 'slower',
+    };
+  });
   return { title: stage.title, findings };
+}
+
+/** Seconds of load before a row counts: the rows of a stage share most of their code, which the first has compiled. */
+function warmUpOf({ warmUp = usualWarmUp }: Stage, row: number): number {
+  return row === 0 ? warmUp : Math.ceil(warmUp / 3);
+}
+
+/** Warms both releases up and loads each once, the present one first if so wished. */
+async function loadBoth(
+  [before, after]: Pair<Side>,
+  { warmUp, nowFirst }: { readonly warmUp: number; readonly nowFirst: boolean },
+): Promise<Pair<Load>> {
+  const run = ({ server, shots }: Side, seconds: number) => load(server, shots, seconds);
+  await warmInTurn([before, after], warmUp);
+  if (!nowFirst) return [await run(before, plan.seconds), await run(after, plan.seconds)];
+  const last = await run(after, plan.seconds);
+  return [await run(before, plan.seconds), last];
 }
 
 async function starts(): Promise<PairedSection> {
@@ -173,7 +197,8 @@ function installed(): PairedSection {
   };
 }
 
-type Pairs = readonly (readonly [old: number, now: number])[];
+type Pair<T> = readonly [old: T, now: T];
+type Pairs = readonly Pair<number>[];
 
 /** Figures of which less is better. */
 function amount(what: string, pairs: Pairs, unit: string): PairedFinding {
