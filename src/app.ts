@@ -77,6 +77,8 @@ export async function createApp(
       highWaterMark: 16 * 1024,
       // A missing Host is answered by requireWellFormed, with a body that says so.
       requireHostHeader: false,
+      // No stream is read to its end where there is no body, which takes a twentieth of a cached page's time.
+      optimizeEmptyRequests: true,
     },
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: createBrokenAnswers(ctx.config),
