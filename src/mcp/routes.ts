@@ -21,6 +21,7 @@ import { asTools, prose } from '../rules/calls.ts';
 import { clientSignal } from '../http/connection.ts';
 import { createHostTable, isLoopback } from '../rules/hosts.ts';
 import { isRecord } from '../schemas/validate.ts';
+import { createSemaphore } from '../platform/semaphore.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { McpService } from './service.ts';
 import { keyHint } from './tool.ts';
@@ -33,6 +34,8 @@ const exposed =
 
 /** Largest message, bytes: as for publishing by JSON. */
 const bodyLimit = 4 * 1024 * 1024;
+/** Messages of one key or address that are worked on at once; most of that is work of the protocol's library. */
+const mostAtOnce = 4;
 
 /**
  * `POST /mcp`, the protocol's Streamable HTTP without sessions, so that any process can answer
@@ -44,6 +47,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
   const networkOf = createAddressReader(ctx, wideNetwork);
   const clientOf = createClientReader(ctx.config);
   const checkOrigin = createOriginCheck(ctx.config);
+  const within = createSemaphore(mostAtOnce);
   let service: Promise<McpService> | null = null;
   // The protocol's library takes a quarter of a second and 30 MB, which only those who use it should pay.
   const load = () =>
@@ -123,13 +127,17 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       const { id: requestId, repeatedNames, raw } = request;
       const whose = { credential, usage, address, network: networkOf(raw), client: clientOf(raw) };
       const call = { ...whose, requestId, repeatedNames, structured, signal };
-      const turn = app.turns.again(request.raw);
-      if (turn) await turn;
-      const response = await mcp.answer(headersOf(request), message, call);
-      return reply
-        .code(response.status)
-        .headers(Object.fromEntries(response.headers))
-        .send(await response.text());
+      return within(request.bodyOwner, async () => {
+        const turn = app.turns.again(request.raw);
+        if (turn) await turn;
+        signal.throwIfAborted();
+        const response = await mcp.answer(headersOf(request), message, call);
+        const headers = Object.fromEntries(response.headers);
+        return reply
+          .code(response.status)
+          .headers(headers)
+          .send(await response.text());
+      });
     });
   };
 }
