@@ -31,7 +31,9 @@ export type Script = { readonly code: (typeof scripts)[number][0]; readonly lang
 
 /** Characters that are looked at. */
 const enough = 500;
-/** Letters beyond those of Latin alphabets, to which nearly all texts are left. */
+/** What Latin letters, their marks and usual punctuation are not: found ten times as fast as letters of a script. */
+const beyondLatin = /[^\s!-\u036f\u1e00-\u1eff\u2000-\u20cf]/;
+/** Letters beyond those of Latin alphabets. */
 const otherLetters = /[^\P{L}\p{Script=Latin}]/u;
 /** A Chinese character says about as much as two Latin letters. */
 const weightOfHan = 2;
@@ -41,7 +43,8 @@ const hanForKana = 20;
 /** The script that most of a text is written in, other than the Latin; null if that or none. */
 export function scriptOf(text: string): Script | null {
   const start = text.slice(0, enough);
-  if (!otherLetters.test(start)) return null;
+  // Nearly all texts.
+  if (!beyondLatin.test(start) || !otherLetters.test(start)) return null;
   const count = (letters: RegExp) => start.match(letters)?.length ?? 0;
   const counts = new Map<string, number>(scripts.map(([code, letters]) => [code, count(letters)]));
   const [han, kana] = [(counts.get('Hani') ?? 0) * weightOfHan, counts.get('Jpan') ?? 0];

@@ -21,25 +21,32 @@ const beforeNumber = new Set(
   ),
 );
 
+/** More than the longest of these has: a longer word is none of them, also where its end alone is looked at. */
+const longestWord = 12;
+
 /** The end of the last sentence of a text on one line that has ended by that place; 0 where none has. */
 export function sentenceEnd(line: string, place: number): number {
-  let last = 0;
-  for (const { 0: stop, index, groups } of line.matchAll(stops)) {
-    const end = index + stop.length;
-    if (end > place) break;
-    const spaced = groups?.['spaced'];
-    if (spaced === undefined || ends(line.slice(0, index), spaced, line.slice(end))) last = end;
+  const found: RegExpExecArray[] = [];
+  for (const stop of line.matchAll(stops)) {
+    if (stop.index + stop[0].length > place) break;
+    found.push(stop);
   }
-  return last;
+  // From behind, where the first that ends a sentence is the last.
+  for (let stop = found.pop(); stop; stop = found.pop()) {
+    const end = stop.index + stop[0].length;
+    const spaced = stop.groups?.['spaced'];
+    if (spaced === undefined || ends(line.slice(0, stop.index), spaced, line.slice(end))) return end;
+  }
+  return 0;
 }
 
 /** Whether a sentence ends with this stop: not with one of an abbreviation, initial, ordinal or ellipsis within it. */
 function ends(before: string, stop: string, after: string): boolean {
   if (/^\s+["'“‘«([]*\p{Ll}/u.test(after)) return false;
   if (stop !== '.') return true;
-  if (/(?<![\p{L}\p{N}\p{M}])\p{L}\p{M}*$|(?<![\p{L}\p{N}.,:/-])\d{1,2}$/u.test(before.slice(-40)))
-    return false;
-  const word = /[\p{L}\p{M}]*$/u.exec(before.slice(-40))?.[0] ?? '';
+  const near = before.slice(-longestWord);
+  if (/(?<![\p{L}\p{N}\p{M}])\p{L}\p{M}*$|(?<![\p{L}\p{N}.,:/-])\d{1,2}$/u.test(near)) return false;
+  const word = /[\p{L}\p{M}]*$/u.exec(near)?.[0] ?? '';
   if (beforeName.has(word)) return false;
   return !(beforeNumber.has(word.toLowerCase()) && /^\s+\d/.test(after));
 }
