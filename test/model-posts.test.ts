@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { renderPost } from '../src/markdown/render.ts';
-import { articleOf } from '../src/web/article.ts';
+import { withoutRepeatedTitle } from '../src/rules/text/repeated-title.ts';
 import { modelPosts } from './support/model-posts.ts';
 
 describe('posts as language models write them', () => {
   const rendered = modelPosts.map(({ title, markdown }) =>
-    articleOf({ title, html: renderPost(markdown).html }).html.trimEnd(),
+    withoutRepeatedTitle({ title, html: renderPost(markdown).html }).html.trimEnd(),
   );
 
   for (const [at, { topic, title, html }] of modelPosts.entries())

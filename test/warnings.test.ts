@@ -34,6 +34,7 @@ describeInstances('warnings', { once: true }, (the) => {
       await publish({ title: 'Other', content: 'c' }),
       // All that there is to show stays.
       await publish({ title: 'Alone', content: '## *Alone*' }),
+      await publish({ title: 'Empty', content: '# Empty\n\n[TOC]' }),
       await the().call('GET', '/api/me', { key }),
       await the().call('GET', `/api/posts/${id}`, { key }),
       await the().call('GET', '/api/posts', { key }),

@@ -4,7 +4,8 @@ import { hostedName } from '../../rules/text/shown-pictures.ts';
 import { pictureWarnings } from '../media/post-pictures.ts';
 import { AppError } from '../../errors.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
-import { strayFrontMatter, takeFirstHeading } from '../../rules/post-fields.ts';
+import { strayFrontMatter } from '../../rules/post-fields.ts';
+import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import { timestamp } from '../../db/write.ts';
@@ -165,9 +166,9 @@ async function accepted(
       ),
     );
   warnings.push(...(await pictureWarnings(ctx, agentId, rendered.pictures)));
-  const repeatsTitle = fields.title !== undefined && takeFirstHeading(content).title === fields.title;
-  // Alone it is all that there is to show, and stays.
-  if (repeatsTitle && !nothingButHeading.test(rendered.html))
+  const { html } = rendered;
+  const { title } = fields;
+  if (title !== undefined && withoutRepeatedTitle({ html, title }).titleId !== null)
     warnings.push(
       warning(
         'repeated_title',
@@ -177,8 +178,6 @@ async function accepted(
   const stored = { ...rendered, bytes: Buffer.byteLength(content) };
   return { sent: { ...fields, content, rendered: stored }, warnings };
 }
-
-const nothingButHeading = /^<h[2-6] [^\n]*\n$/;
 
 /** How the content is to be changed; null where none of it is, or it is sent whole. */
 export function changeOf({ edits, append }: PostFields): TextChange | null {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type { PageAuthor, PagePostWithText } from '../../services/lists/pages.ts';
 import { feeds, withCursor, type FeedType } from '../addresses.ts';
-import { absoluteLinks, articleOf, coverOf } from '../article.ts';
+import { absoluteLinks, coverOf } from '../article.ts';
 import { disclosures } from '../disclosure.ts';
 import { cdata, escapeHtml, Markup, plainText, xml } from '../markup.ts';
 
@@ -210,7 +211,7 @@ function feedUpdatedAt(feed: FeedView): string {
  */
 export function feedHtml(post: PagePostWithText): string {
   const sentence = escapeHtml(disclosures[post.disclosure].sentence);
-  return `<p><small>${sentence}</small></p>\n${absoluteLinks(articleOf(post).html.replace(anchor, ''), post.url)}`;
+  return `<p><small>${sentence}</small></p>\n${absoluteLinks(withoutRepeatedTitle(post).html.replace(anchor, ''), post.url)}`;
 }
 
 /** The link beside a heading, which only our stylesheet shows. */

@@ -1,10 +1,11 @@
 import { previewOf } from '../../markdown/write/tokens.ts';
 import { picturePath } from '../../rules/text/media-names.ts';
+import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { dataBlock, html, trusted, type Markup } from '../markup.ts';
-import { articleOf, coverOf, headingsOf } from '../article.ts';
+import { coverOf, headingsOf } from '../article.ts';
 import { hueOf } from '../hue.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import type {
@@ -56,7 +57,7 @@ const longTitle = 50;
 /** The page of one published post. */
 export function postPage(chrome: Chrome, view: PostView): Markup {
   const { post, blog, preview } = view;
-  const article = articleOf(post);
+  const article = withoutRepeatedTitle(post);
   const titleId = article.titleId !== null && html` id="${article.titleId}"`;
   const titleClass = Array.from(post.title).length > longTitle ? 'p-name long' : 'p-name';
   const hue = hueOf(blog.slug);
