@@ -188,63 +188,59 @@ export const readOn = new WeakMap<Socket, IncomingMessage>();
 /** How many of them there may be: the oldest, which has had the most time to see its answer, is closed for another. */
 const mostReadOn = { ofAddress: 64, ofAll: 512 };
 
-/** What {@link readOnAfterAnswer} does, within one budget for all of a process. `addressOf` names the client. */
-export function createReadOn(addressOf: (request: IncomingMessage) => string) {
-  const budget = new BoundedConnections(mostReadOn);
-  return (request: IncomingMessage, response: ServerResponse): void =>
-    readOnAfterAnswer(request, response, () => {
-      const { socket } = request;
-      const address = addressOf(request);
-      const end = () => {
-        socket.off('close', end);
-        budget.delete(address, socket);
-      };
-      budget.add(address, socket);
-      socket.once('close', end);
-      return end;
-    });
-}
-
 /**
  * Lets a client that sends its whole body before it reads see an answer that was given earlier: what it still sends is
  * read and dropped. Where the connection is to be closed, Node would do so at once, and the system then throws away
- * what the client has not read. To be called with a request that has a body, before it is handled. `begin` takes the
- * place that this has in a budget, and returns what gives it back.
+ * what the client has not read. To be called with a request that has a body, before it is handled. All of a process
+ * share one budget; `addressOf` names the client.
  */
-function readOnAfterAnswer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  begin: () => () => void,
-): void {
-  const { socket } = request;
-  let isLast = false;
-  // Before Node's own listener, which closes.
-  response.prependOnceListener('finish', () => {
-    if (request.complete) return;
-    const end = begin();
-    readOn.set(socket, request);
-    socket.destroySoon = () => {
-      isLast = true;
-      // Ours is said, and the client can tell.
-      socket.end();
+export function createReadOn(addressOf: (request: IncomingMessage) => string) {
+  const budget = new BoundedConnections(mostReadOn);
+
+  /** Takes a place in the budget; returns what gives it back. */
+  function begin(request: IncomingMessage): () => void {
+    const { socket } = request;
+    const address = addressOf(request);
+    const end = () => {
+      socket.off('close', end);
+      budget.delete(address, socket);
     };
-    const most = socket.bytesRead + mostUnread;
-    dropBody(request);
-    request.on('data', () => {
-      if (socket.bytesRead > most) socket.destroy();
+    budget.add(address, socket);
+    socket.once('close', end);
+    return end;
+  }
+
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request;
+    let isLast = false;
+    // Before Node's own listener, which closes.
+    response.prependOnceListener('finish', () => {
+      if (request.complete) return;
+      const end = begin(request);
+      readOn.set(socket, request);
+      socket.destroySoon = () => {
+        isLast = true;
+        // Ours is said, and the client can tell.
+        socket.end();
+      };
+      const most = socket.bytesRead + mostUnread;
+      dropBody(request);
+      request.on('data', () => {
+        if (socket.bytesRead > most) socket.destroy();
+      });
+      request.once('end', () => {
+        end();
+        // Unless the next request came with the end of this one, and was answered.
+        if (readOn.get(socket) === request) {
+          readOn.delete(socket);
+          Reflect.deleteProperty(socket, 'destroySoon');
+        }
+        if (isLast) Socket.prototype.destroySoon.call(socket);
+      });
+      // Else Node takes what nobody has begun to read away, listeners and all.
+      request.read(0);
     });
-    request.once('end', () => {
-      end();
-      // Unless the next request came with the end of this one, and was answered.
-      if (readOn.get(socket) === request) {
-        readOn.delete(socket);
-        Reflect.deleteProperty(socket, 'destroySoon');
-      }
-      if (isLast) Socket.prototype.destroySoon.call(socket);
-    });
-    // Else Node takes what nobody has begun to read away, listeners and all.
-    request.read(0);
-  });
+  };
 }
 
 /** What ends the reading of a body whose client has left. */
