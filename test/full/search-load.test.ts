@@ -81,9 +81,13 @@ function holdSearches(instance: Instance, { changes = false } = {}) {
   return {
     begun,
     signals,
-    /** Resolves once so many were begun. */
+    /** Resolves once so many were begun; fails where some are not, as of searches that are refused. */
     async hasBegun(count: number): Promise<void> {
-      while (begun.length < count) await new Promise(setImmediate);
+      const deadline = Date.now() + 20_000;
+      while (begun.length < count) {
+        assert.ok(Date.now() < deadline, `of ${count} searches only ${begun.join(', ') || 'none'} began`);
+        await new Promise(setImmediate);
+      }
     },
     /** Lets these and all later ones run. */
     release() {
