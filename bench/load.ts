@@ -4,7 +4,8 @@ import { promisify } from 'node:util';
 import { cores, hasProgram, pinned, type Measured } from './machine.ts';
 
 const run = promisify(execFile);
-const connections = 64;
+/** Unless told otherwise. */
+const usualConnections = 64;
 
 /** Requests of one kind, as many as the server answers. */
 export type Shots = {
@@ -12,8 +13,10 @@ export type Shots = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Posts this file as JSON, with `@@` in it replaced by something that is never the same. */
   readonly bodyFile?: string;
-  /** API keys, one a line, that are sent in turn; with wrk only. */
+  /** API keys, one a line, that are sent in turn, or by so many `threads` one each; with wrk only. */
   readonly keysFile?: string;
+  readonly threads?: number;
+  readonly connections?: number;
 };
 
 /** What a load came to. */
@@ -23,34 +26,43 @@ export type Load = {
   readonly cpu: number;
 };
 
+/** With how many requests that were. */
+export type CountedLoad = Load & { readonly requests: number };
+
 const hasWrk = hasProgram('wrk');
 export const loader = hasWrk ? 'wrk' : 'autocannon';
 
 let runs = 0;
 
 /** Loads a server for some seconds. Throws if a request failed: what is fast and wrong is not compared. */
-export async function load(server: Pick<Measured, 'cpu'>, shots: Shots, seconds: number): Promise<Load> {
+export async function load(
+  server: Pick<Measured, 'cpu'>,
+  shots: Shots,
+  seconds: number,
+): Promise<CountedLoad> {
   runs++;
   const before = server.cpu();
   const { requests, perSecond, failed } = await (hasWrk ? wrk : autocannon)(shots, seconds);
   const cpu = ((server.cpu() - before) * 1e6) / requests;
   if (failed > 0) throw new Error(`${failed} of ${requests} requests to ${shots.url} failed`);
-  return { perSecond, cpu };
+  return { requests, perSecond, cpu };
 }
 
 type Count = { readonly requests: number; readonly perSecond: number; readonly failed: number };
 
-async function wrk({ url, headers = {}, bodyFile, keysFile }: Shots, seconds: number): Promise<Count> {
+async function wrk(shots: Shots, seconds: number): Promise<Count> {
+  const { url, headers = {}, bodyFile, keysFile, threads, connections = usualConnections } = shots;
   const script = fileURLToPath(new URL('./publish.lua', import.meta.url));
   const command = [
     'wrk',
-    '-t1',
+    `-t${threads ?? 1}`,
     `-c${connections}`,
     `-d${seconds}s`,
     '--timeout=10s',
     ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
     ...(bodyFile === undefined ? [url] : ['-s', script, url, '--', bodyFile, `${process.pid}-${runs}`]),
     ...(keysFile === undefined ? [] : [keysFile]),
+    ...(threads === undefined ? [] : ['own']),
   ];
   const [program = '', ...args] = pinned(cores.load, command);
   const { stdout } = await run(program, args);
@@ -66,7 +78,8 @@ async function wrk({ url, headers = {}, bodyFile, keysFile }: Shots, seconds: nu
   };
 }
 
-async function autocannon({ url, headers = {}, bodyFile }: Shots, seconds: number): Promise<Count> {
+async function autocannon(shots: Shots, seconds: number): Promise<Count> {
+  const { url, headers = {}, bodyFile, connections = usualConnections } = shots;
   const script = fileURLToPath(new URL('../node_modules/autocannon/autocannon.js', import.meta.url));
   const command = [
     process.execPath,

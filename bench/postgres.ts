@@ -2,7 +2,7 @@
 // Every row that touches the database, on both engines in turn, in each setting. Writes postgres.md. --against FOLDER: a
 // built checkout of another revision, measured on PostgreSQL in the same run.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { request } from '../test/support/http.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { article } from './article.ts';
 import { median } from './compare.ts';
+import { load as loadWith, loader } from './load.ts';
 import { cpuOfChildren, describeRun, temporaryFolder } from './machine.ts';
 import { writeReport } from './report.ts';
 import { untilPublishingCompiled } from './rows.ts';
@@ -48,22 +49,25 @@ type Side = {
   readonly postmaster: number;
   readonly service: Service;
   readonly keys: readonly string[];
+  /** A post, and the keys, as `Shots` want them. */
+  readonly bodyFile: string;
+  readonly keysFile: string;
   readonly ids: string[];
-  published: number;
 };
 
-/** What one client asks for in its n-th call. */
-const rows: Readonly<Record<string, (side: Side, n: number) => Promise<unknown>>> = {
-  publish,
-  own: (side, n) => list(side, keyOf(side, n)),
-  'own-zstd': (side, n) => list(side, keyOf(side, n), 'zstd'),
-  'own-gzip': (side, n) => list(side, keyOf(side, n), 'gzip'),
-  public: (side) => list(side),
-  'public-zstd': (side) => list(side, undefined, 'zstd'),
-  'public-gzip': (side) => list(side, undefined, 'gzip'),
-  post: (side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`),
-  'post-keyed': (side, n) =>
+/** What each row does with a side for some seconds. */
+const rows: Readonly<Record<string, (side: Side, duration: number) => Promise<Load>>> = {
+  publish: publishing,
+  own: asking((side, n) => list(side, keyOf(side, n))),
+  'own-zstd': asking((side, n) => list(side, keyOf(side, n), 'zstd')),
+  'own-gzip': asking((side, n) => list(side, keyOf(side, n), 'gzip')),
+  public: asking((side) => list(side)),
+  'public-zstd': asking((side) => list(side, undefined, 'zstd')),
+  'public-gzip': asking((side) => list(side, undefined, 'gzip')),
+  post: asking((side, n) => call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`)),
+  'post-keyed': asking((side, n) =>
     call(side, 'GET', `/api/posts/${side.ids[n % postsBefore]}`, { key: keyOf(side, n) }),
+  ),
 };
 
 // Before this process is kept to one core.
@@ -134,13 +138,15 @@ async function measure(setting: Setting, at: string): Promise<string[]> {
 }
 
 async function measureRow(row: string, sides: readonly Side[], setting: Setting): Promise<string[]> {
-  const ask = rows[row];
-  if (!ask) throw new Error(`there is no row '${row}': choose from ${Object.keys(rows).join(', ')}`);
-  for (const side of sides) await load(side, ask, row === 'publish' ? untilPublishingCompiled : seconds);
+  const load = rows[row];
+  if (!load) throw new Error(`there is no row '${row}': choose from ${Object.keys(rows).join(', ')}`);
+  // In turns as short as those that count: a side that rests longer drops what was compiled for it.
+  const warmUp = row === 'publish' ? untilPublishingCompiled : seconds;
+  for (let warm = 0; warm < warmUp; warm += seconds) for (const side of sides) await load(side, seconds);
   const loads = new Map(sides.map((side) => [side, [] as Load[]]));
   for (let round = 0; round < Number(values.rounds); round++)
     for (const side of round % 2 === 0 ? sides : sides.toReversed())
-      loads.get(side)?.push(await load(side, ask, seconds));
+      loads.get(side)?.push(await load(side, seconds));
   return [...loads].map(([side, each]) => {
     const of = (name: 'rate' | 'server' | 'database') => median(each.map((one) => one[name])).toFixed(0);
     const last = loads.get(sides.at(-1) ?? side) ?? each;
@@ -179,27 +185,25 @@ async function open(
   const service = await startService(built, dataDir, env, { core: null });
   const keys: string[] = [];
   for (let i = 0; i < agents; i++) keys.push(await newAgent(service, dataDir, i));
-  return { name, postmaster, service, keys, ids: [], published: 0 };
+  const [bodyFile, keysFile] = [join(dataDir, 'post.json'), join(dataDir, 'keys.txt')];
+  writeFileSync(bodyFile, postNamed('@@'));
+  writeFileSync(keysFile, keys.join('\n'));
+  return { name, postmaster, service, keys, bodyFile, keysFile, ids: [] };
 }
 
 function keyOf({ keys }: Side, n: number): string | undefined {
   return keys[n % keys.length];
 }
 
+/** A post as JSON. Two of one text would be duplicates. */
+function postNamed(name: number | string): string {
+  const content = `${article(typeof name === 'number' ? name : 1)}\n\nRun ${name}.`;
+  return JSON.stringify({ title: `Load ${name}`, content, status: 'published', tags: ['load'] });
+}
+
 /** Publishes a new post; returns its id. */
 async function publish(side: Side, n: number): Promise<string> {
-  const number = side.published++;
-  const post = {
-    title: `Load ${number}`,
-    // Two posts of one text would be duplicates.
-    content: `${article(number % 50)}\n\nRun ${number}.`,
-    status: 'published',
-    tags: ['load'],
-  };
-  const text = await call(side, 'POST', '/api/publish', {
-    key: keyOf(side, n),
-    body: JSON.stringify(post),
-  });
+  const text = await call(side, 'POST', '/api/publish', { key: keyOf(side, n), body: postNamed(n) });
   return (JSON.parse(text) as { post: { id: string } }).post.id;
 }
 
@@ -234,23 +238,40 @@ async function call({ service }: Side, method: string, path: string, { key, body
 /** Calls a second, and processor time a call (µs) of the server and of all PostgreSQL. */
 type Load = Readonly<Record<'rate' | 'server' | 'database', number>>;
 
-async function load(
-  side: Side,
-  ask: (side: Side, n: number) => Promise<unknown>,
-  duration: number,
-): Promise<Load> {
-  const begun = performance.now();
-  const until = begun + 1_000 * duration;
-  const before = { server: side.service.cpu(), database: cpuOfChildren(side.postmaster) };
-  let done = 0;
-  const client = async (first: number) => {
-    for (let n = first; performance.now() < until; n += clients, done++) await ask(side, n);
+/** Has all clients ask for something, each for its n-th call. */
+function asking(ask: (side: Side, n: number) => Promise<unknown>) {
+  return async (side: Side, duration: number): Promise<Load> => {
+    const begun = performance.now();
+    const until = begun + 1_000 * duration;
+    const before = { server: side.service.cpu(), database: cpuOfChildren(side.postmaster) };
+    let done = 0;
+    const client = async (first: number) => {
+      for (let n = first; performance.now() < until; n += clients, done++) await ask(side, n);
+    };
+    await Promise.all(Array.from({ length: clients }, (_, first) => client(first)));
+    const micros = (time: number) => (1_000_000 * time) / done;
+    return {
+      rate: (1_000 * done) / (performance.now() - begun),
+      server: micros(side.service.cpu() - before.server),
+      database: micros(cpuOfChildren(side.postmaster) - before.database),
+    };
   };
-  await Promise.all(Array.from({ length: clients }, (_, first) => client(first)));
-  const micros = (time: number) => (1_000_000 * time) / done;
+}
+
+/**
+ * New posts from all clients, as many of each agent. By wrk, which takes a tenth of what this process would: the load
+ * shares a core with the server where that has two.
+ */
+async function publishing(side: Side, duration: number): Promise<Load> {
+  const { service, postmaster, keys, bodyFile, keysFile } = side;
+  if (loader !== 'wrk') throw new Error('the row publish needs wrk: apt-get install wrk');
+  const url = `${service.origin}/api/publish`;
+  const shots = { url, bodyFile, keysFile, threads: keys.length, connections: clients };
+  const before = cpuOfChildren(postmaster);
+  const { perSecond, cpu, requests } = await loadWith(service, shots, duration);
   return {
-    rate: (1_000 * done) / (performance.now() - begun),
-    server: micros(side.service.cpu() - before.server),
-    database: micros(cpuOfChildren(side.postmaster) - before.database),
+    rate: perSecond,
+    server: cpu,
+    database: (1_000_000 * (cpuOfChildren(postmaster) - before)) / requests,
   };
 }
