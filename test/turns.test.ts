@@ -4,7 +4,7 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
-import { createLanes } from '../src/db/postgres/postgres-lanes.ts';
+import { createLanes, type Joining } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { createArrivals } from '../src/platform/arrivals.ts';
@@ -244,23 +244,49 @@ test('agents whose writes wait for a connection to PostgreSQL take turns', async
   assert.deepEqual(begun.slice(0, 4).toSorted(), ['a', 'a', 'b', 'c']);
 });
 
-test('writes that may share a transaction on PostgreSQL gather while two connections work for such, and others go on', async () => {
+test('writes that may share a transaction on PostgreSQL gather while one works for such and two commit', async () => {
   const batches: string[][] = [];
-  const free = Promise.withResolvers<void>();
-  const gathered = Promise.withResolvers<void>();
-  const runBatch = async (batch: Unit[]) => {
+  const commits: (() => void)[] = [];
+  const ends: (() => void)[] = [];
+  const runBatch = async (batch: Unit[], { committing }: Joining) => {
     batches.push(batch.map(agentOf));
-    if (batch.length > 1) gathered.resolve();
-    await free.promise;
+    commits.push(committing);
+    await new Promise<void>((resolve) => ends.push(resolve));
   };
   const lanes = createLanes(runBatch, 5, () => new Error('late'));
-  for (const agentId of ['a', 'b', 'c', 'd', 'e', 'f'])
-    lanes.run({ ...unit(agentId, agentId), locks: [agentId] });
+  const write = (...agents: string[]) => {
+    for (const agentId of agents) lanes.run({ ...unit(agentId, agentId), locks: [agentId] });
+  };
+  write('a', 'b', 'c');
   lanes.run(unit('g', null));
-  assert.deepEqual(batches, [['a'], ['b'], ['g']]);
-  free.resolve();
-  await gathered.promise;
-  assert.deepEqual(batches.slice(3), [['c', 'd', 'e', 'f']]);
+  assert.deepEqual(batches, [['a'], ['g']]);
+  commits[0]?.();
+  assert.deepEqual(batches.slice(2), [['b', 'c']]);
+  // Until its commit is done nothing else of the same agent runs.
+  write('a', 'd');
+  commits[2]?.();
+  assert.deepEqual(batches.slice(3), [['d']]);
+  write('e');
+  commits[3]?.();
+  assert.equal(batches.length, 4);
+  ends[0]?.();
+  await new Promise(setImmediate);
+  assert.deepEqual(batches.slice(4), [['a', 'e']]);
+});
+
+test('a batch on PostgreSQL that works for long, as on a lock, does not hold others up', async () => {
+  const batches: string[][] = [];
+  const second = Promise.withResolvers<void>();
+  const runBatch = async (batch: Unit[]) => {
+    batches.push(batch.map(agentOf));
+    if (batches.length === 2) second.resolve();
+    await new Promise<void>(() => {});
+  };
+  const lanes = createLanes(runBatch, 5, () => new Error('late'));
+  for (const agentId of ['a', 'b']) lanes.run({ ...unit(agentId, agentId), locks: [agentId] });
+  assert.deepEqual(batches, [['a']]);
+  await second.promise;
+  assert.deepEqual(batches, [['a'], ['b']]);
 });
 
 const nothing = defineWrite('test.nothing', async () => undefined);

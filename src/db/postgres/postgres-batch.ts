@@ -4,7 +4,7 @@ import { commits } from '../../platform/measured.ts';
 import { createLastChanges } from '../last-changes.ts';
 import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
-import type { LockNames } from './postgres-lanes.ts';
+import type { Joining, LockNames } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';
 import type { Session } from './postgres-session.ts';
@@ -68,15 +68,14 @@ class Unconfirmed extends AppError {
 }
 
 /**
- * Runs writes in one transaction, with one commit for all (group commit), and settles each. `another` gives those that
- * may join. Those about different things are in the order in which every process takes their locks. They run without
+ * Runs writes in one transaction, with one commit for all (group commit), and settles each; others may join. Those about different things are in the order in which every process takes their locks. They run without
  * savepoints: when one fails that has changed something, all are run again with one for each, so that only the failed
  * one is undone. Those that met another transaction are rejected with the database's error.
  */
 export async function runBatch(
   options: BatchOptions,
   batch: Unit[],
-  another: () => Unit | undefined,
+  { another, committing }: Joining,
   names: LockNames,
 ): Promise<void> {
   const isShared = new Set(batch.map(({ about }) => about)).size > 1;
@@ -113,6 +112,7 @@ export async function runBatch(
     // A connection that broke while idle is not to be met by the commit, of which nobody can tell whether it is done.
     if (!session.hasAnswered()) await session.run('select 1');
     const commit = session.commit();
+    committing();
     ended = commit.catch(() => undefined);
     const isStored = await confirmed(commit, options.servers);
     if (isStored) commits.value++;

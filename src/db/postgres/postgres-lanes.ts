@@ -6,7 +6,10 @@ import { batchSize, type Unit } from './postgres-batch.ts';
 export const patience = 15_000;
 
 /** Runs writes and those that `another` gives, and resolves when all of them are settled. */
-type RunBatch = (batch: Unit[], another: () => Unit | undefined, names: LockNames) => Promise<void>;
+type RunBatch = (batch: Unit[], joining: Joining, names: LockNames) => Promise<void>;
+
+/** How a batch grows, and what is to be called when it does so no more, since it is being committed. */
+export type Joining = { readonly another: () => Unit | undefined; readonly committing: () => void };
 
 /** Transactions of this process that have a named lock or wait for it, which only the database can tell apart. */
 export type LockNames = {
@@ -23,10 +26,12 @@ export type LockNames = {
 const mostHeld = 2;
 
 /**
- * Connections for writes that may share one: while these are busy, others gather for the next commit. Two, so that one
- * works while the other commits.
+ * Connections for writes that may share one. One of them works at a time, and meanwhile others gather for the next
+ * commit; the others commit, which may wait for a standby, or work for longer than {@link longWork}, as on a lock.
  */
-const mostSharing = 2;
+const mostSharing = 3;
+/** So many ms a batch works alone. Usually it takes less. */
+const longWork = 100;
 
 /** A write in the queue, and since when. */
 type Waiting = { readonly unit: Unit; readonly since: number };
@@ -44,9 +49,10 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   const held = new Map<string, number>();
   const names = createLockNames(startAll);
   let running = 0;
-  /** Of these, those of writes that may share a transaction. */
+  /** Of these, those of writes that may share a transaction, and whether one of them works. */
   let sharing = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let isAtWork = false;
+  let refusing: NodeJS.Timeout | undefined;
 
   function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
     return waiting.take(({ unit }) => isMeant(unit))?.unit;
@@ -57,7 +63,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     return (
       (unit.about === null || !busy.has(unit.about)) &&
       (owner === '' || (held.get(owner) ?? 0) < mostHeld) &&
-      (unit.locks === null || sharing < mostSharing) &&
+      (unit.locks === null || (!isAtWork && sharing < mostSharing)) &&
       (unit.waitsFor === null || !names.isCrowded(unit.waitsFor))
     );
   }
@@ -70,15 +76,11 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     }
   }
 
-  /** A free connection's part of what may share one, in the order in which every process takes locks. */
+  /** With all that may share its connection, in the order in which every process takes locks. */
   function withOthers(first: Unit): Unit[] {
     const mayShare = (unit: Unit) => unit.locks !== null && isFree(unit);
-    let meant = 1;
-    for (const { unit } of waiting) if (mayShare(unit)) meant++;
-    const free = Math.min(most - running, mostSharing - sharing);
-    const part = Math.min(batchSize, Math.ceil(meant / free));
     const batch = [first];
-    while (batch.length < part) {
+    while (batch.length < batchSize) {
       const other = take(mayShare);
       if (!other) break;
       batch.push(other);
@@ -90,19 +92,28 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     const abouts = new Set(batch.map(({ about }) => about).filter((about) => about !== null));
     const owners = new Set(batch.map(({ request }) => ownerOf(request)));
     const isSharing = batch.every(({ locks }) => locks !== null);
+    let works = isSharing;
     running += 1;
     if (isSharing) sharing += 1;
+    if (works) isAtWork = true;
     for (const about of abouts) busy.add(about);
     for (const owner of owners) addTo(held, owner, 1);
     // One that was held up, and now runs by itself, would be held up again.
     const mayJoin = ({ about, locks }: Unit) =>
       about !== null && abouts.has(about) && (locks !== null) === isSharing;
-    await runBatch(batch, () => take(mayJoin), names);
+    const goOn = () => {
+      if (works) isAtWork = false;
+      works = false;
+      startAll();
+    };
+    const timer = isSharing ? setTimeout(goOn, longWork) : undefined;
+    await runBatch(batch, { another: () => take(mayJoin), committing: goOn }, names);
+    clearTimeout(timer);
     for (const about of abouts) busy.delete(about);
     for (const owner of owners) addTo(held, owner, -1);
     running -= 1;
     if (isSharing) sharing -= 1;
-    startAll();
+    goOn();
   }
 
   function refuseLate(): void {
@@ -114,7 +125,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     }
     let next = Infinity;
     for (const { since } of waiting) next = Math.min(next, since);
-    timer = next === Infinity ? undefined : setTimeout(refuseLate, next - oldest).unref();
+    refusing = next === Infinity ? undefined : setTimeout(refuseLate, next - oldest).unref();
   }
 
   return {
@@ -124,7 +135,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
       if (waiting.size >= mostWaiting || (owner !== '' && waiting.sizeOf(owner) >= mostOfOwner))
         throw tooManyWrites();
       waiting.add(owner, { unit, since: performance.now() });
-      timer ??= setTimeout(refuseLate, patience).unref();
+      refusing ??= setTimeout(refuseLate, patience).unref();
       startAll();
     },
   };
