@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as settled } from 'node:timers/promises';
 import { test } from 'node:test';
-import { createSemaphore } from '../src/platform/semaphore.ts';
+import { createSemaphore } from '../src/admission/semaphore.ts';
 
 test('so much of each owner is worked on at once, in order of arrival, whatever others and failures do', async () => {
   const within = createSemaphore(2);

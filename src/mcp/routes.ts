@@ -11,6 +11,7 @@ import {
   takeBackUsage,
   usageHeaders,
 } from '../admission/admission.ts';
+import { createSemaphore } from '../admission/semaphore.ts';
 import { createAddressReader, createClientReader, wideNetwork } from '../rules/client-address.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context.ts';
@@ -21,7 +22,6 @@ import { asTools, prose } from '../rules/calls.ts';
 import { clientSignal } from '../http/connection.ts';
 import { createHostTable, isLoopback } from '../rules/hosts.ts';
 import { isRecord } from '../schemas/validate.ts';
-import { createSemaphore } from '../platform/semaphore.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { McpService } from './service.ts';
 import { keyHint } from './tool.ts';
