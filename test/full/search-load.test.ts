@@ -89,7 +89,9 @@ function holdSearches(instance: Instance, { changes = false } = {}) {
         await new Promise(setImmediate);
       }
     },
-    /** Lets these and all later ones run. */
+    /** Lets these and all later ones run; content still counts as unchanged. */
+    open: gate.resolve,
+    /** The same, and content counts as it is. */
     release() {
       Object.assign(engine, { publicVersion });
       gate.resolve();
@@ -123,14 +125,11 @@ describeInstances('searches under load', { variants: ['subdomain'], env }, (the)
     const held = holdSearches(the());
     const asked = Array.from({ length: 5 }, (_, n) => search(the(), 'tungsten', `203.0.113.${n + 10}`));
     await held.hasBegun(1);
-    held.release();
+    held.open();
     for (const answer of await Promise.all(asked)) assert.equal(assertOk(answer).at('total'), 1);
-    assert.deepEqual(held.begun, ['tungsten']);
-
-    const again = holdSearches(the());
     assert.equal((await search(the(), 'tungsten')).at('posts.0.votes.score'), 0);
-    assert.deepEqual(again.begun, []);
-    again.release();
+    assert.deepEqual(held.begun, ['tungsten']);
+    held.release();
     await client.publish({ title: 'Two', content: 'tungsten', status: 'published' });
     assert.equal((await search(the(), 'tungsten')).at('total'), 2);
     const { posts } = await the().client().search('tungsten');
