@@ -49,9 +49,9 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   const held = new Map<string, number>();
   const names = createLockNames(startAll);
   let running = 0;
-  /** Of these, those of writes that may share a transaction, and whether one of them works. */
+  /** Of these, those of writes that may share a transaction, and the batch of such that works. */
   let sharing = 0;
-  let isAtWork = false;
+  let working: readonly Unit[] | null = null;
   let refusing: NodeJS.Timeout | undefined;
 
   function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
@@ -63,7 +63,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     return (
       (unit.about === null || !busy.has(unit.about)) &&
       (owner === '' || (held.get(owner) ?? 0) < mostHeld) &&
-      (unit.locks === null || (!isAtWork && sharing < mostSharing)) &&
+      (unit.locks === null || (working === null && sharing < mostSharing)) &&
       (unit.waitsFor === null || !names.isCrowded(unit.waitsFor))
     );
   }
@@ -92,18 +92,18 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     const abouts = new Set(batch.map(({ about }) => about).filter((about) => about !== null));
     const owners = new Set(batch.map(({ request }) => ownerOf(request)));
     const isSharing = batch.every(({ locks }) => locks !== null);
-    let works = isSharing;
     running += 1;
-    if (isSharing) sharing += 1;
-    if (works) isAtWork = true;
+    if (isSharing) {
+      sharing += 1;
+      working = batch;
+    }
     for (const about of abouts) busy.add(about);
     for (const owner of owners) addTo(held, owner, 1);
     // One that was held up, and now runs by itself, would be held up again.
     const mayJoin = ({ about, locks }: Unit) =>
       about !== null && abouts.has(about) && (locks !== null) === isSharing;
     const goOn = () => {
-      if (works) isAtWork = false;
-      works = false;
+      if (working === batch) working = null;
       startAll();
     };
     const timer = isSharing ? setTimeout(goOn, longWork) : undefined;
