@@ -9,6 +9,8 @@ export type Plan = {
   readonly seconds: number;
   /** How often each side is loaded. */
   readonly rounds: number;
+  /** The number of the first round, of which each odd one begins with the other side; 0 by default. */
+  readonly from?: number;
   /** Seconds of load before the first round, in which what is hot is compiled; {@link usualWarmUp} by default. */
   readonly warmUp?: number;
 };
@@ -40,12 +42,13 @@ export async function compare(ours: Side, theirs: Side, plan: Plan): Promise<Com
 
 /** Warms two servers up, then loads them in turn; the loads of each round. */
 export async function loadInTurn(one: Side, other: Side, plan: Plan): Promise<(readonly [Load, Load])[]> {
-  const { seconds, rounds, warmUp = usualWarmUp } = plan;
+  const { seconds, rounds, from, warmUp = usualWarmUp } = plan;
   await warmInTurn([one, other], warmUp);
   return inTurn(
     rounds,
     () => load(one.server, one.shots, seconds),
     () => load(other.server, other.shots, seconds),
+    from,
   );
 }
 
@@ -53,7 +56,7 @@ export async function loadInTurn(one: Side, other: Side, plan: Plan): Promise<(r
  * Loads two servers for so many seconds each, in turns: one that rests for 5 s collects its heaps
  * (`platform/memory.ts`), and V8 drops with that what it had compiled.
  */
-export async function warmInTurn(sides: readonly Side[], seconds: number): Promise<void> {
+async function warmInTurn(sides: readonly Side[], seconds: number): Promise<void> {
   const turns = Math.ceil(seconds / longestRest);
   for (let turn = 0; turn < turns; turn++)
     for (const { server, shots } of sides) await load(server, shots, Math.ceil(seconds / turns));
@@ -64,9 +67,10 @@ export async function inTurn<T>(
   rounds: number,
   one: () => Promise<T>,
   other: () => Promise<T>,
+  from = 0,
 ): Promise<(readonly [T, T])[]> {
   const done: (readonly [T, T])[] = [];
-  for (let round = 0; round < rounds; round++) {
+  for (let round = from; round < from + rounds; round++) {
     if (round % 2 === 0) done.push([await one(), await other()]);
     else {
       const last = await other();

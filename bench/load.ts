@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { cores, hasProgram, pinned, type Measured } from './machine.ts';
 
 const run = promisify(execFile);
-/** Unless told otherwise. */
+/** By default. */
 const usualConnections = 64;
 
 /** Requests of one kind, as many as the server answers. */

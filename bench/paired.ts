@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { nginxVersion } from '../test/support/nginx.ts';
-import { inTurn, median, medianInterval, usualWarmUp, warmInTurn, type Side } from './compare.ts';
+import { inTurn, loadInTurn, median, medianInterval, usualWarmUp } from './compare.ts';
 import { firstAnswer, installation, watchMemory } from './footprint.ts';
-import { load, loader, type Load } from './load.ts';
+import { loader, type Load } from './load.ts';
 import { describeMachine, temporaryFolder } from './machine.ts';
 import {
   isWorse,
@@ -111,7 +111,8 @@ async function inPairs(stage: Stage): Promise<PairedSection> {
           { server: after.server, shots: await one.row.shots(after) },
         ] as const;
         one.isPublishing = sides[0].shots.bodyFile !== undefined;
-        one.pairs.push(await loadBoth(sides, { warmUp: warmUpOf(stage, at), nowFirst: round % 2 === 1 }));
+        const once = { seconds: plan.seconds, rounds: 1, from: round, warmUp: warmUpOf(stage, at) };
+        one.pairs.push(...(await loadInTurn(...sides, once)));
       }
     } finally {
       await Promise.all([before.stop(), after.stop()]);
@@ -137,18 +138,6 @@ async function inPairs(stage: Stage): Promise<PairedSection> {
 /** Seconds of load before a row counts: the rows of a stage share most of their code, which the first has compiled. */
 function warmUpOf({ warmUp = usualWarmUp }: Stage, row: number): number {
   return row === 0 ? warmUp : Math.ceil(warmUp / 3);
-}
-
-/** Warms both releases up and loads each once, the present one first if so wished. */
-async function loadBoth(
-  [before, after]: Pair<Side>,
-  { warmUp, nowFirst }: { readonly warmUp: number; readonly nowFirst: boolean },
-): Promise<Pair<Load>> {
-  const run = ({ server, shots }: Side, seconds: number) => load(server, shots, seconds);
-  await warmInTurn([before, after], warmUp);
-  if (!nowFirst) return [await run(before, plan.seconds), await run(after, plan.seconds)];
-  const last = await run(after, plan.seconds);
-  return [await run(before, plan.seconds), last];
 }
 
 async function starts(): Promise<PairedSection> {
