@@ -14,7 +14,7 @@ export function coverOf(post: Omit<PagePostWithText, 'content'>): Cover | null {
   const addressOf = ({ name }: ShownPicture) => `${post.agent.url}/${picturePath(name)}`;
   const { cover } = post;
   if (cover !== null) return { url: addressOf(cover), alt: cover.alt ?? '', hosted: cover };
-  // Most posts have none, which is found out ten times as fast without the expression.
+  // Most posts have none. The expression, which ignores case, would look at each character to find that out.
   const [, src, alt = ''] = (post.html.includes('<img ') && firstPicture.exec(post.html)) || [];
   if (src === undefined) return null;
   const url = unescapeHtml(src);
