@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { Agent } from 'node:http';
+import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import type { Answer } from './support/http.ts';
 import { assertOk, assertProblem, startInstance, type Instance } from './support/instance.ts';
 
 /** Of one address: connections, those that are answered and still read, calls without a body, and those that wait. */
@@ -85,28 +85,20 @@ describe('one address', () => {
   test('has a budget of calls without a body: others wait, and of more yet are refused', async (t) => {
     const { promise: gate, resolve: release } = Promise.withResolvers<void>();
     const probe = t.mock.method(the().ctx().engine, 'probe', () => gate);
-    const ready = async (count: number) => {
-      const sockets = await open(count, '127.0.0.1');
-      t.after(() => sockets.forEach((socket) => socket.destroy()));
-      for (const socket of sockets) {
-        const ask = () => socket.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
-        // The call below may have come before it, which gives up.
-        socket.on('data', (data) => {
-          if (String(data).startsWith('HTTP/1.1 503')) ask();
-        });
-        ask();
-      }
-      return sockets;
+    // As they come in.
+    const began: { request: IncomingMessage; response: ServerResponse }[] = [];
+    const note = (message: unknown) => began.push(message as (typeof began)[number]);
+    const cameIn = async (count: number) => {
+      while (began.length < count) await new Promise(setImmediate);
     };
-    const calls = await ready(mostInFlight + mostWaiting);
-    while (probe.mock.callCount() < mostInFlight) await new Promise(setImmediate);
-    // It is refused once the service has all others.
-    const refusal = (): Promise<Answer | null> =>
-      the()
-        .call('GET', '/api/limits', { timeout: 200 })
-        .catch(() => null);
-    let refused: Answer | null = null;
-    while (refused === null) refused = await refusal();
+    subscribe('http.server.request.start', note);
+    t.after(() => unsubscribe('http.server.request.start', note));
+    const calls = await open(mostInFlight + mostWaiting, '127.0.0.1');
+    t.after(() => calls.forEach((socket) => socket.destroy()));
+    for (const socket of calls) socket.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
+    await cameIn(calls.length);
+    const last = began.at(-1);
+    const refused = await the().call('GET', '/api/limits');
     assertProblem(refused, 'unavailable');
     assert.equal(refused.headers['retry-after'], '1');
     assert.equal(probe.mock.callCount(), mostInFlight);
@@ -117,14 +109,17 @@ describe('one address', () => {
     assertProblem(await the().call('POST', '/api/register', { body: {} }), 'invalid_input');
 
     // One that waits and leaves is not begun, and makes room.
-    const answers = calls.map((socket) => once(socket, 'data').catch(() => []));
-    calls.at(-1)?.destroy();
-    // Once that is known, there is room to wait in, and no answer.
-    while (await refusal());
+    const leaving = calls.find((socket) => socket.localPort === last?.request.socket.remotePort);
+    assert.ok(leaving && last);
+    const answers = calls.filter((socket) => socket !== leaving).map((socket) => once(socket, 'data'));
+    const left = once(last.response, 'close');
+    leaving.destroy();
+    await left;
+    const waits = the().call('GET', '/api/limits');
+    await cameIn(began.length + 1);
     release();
-    for (const [data] of await Promise.all(answers.slice(0, -1)))
-      assert.match(String(data), /^HTTP\/1\.1 200 /);
+    for (const [data] of await Promise.all(answers)) assert.match(String(data), /^HTTP\/1\.1 200 /);
+    assertOk(await waits);
     assert.equal(probe.mock.callCount(), mostInFlight + mostWaiting - 1);
-    assertOk(await the().call('GET', '/api/limits'));
   });
 });
