@@ -144,9 +144,9 @@ async function measureRow(row: string, sides: readonly Side[], setting: Setting)
   const warmUp = row === 'publish' ? untilPublishingCompiled : seconds;
   for (let warm = 0; warm < warmUp; warm += seconds) for (const side of sides) await load(side, seconds);
   const loads = new Map(sides.map((side) => [side, [] as Load[]]));
+  // In the same order, so that all rest as long.
   for (let round = 0; round < Number(values.rounds); round++)
-    for (const side of round % 2 === 0 ? sides : sides.toReversed())
-      loads.get(side)?.push(await load(side, seconds));
+    for (const side of sides) loads.get(side)?.push(await load(side, seconds));
   return [...loads].map(([side, each]) => {
     const of = (name: 'rate' | 'server' | 'database') => median(each.map((one) => one[name])).toFixed(0);
     const last = loads.get(sides.at(-1) ?? side) ?? each;
