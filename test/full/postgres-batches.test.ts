@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { Client } from 'pg';
 import { loadConfig } from '../../src/config/config.ts';
+import { Flight } from '../../src/db/postgres/postgres-flight.ts';
 import { mostWriting } from '../../src/db/postgres/postgres-server.ts';
 import { defineWrite, preparedChange, type Ticket } from '../../src/db/write.ts';
 import { AppError } from '../../src/errors.ts';
@@ -79,6 +80,67 @@ describe('writes that share a transaction on PostgreSQL', () => {
       [ids],
     );
     assert.deepEqual(rows, [{ rows: 20, commits: 1 }]);
+  });
+
+  it('ask at once where they lock different things, and take back alone what is refused', async (t) => {
+    const free = holdConnections(ctx);
+    const ids = Array.from({ length: 12 }, () => randomUUID());
+    let runs = 0;
+    const steps = 5;
+    const read = defineWrite(
+      'test.read',
+      async ({ db }, { id, refused }: { id: string; refused: boolean }) => {
+        runs++;
+        for (let n = 0; n < steps; n++)
+          await db.selectFrom('meta').select('key').where('key', '=', id).execute();
+        put(db, { id });
+        if (refused) throw new AppError('forbidden', 'One of them is.');
+      },
+      { about: ({ id }) => id, locks: ({ id }) => [`ledger:${id}`] },
+    );
+    const flights = t.mock.method(Flight.prototype, 'submit');
+    const writes = Promise.allSettled(
+      ids.map((id, n) => ctx.engine.write(read, { id, refused: n % 3 === 1 })),
+    );
+    free();
+    const refused = (await writes).map(({ status }) => status === 'rejected');
+    assert.deepEqual(
+      refused,
+      ids.map((_, n) => n % 3 === 1),
+    );
+    assert.equal(runs, ids.length);
+    // Those, that of the settings and texts, and the commits of those that held the connections.
+    const most = steps + 2 + 2 * mostWriting;
+    assert.ok(flights.mock.callCount() <= most, `${flights.mock.callCount()} round trips`);
+    const rows = await query(url, 'select id from ledger where id = any($1)', [ids]);
+    assert.deepEqual(
+      rows.map(({ id }) => String(id)).toSorted(),
+      ids.filter((_, n) => !refused[n]).toSorted(),
+    );
+  });
+
+  it('run one after another where they lock the same, whatever they are about', async () => {
+    const free = holdConnections(ctx);
+    const agents = Array.from({ length: 40 }, (_, n) => `sharer-${n}`);
+    const increment = defineWrite(
+      'test.increment',
+      async ({ db }, { agent }: { agent: string }) => {
+        const { rows } = await sql<{ value: string }>`select value from meta where key = 'shared'`.execute(
+          db,
+        );
+        const value = String(Number(rows[0]?.value ?? 0) + 1);
+        await sql`insert into meta (key, value) values ('shared', ${value})
+          on conflict (key) do update set value = excluded.value`.execute(db);
+        return agent;
+      },
+      { about: ({ agent }) => agent, locks: ({ agent }) => [`agent:${agent}`, 'shared'] },
+    );
+    const writes = agents.map((agent) => ctx.engine.write(increment, { agent }));
+    free();
+    assert.deepEqual(await Promise.all(writes), agents);
+    assert.deepEqual(await query(url, `select value from meta where key = 'shared'`), [
+      { value: String(agents.length) },
+    ]);
   });
 
   it('go on without one that waits for a lock of another process', async (t) => {
@@ -397,6 +459,10 @@ const storeValue = preparedChange((db, row: { key: string; value: string }) =>
 
 const divide = preparedChange((db, { by }: { by: number }) =>
   sql`select 1 / cast(${by} as integer)`.compile(db),
+);
+
+const put = preparedChange((db, { id }: { id: string }) =>
+  sql`insert into ledger (id) values (${id})`.compile(db),
 );
 
 const note = defineWrite(

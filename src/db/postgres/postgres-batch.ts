@@ -7,11 +7,13 @@ import { postgresSearchIndex } from './postgres-full-text.ts';
 import type { Joining, LockNames } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
 import type { Servers } from './postgres-servers.ts';
-import type { Session } from './postgres-session.ts';
+import type { Part, Session } from './postgres-session.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 export const batchSize = 64;
 const batchTime = 25;
+/** Most that run at once: they have sent little until each is done, and then send its texts, which may be long. */
+const mostAtOnce = 16;
 /** How long a caller waits for its commit, ms. A lost synchronous standby holds commits up indefinitely. */
 const commitPatience = 10_000;
 
@@ -70,7 +72,7 @@ class Unconfirmed extends AppError {
 /**
  * Runs writes in one transaction, with one commit for all (group commit), and settles each; others may join. Those about
  * different things are in the order in which every process takes their locks. They run without savepoints: when one fails
- * that has changed something, all are run again with one for each, so that only the failed one is undone. Those that met
+ * that has changed something, all are run again, one after another with a savepoint for each, so that only the failed one is undone. Those that met
  * another transaction are rejected with the database's error.
  */
 export async function runBatch(
@@ -191,7 +193,6 @@ async function runAll(
   const context = {
     config,
     secretKey,
-    db: session.db,
     searchIndex: postgresSearchIndex,
     known: locks.known,
     lock: locks.lock,
@@ -199,26 +200,70 @@ async function runAll(
     /** A commit waits for the standby only if it has something to send, such as an empty message. */
     confirmDurable: async () => session.send(`select pg_logical_emit_message(true, 'masthead', '')`),
   };
-  const savepoint = guarded ? createGuard(session, locks.forget) : createUndo(session, locks.forget);
+  const run = ({ write, request }: Unit, db: Session['db'], savepoint: Savepoint) =>
+    perform(write, request, { ...context, db }, savepoint, countCall).then((outcome) =>
+      outcomes.set(request, outcome),
+    );
   session.begin();
   session.send(settings, [patience], { changes: false });
   if (isShared) for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
-  for (const { write, request, done } of batch) {
-    if (guarded) session.send('savepoint unit');
-    const mark = session.mark();
-    try {
-      outcomes.set(request, await perform(write, request, context, savepoint, countCall));
-    } catch (error) {
-      if (!guarded || sqlState(error) === null) throw error;
-      await session.undoTo('unit', mark);
-      locks.forget();
-      done.reject(error);
+  if (guarded) {
+    const savepoint = createGuard(session, locks.forget);
+    for (const unit of batch) {
+      session.send('savepoint unit');
+      const mark = session.mark();
+      try {
+        await run(unit, session.db, savepoint);
+      } catch (error) {
+        if (sqlState(error) === null) throw error;
+        await session.undoTo('unit', mark);
+        locks.forget();
+        unit.done.reject(error);
+      }
     }
-    const joining = another();
-    if (joining) batch.push(joining);
+  } else {
+    const runInPart = (unit: Unit) =>
+      session.inPart((part) => run(unit, part.db, createUndo(session, part, locks.forget)));
+    await runTogether(batch, runInPart, another);
   }
   last.store(session.db);
   return outcomes;
+}
+
+/**
+ * Runs writes that lock different things at once, so that what they ask the database travels together, and the others in
+ * their order. Rejects with the first failure, when nothing runs any more.
+ */
+async function runTogether(
+  batch: Unit[],
+  run: (unit: Unit) => Promise<unknown>,
+  another: () => Unit | undefined,
+): Promise<void> {
+  /** The last of those that lock something, by its name. */
+  const last = new Map<string, Promise<void>>();
+  const running: Promise<void>[] = [];
+  const failures: unknown[] = [];
+  const join = (unit: Unit) => {
+    const names = unit.locks ?? [unit.about ?? ''];
+    const before = names.flatMap((name) => last.get(name) ?? []);
+    const room = running.at(-mostAtOnce);
+    if (room) before.push(room);
+    const done = runAfter(before, unit);
+    running.push(done);
+    for (const name of names) last.set(name, done);
+  };
+  const runAfter = async (before: readonly Promise<void>[], unit: Unit) => {
+    await Promise.all(before);
+    if (failures.length > 0) return;
+    await run(unit).catch((error: unknown) => failures.push(error));
+    const joining = failures.length > 0 ? undefined : another();
+    if (!joining) return;
+    batch.push(joining);
+    join(joining);
+  };
+  for (const unit of batch.slice()) join(unit);
+  for (const done of running) await done;
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Named locks of the transaction, each taken once, and what is known under them. */
@@ -242,7 +287,7 @@ function createLocks(session: Session, want: (name: string) => void) {
 }
 
 /** No savepoint: a write that fails before any of its changes was sent leaves nothing to undo. */
-function createUndo(session: Session, forget: () => void): Savepoint {
+function createUndo(session: Session, part: Part, forget: () => void): Savepoint {
   let mark = 0;
   return {
     async begin() {
@@ -250,7 +295,7 @@ function createUndo(session: Session, forget: () => void): Savepoint {
     },
     release: async () => undefined,
     async undo() {
-      if (!session.takeBack(mark)) throw new HalfDone();
+      if (!session.takeBack(part, mark)) throw new HalfDone();
       forget();
     },
     explain: rethrow,

@@ -37,7 +37,21 @@ type Handed = Statement & {
   readonly changes: boolean;
   readonly patience: number;
   readonly answer: PromiseWithResolvers<Answer> | null;
+  /** Whose it is; null: of no part. */
+  readonly part: Part | null;
 };
+
+/** One of several writes that run at once in a transaction: what it handed over can be taken back without the others'. */
+export class Part {
+  /** Runs everything on the connection. */
+  readonly db: Kysely<Tables>;
+  /** The number of its last change that was sent. */
+  lastChange = 0;
+
+  constructor(createDbOf: (part: Part) => Kysely<Tables>) {
+    this.db = createDbOf(this);
+  }
+}
 
 /**
  * One connection of a pool, taken until it is released. Statements that are handed over without anything being awaited
@@ -46,6 +60,8 @@ type Handed = Statement & {
 export class Session {
   /** Runs everything on this connection. */
   readonly db: Kysely<Tables>;
+  /** Those that nobody uses. */
+  readonly #parts: Part[] = [];
   readonly #client: PoolClient;
   readonly #preparing: Preparing;
   readonly #patience: number;
@@ -54,8 +70,6 @@ export class Session {
   #flight: Flight | null = null;
   #isDue = false;
   #handed = 0;
-  /** The number of the last change that was sent. */
-  #lastChange = 0;
   #lost = false;
   #failed = false;
   #answered = false;
@@ -67,10 +81,7 @@ export class Session {
     this.#client = client;
     this.#preparing = preparing;
     this.#patience = patience;
-    this.db = createDb((query) => this.executeQuery(query), {
-      rows: async (query) => (await this.executeQuery(query)).rows,
-      change: ({ sql: text, parameters }) => this.send(text, parameters),
-    });
+    this.db = this.#createDb(null);
     client.connection.on('parseComplete', () => this.#flight?.parsed());
     client.on('notice', () => {
       if (this.#flight) this.#flight.noticed = true;
@@ -80,12 +91,25 @@ export class Session {
     });
   }
 
-  async executeQuery<R>({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>(
+    { sql: text, parameters, query }: CompiledQuery,
+    part: Part | null = null,
+  ): Promise<QueryResult<R>> {
     const changes = query.kind !== 'SelectQueryNode';
     const named = parameters.length > 0;
-    const { command, count, rows } = await this.#ask(text, parameters, { changes, named });
+    const { command, count, rows } = await this.#ask(text, parameters, { changes, named, part });
     const counts = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE';
     return { rows: rows as R[], ...(counts ? { numAffectedRows: BigInt(count) } : {}) };
+  }
+
+  /** Gives `use` a part of its own. */
+  async inPart<T>(use: (part: Part) => Promise<T>): Promise<T> {
+    const part = this.#parts.pop() ?? new Part((own) => this.#createDb(own));
+    try {
+      return await use(part);
+    } finally {
+      this.#parts.push(part);
+    }
   }
 
   /** One statement without parameters. */
@@ -95,7 +119,7 @@ export class Session {
 
   /** A statement whose answer nobody waits for: its failure is that of what is asked or committed next. */
   send(text: string, values: readonly unknown[] = [], { changes = true } = {}): void {
-    this.#hand({ text, changes, patience: this.#patience, answer: null }, values);
+    this.#hand({ text, changes, patience: this.#patience, answer: null, part: null }, values);
   }
 
   /** The column `answer` of the first row of a query without parameters. `patience`: ms. */
@@ -147,11 +171,11 @@ export class Session {
     return this.#handed;
   }
 
-  /** Drops what was handed over since a mark. False where a part has been sent, or the transaction has failed. */
-  takeBack(mark: number): boolean {
+  /** Drops what a part handed over since a mark. False where a change of it was sent, or the transaction has failed. */
+  takeBack(part: Part, mark: number): boolean {
     if (this.#lost) throw new Unreachable(null);
-    if (this.#failed || this.#lastChange > mark) return false;
-    this.#waiting = this.#waiting.filter(({ number }) => number <= mark);
+    if (this.#failed || part.lastChange > mark) return false;
+    this.#waiting = this.#waiting.filter((handed) => handed.part !== part || handed.number <= mark);
     return true;
   }
 
@@ -166,20 +190,28 @@ export class Session {
     this.#client.release(this.#lost);
   }
 
+  #createDb(part: Part | null): Kysely<Tables> {
+    return createDb((query) => this.executeQuery(query, part), {
+      rows: async (query) => (await this.executeQuery(query, part)).rows,
+      change: ({ sql: text, parameters }) =>
+        this.#hand({ text, changes: true, patience: this.#patience, answer: null, part }, parameters),
+    });
+  }
+
   async #ask(
     text: string,
     values: readonly unknown[] = [],
-    { changes = false, patience = this.#patience, named = true } = {},
+    { changes = false, patience = this.#patience, named = true, part = null as Part | null } = {},
   ): Promise<Answer> {
     if (this.#lost) throw new Unreachable(null);
     const answer = Promise.withResolvers<Answer>();
-    this.#hand({ text, changes, patience, answer }, values, named);
+    this.#hand({ text, changes, patience, answer, part }, values, named);
     if (!this.#isDue && this.#flight === null) this.#depart();
     return answer.promise;
   }
 
   #hand(
-    statement: Pick<Handed, 'text' | 'changes' | 'patience' | 'answer'>,
+    statement: Pick<Handed, 'text' | 'changes' | 'patience' | 'answer' | 'part'>,
     given: readonly unknown[],
     named = true,
   ): void {
@@ -200,7 +232,7 @@ export class Session {
     if (statements.length === 0) return;
     const isForever = statements.some(({ patience }) => patience === forever);
     const patience = isForever ? forever : Math.max(...statements.map((one) => one.patience));
-    this.#lastChange = statements.findLast(({ changes }) => changes)?.number ?? this.#lastChange;
+    for (const { part, changes, number } of statements) if (part && changes) part.lastChange = number;
     const flight = new Flight(statements, { prepared: this.#prepared, patience }, (error) => {
       this.#flight = null;
       if (error !== null && error !== undefined) this.#refuse(statements, error);
