@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { excerptOf } from '../src/markdown/write/tokens.ts';
+import { sentenceEnd } from '../src/rules/text/sentences.ts';
 
 /** `|` is where the last sentence of the first hundred characters ends; the rest fills them up. */
 const ended = [
@@ -35,5 +36,13 @@ test('a number or an address that is cut has not ended', () => {
       const text = `${'x'.repeat(99 - cut)} ${word} ${'and more '.repeat(20)}`;
       assert.match(excerptOf(text, 100), /…$/, `${word} cut at ${cut}`);
     }
+  }
+});
+
+test('a sign ends a sentence of Latin letters alone where it does beside others', () => {
+  for (let code = 0x21; code < 0x3100; code++) {
+    const text = `The fox sleeps by the river all day${String.fromCharCode(code)} Then it goes home`;
+    const place = text.length;
+    assert.equal(sentenceEnd(text, place), sentenceEnd(`${text} 狐`, place), code.toString(16));
   }
 });

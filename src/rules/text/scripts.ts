@@ -32,7 +32,7 @@ export type Script = { readonly code: (typeof scripts)[number][0]; readonly lang
 /** Characters that are looked at. */
 const enough = 500;
 /** What Latin letters, their marks and usual punctuation are not: a few ranges, where scripts have tables of many. */
-const beyondLatin = /[^\s!-\u036f\u1e00-\u1eff\u2000-\u20cf]/;
+export const beyondLatin = /[^\s!-\u036f\u1e00-\u1eff\u2000-\u20cf]/;
 /** Letters beyond those of Latin alphabets. */
 const otherLetters = /[^\P{L}\p{Script=Latin}]/u;
 /** A Chinese character says about as much as two Latin letters. */

@@ -1,12 +1,18 @@
+import { beyondLatin } from './scripts.ts';
+
+const spacedStop = (terminals: string) => String.raw`(?<spaced>[${terminals}]+)["'”’»)\]]*(?=\s)`;
 /** What can end a sentence, with the quotation marks and brackets behind it. */
 const stops = new RegExp(
   [
-    String.raw`(?<spaced>[\p{Sentence_Terminal}…]+)["'”’»)\]]*(?=\s)`,
+    spacedStop(String.raw`\p{Sentence_Terminal}…`),
     // A particle behind 「…。」 goes on with the sentence.
     String.raw`[。！？｡]+(?:[」』”’）》】]+(?![\p{sc=Hiragana}」』”’）》】])|(?![」』”’）》】。！？｡]))`,
   ].join('|'),
   'gu',
 );
+
+/** The same of a text without what is {@link beyondLatin}: of the long table of terminals, those that it can have. */
+const stopsOfLatin = new RegExp(spacedStop(String.raw`.!?\u2024\u203c\u203d\u2047-\u2049…`), 'g');
 
 /** What a name, or a word of the same sentence, stands behind. */
 const beforeName = new Set(
@@ -27,7 +33,7 @@ const longestWord = 12;
 /** The end of the last sentence of a text on one line that has ended by that place; 0 where none has. */
 export function sentenceEnd(line: string, place: number): number {
   const found: RegExpExecArray[] = [];
-  for (const stop of line.matchAll(stops)) {
+  for (const stop of line.matchAll(beyondLatin.test(line) ? stops : stopsOfLatin)) {
     if (stop.index + stop[0].length > place) break;
     found.push(stop);
   }
