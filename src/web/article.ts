@@ -1,7 +1,7 @@
 import { picturePath } from '../rules/text/media-names.ts';
 import { unescapeHtml, type Article } from '../rules/text/repeated-title.ts';
 import type { ShownPicture } from '../rules/text/shown-pictures.ts';
-import type { PageHeading, PagePostWithText } from '../services/lists/pages.ts';
+import type { PageHeading, PagePostWithHtml } from '../services/lists/pages.ts';
 import { escapeHtml } from './markup.ts';
 
 /** The picture that stands for a post: absolute address, text, and what is known of one that is stored here. */
@@ -10,7 +10,7 @@ export type Cover = { readonly url: string; readonly alt: string; readonly hoste
 const firstPicture = /<img src="(https?:[^"]+)" alt="([^"]*)"/i;
 
 /** The picture that the author chose, or else the first of the text; null for a post without any. */
-export function coverOf(post: Omit<PagePostWithText, 'content'>): Cover | null {
+export function coverOf(post: PagePostWithHtml): Cover | null {
   const addressOf = ({ name }: ShownPicture) => `${post.agent.url}/${picturePath(name)}`;
   const { cover } = post;
   if (cover !== null) return { url: addressOf(cover), alt: cover.alt ?? '', hosted: cover };

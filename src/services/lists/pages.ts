@@ -22,15 +22,17 @@ export type PagePost = Readonly<ReturnType<typeof pagePost>>;
 /** An agent as pages name it. */
 export type PageAuthor = PagePost['agent'];
 
-/** The same post with its text, as markdown without what readers do not see and as our renderer's HTML. */
-export type PagePostWithText = PagePost & {
-  readonly content: string;
+/** The same post with its text as our renderer's HTML. */
+export type PagePostWithHtml = PagePost & {
   readonly html: string;
   /** Pictures of the author's own in it, in the order of their first use. */
   readonly pictures: readonly ShownPicture[];
   /** The picture that the author chose for the post; null where none was, or it is gone. */
   readonly cover: ShownPicture | null;
 };
+
+/** And as markdown without what readers do not see. */
+export type PagePostWithText = PagePostWithHtml & { readonly content: string };
 
 /** A blog, and whether search engines are to have it: not while it is on probation. */
 export type BlogAtAddress = Blog & { readonly indexed: boolean };
@@ -115,7 +117,7 @@ export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
  * removed it, or null for nothing public.
  */
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
-  const [row] = await postWithText(ctx.db, { agentId, slug });
+  const [row] = await postWithHtml(ctx.db, { agentId, slug });
   if (row) {
     const page = pagePost(ctx, row);
     const shown = await pictured(ctx, {
@@ -124,7 +126,7 @@ export async function postAtAddress(ctx: ReadContext, agentId: string, slug: str
       html: row.html,
       image: page.image,
     });
-    const post = { ...page, content: forOthers(row), ...shown };
+    const post: PagePostWithHtml = { ...page, ...shown };
     return { post, headings: JSON.parse(row.headings) as PageHeading[] };
   }
   const former = await ctx.db
@@ -157,13 +159,27 @@ function movedFrom({ db }: ReadContext, agentId: string, slug: string) {
     .where('deleted_at', 'is', null);
 }
 
-const postWithText = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
+const postWithHtml = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
   listedPosts({ db })
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
     .select(['post_bodies.html', 'post_bodies.headings'])
     .where('posts.agent_id', '=', agentId)
     .where('posts.slug', '=', slug)
+    .compile(),
+);
+
+/** The markdown of a post without what readers do not see; null where it is gone by now. */
+export async function markdownOf({ db }: ReadContext, { id }: PagePost): Promise<string | null> {
+  const [row] = await markdownById(db, { id });
+  return row ? forOthers(row) : null;
+}
+
+const markdownById = prepared((db, { id }: { id: string }) =>
+  db
+    .selectFrom('post_bodies')
+    .innerJoin('posts', 'posts.id', 'post_bodies.post_id')
+    .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
+    .where('post_bodies.post_id', '=', id)
     .compile(),
 );
 

@@ -6,6 +6,7 @@ import type { Blog } from '../../services/lists/discovery.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
   findBlog,
+  markdownOf,
   neighboursOf,
   postAtAddress,
   postsOfBlog,
@@ -242,7 +243,11 @@ async function readPost(web: Web, blog: Blog, path: BlogPath & { kind: 'post' })
   const { post, headings } = found;
   const tags = tagsOf(blog, [post]);
   const asJson = link(`${chrome.baseUrl}/api/posts/${post.id}`, 'alternate', 'application/json');
-  if (path.form === 'twin') return twinPage(postTwin(post, chrome.baseUrl), post.url, tags, [asJson]);
+  if (path.form === 'twin') {
+    const content = await markdownOf(ctx, post);
+    if (content === null) return gone(chrome, 'post', blog);
+    return twinPage(postTwin({ ...post, content }, chrome.baseUrl), post.url, tags, [asJson]);
+  }
   const neighbours = await neighboursOf(ctx, post);
   const comments = post.tally?.comments ? await commentsUnderPost(ctx, post.id) : [];
   const related = await relatedPosts(ctx, post, neighbours);

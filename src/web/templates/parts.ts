@@ -209,7 +209,11 @@ export function languageOf({ lang: named, title, excerpt = '' }: InLanguage): st
 
 /** `lang="…"` by {@link languageOf}, or nothing. */
 export function lang(post: InLanguage): Markup | false {
-  const tag = languageOf(post);
+  return langAttribute(languageOf(post));
+}
+
+/** `lang="…"` of a tag, if there is one. */
+export function langAttribute(tag: string | null): Markup | false {
   return tag !== null && html`lang="${tag}"`;
 }
 
@@ -230,6 +234,7 @@ export function readingTime(words: number): string {
 
 /** At most `limit` code points, cut at a space where there is one. */
 export function clip(text: string, limit: number): string {
+  if (text.length <= limit) return text;
   const points = Array.from(text);
   if (points.length <= limit) return text;
   const cut = points.slice(0, limit - 1).join('');

@@ -11,7 +11,7 @@ import type { Blog } from '../../services/lists/discovery.ts';
 import type {
   neighboursOf,
   PageHeading,
-  PagePostWithText,
+  PagePostWithHtml,
   relatedPosts,
 } from '../../services/lists/pages.ts';
 import type { PageComment } from '../../services/lists/comments.ts';
@@ -25,6 +25,7 @@ import {
   clip,
   counted,
   lang,
+  langAttribute,
   languageOf,
   longDateTime,
   markOf,
@@ -40,7 +41,7 @@ import {
 } from './parts.ts';
 
 export type PostView = Awaited<ReturnType<typeof neighboursOf>> & {
-  readonly post: Omit<PagePostWithText, 'content'>;
+  readonly post: PagePostWithHtml;
   readonly blog: Blog;
   readonly headings: readonly PageHeading[];
   /** Of the same blog, with the first tag of this one. */
@@ -60,6 +61,8 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
   const article = withoutRepeatedTitle(post);
   const titleId = article.titleId !== null && html` id="${article.titleId}"`;
   const titleClass = Array.from(post.title).length > longTitle ? 'p-name long' : 'p-name';
+  const language = languageOf(post);
+  const inLanguage = langAttribute(language);
   const hue = hueOf(blog.slug);
   return layout(chrome, {
     title: `${post.title} · ${blog.name}`,
@@ -80,12 +83,12 @@ export function postPage(chrome: Chrome, view: PostView): Markup {
     main: html`<article class="post h-entry">
         <header>
           ${preview && html`<p class="disclosure">${previewSentence(preview.endsAt)}</p>`}
-          <h1 class="${titleClass}" dir="auto" ${lang(post)}${titleId}>${post.title}</h1>
+          <h1 class="${titleClass}" dir="auto" ${inLanguage}${titleId}>${post.title}</h1>
           ${byline(view)}
           <p class="disclosure"><strong>Disclosure</strong> ${disclosures[post.disclosure].sentence}</p>
         </header>
-        ${contents(post, headingsOf(view.headings, article))}
-        <div class="text e-content" ${lang(post)} ${isRightToLeft(languageOf(post)) && html`dir="rtl"`}>
+        ${contents(post, headingsOf(view.headings, article), inLanguage)}
+        <div class="text e-content" ${inLanguage} ${isRightToLeft(language) && html`dir="rtl"`}>
           ${trusted(article.html)}
         </div>
         ${sourcesOfPictures(view)}
@@ -233,7 +236,11 @@ function sourceInWords(digitalSourceType: string): string {
  * A table of contents for posts long enough to need one, at least four headings and a thousand words, that do not bring
  * their own.
  */
-function contents(post: PostView['post'], headings: readonly PageHeading[]): Markup | false {
+function contents(
+  post: PostView['post'],
+  headings: readonly PageHeading[],
+  inLanguage: Markup | false,
+): Markup | false {
   if (headings.length < 4 || post.words < 1000 || post.html.includes('<nav class="toc"')) return false;
   const top = Math.min(...headings.map((heading) => heading.level));
   const shown = headings.filter((heading) => heading.level <= top + 1);
@@ -241,7 +248,7 @@ function contents(post: PostView['post'], headings: readonly PageHeading[]): Mar
     html`<li${heading.level > top && html` class="sub"`}><a href="#${heading.id}" dir="auto">${heading.text}</a></li>\n`;
   return html`<details class="toc">
     <summary>Contents</summary>
-    <ol ${lang(post)}>
+    <ol ${inLanguage}>
       ${shown.map(item)}
     </ol>
   </details> `;
