@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { aloneText, aloneTexts } from '../src/http/compress.ts';
+import { html, trusted } from '../src/web/markup.ts';
 import {
   assertOk,
   describeInstances,
@@ -173,4 +175,28 @@ test('COMPRESS_API=off leaves answers of calls as they are, and pages compressed
   } finally {
     await site.close();
   }
+});
+
+test('texts are in UTF-8, alone in their memory, whatever they hold and however long they are', () => {
+  const [half, other] = ['\ud83d', '\ude00'];
+  const each = ['', 'a', 'é', 'a…', '狐', '😀', `a${half}`, `${other}b`];
+  const texts = each.flatMap((text) => [text, text.repeat(20_000), `${'-'.repeat(40_000)}${text}`]);
+  for (const text of texts) {
+    const bytes = aloneText(text);
+    assert.ok(bytes.equals(Buffer.from(text)), `${text.slice(0, 9)}, ${text.length}`);
+    assert.equal(bytes.buffer.byteLength, bytes.length);
+  }
+  assert.ok(aloneTexts(texts).equals(Buffer.concat(texts.map((text) => Buffer.from(text)))));
+});
+
+test('a long text is a piece by itself in what templates make of it', () => {
+  const text = 'long '.repeat(1_000);
+  const [long, short] = [trusted(text), html`<i>${2}</i>`];
+  const inner = html`<b>${'<'}${long}${long}</b>`;
+  const page = html`<b>${inner}${[1, short]}</b>`;
+  const pieces = ['<b><b>&lt;', text, '', text, '</b>1<i>2</i></b>'];
+  assert.deepEqual(page.pieces(), pieces);
+  const whole = pieces.join('');
+  assert.ok(String(page) === whole);
+  assert.ok(String(html`<b>${[page, page]}</b>`) === `<b>${whole}${whole}</b>`);
 });

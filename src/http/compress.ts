@@ -1,3 +1,4 @@
+import { transcode } from 'node:buffer';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -103,6 +104,36 @@ export function alone(body: Buffer): Buffer {
 
 /** A text in UTF-8, in memory of its own. */
 export function aloneText(text: string): Buffer {
+  return transcoded(text) ?? written(text);
+}
+
+/** Texts behind one another, as {@link aloneText}. */
+export function aloneTexts(texts: readonly string[]): Buffer {
+  const parts = texts.map(aloneText);
+  const [only] = parts;
+  if (only && parts.length === 1) return only;
+  const whole = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) at += part.copy(whole, at);
+  return whole;
+}
+
+/** UTF-16 of a text no longer than half of this, bytes. */
+const units = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** With simdutf, in a quarter of the time that V8 needs where one character is beyond Latin-1; null if that cannot be. */
+function transcoded(text: string): Buffer | null {
+  if (2 * text.length > units.length) return null;
+  const given = units.subarray(0, units.write(text, 'utf16le'));
+  try {
+    return transcode(given, 'utf16le', 'utf8');
+  } catch {
+    // Half of a surrogate pair, for which U+FFFD is written.
+    return null;
+  }
+}
+
+function written(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;

@@ -1,15 +1,43 @@
 /** HTML or XML that is safe to send. Only the functions of this module make one, so a string cannot pass for it. */
 export class Markup {
-  readonly #source: string;
+  /** Long texts in it, and what stands between them; null where there is none. */
+  readonly #before: readonly string[] | null;
+  /** What stands behind them. */
+  readonly #rest: string;
 
-  constructor(source: string) {
-    this.#source = source;
+  constructor(rest: string, before: readonly string[] | null = null) {
+    this.#rest = rest;
+    this.#before = before;
+  }
+
+  /** Values between the fixed parts of a template. */
+  static join(fixed: readonly string[], values: readonly Value[], escape: Escape): Markup {
+    let before: readonly string[] | null = null;
+    let rest = fixed[0] ?? '';
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i];
+      if (value instanceof Markup && value.#before !== null) {
+        const [first = '', ...others]: readonly string[] = value.#before;
+        before = [...(before ?? []), rest + first, ...others];
+        rest = value.#rest;
+      } else rest += textOf(value, escape);
+      rest += fixed[i + 1] ?? '';
+    }
+    return new Markup(rest, before);
   }
 
   toString(): string {
-    return this.#source;
+    return this.#before === null ? this.#rest : this.pieces().join('');
+  }
+
+  /** In pieces, of which nobody has to make one text. */
+  pieces(): readonly string[] {
+    return [...(this.#before ?? []), this.#rest];
   }
 }
+
+/** UTF-16 units from which a text is a piece of its own. */
+const longText = 2 * 1024;
 
 /** What a template takes: text is escaped, lists are joined, and null, undefined and false are omitted. */
 export type Value = Markup | string | number | null | undefined | false | readonly Value[];
@@ -20,17 +48,17 @@ export type Value = Markup | string | number | null | undefined | false | readon
  * must come as a value.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
-  return join(withoutIndentation(strings), values, escapeHtml);
+  return Markup.join(withoutIndentation(strings), values, escapeHtml);
 }
 
 /** Tagged template for XML: values are escaped, and characters that XML 1.0 cannot hold are left out. */
 export function xml(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
-  return join(strings, values, (text) => escapeHtml(allowedInXml(text)));
+  return Markup.join(strings, values, (text) => escapeHtml(allowedInXml(text)));
 }
 
 /** Passes stored HTML through unescaped. Only for what our own renderer made at publish. */
 export function trusted(rendered: string): Markup {
-  return new Markup(rendered);
+  return rendered.length < longText ? new Markup(rendered) : new Markup('', ['', rendered]);
 }
 
 /** A data block (JSON-LD). No `<` is left in it, so no text can end the element or open a comment. */
@@ -80,12 +108,6 @@ function withoutIndentation(strings: TemplateStringsArray): readonly string[] {
 }
 
 type Escape = (text: string) => string;
-
-function join(fixed: readonly string[], values: readonly Value[], escape: Escape): Markup {
-  let out = fixed[0] ?? '';
-  for (let i = 0; i < values.length; i++) out += textOf(values[i], escape) + (fixed[i + 1] ?? '');
-  return new Markup(out);
-}
 
 function textOf(value: Value, escape: Escape): string {
   if (typeof value === 'string') return escape(value);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../../config/config.ts';
 import type { ChangeTag, Context } from '../../context.ts';
-import { alone, aloneText, compress, decompress } from '../../http/compress.ts';
+import { alone, aloneText, aloneTexts, compress, decompress } from '../../http/compress.ts';
 import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
 import { feedTypes } from '../addresses.ts';
@@ -90,9 +90,14 @@ const leastCompressed = 400;
  */
 const settlingTime = 2_000;
 
+function bytesOf(body: Page['body']): Buffer {
+  if (typeof body === 'string') return aloneText(body);
+  return Buffer.isBuffer(body) ? alone(body) : aloneTexts(body.pieces());
+}
+
 /** Prepares a page, uncompressed; `now` in epoch ms is when it was made. */
 export function storePage(page: Page, config: Config, now: number): StoredPage {
-  const body = Buffer.isBuffer(page.body) ? alone(page.body) : aloneText(page.body.toString());
+  const body = bytesOf(page.body);
   const isFeed = feedTypes.some((type) => type === page.type);
   const stored: StoredPage = {
     tags: page.tags ?? [],
