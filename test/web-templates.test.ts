@@ -287,7 +287,7 @@ test('every accent of the stylesheet is that of its hue, and reads on paper and 
 /** Classes that say what something is to programs (https://microformats.org/wiki/microformats2), or to no one yet. */
 const withoutStyle =
   'dt-published dt-updated e-content h-card h-cite h-entry p-category p-content p-name p-note ' +
-  'u-comment u-in-reply-to u-photo u-uid u-url directory footnote-backref prev tag';
+  'u-comment u-in-reply-to u-photo u-uid u-url directory prev tag';
 
 test('the style sheet has every class of every page, but for those that are listed as without style', async (t) => {
   const shown = [...pages.values()];
