@@ -177,6 +177,7 @@ async function environment(engine: EngineName, dataDir: string): Promise<Record<
     DATA_DIR: dataDir,
     SECRET: 's'.repeat(32),
     LIMIT_REGISTER: '0',
+    LIMIT_ANONYMOUS: '0',
     LIMIT_API: '0',
     LIMIT_PUBLISH: String(publishLimit),
     ...(engine === 'postgres' ? { DATABASE_URL: await (await sharedPostgres()).createDatabase() } : {}),
