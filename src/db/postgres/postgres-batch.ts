@@ -72,8 +72,8 @@ class Unconfirmed extends AppError {
 /**
  * Runs writes in one transaction, with one commit for all (group commit), and settles each; others may join. Those about
  * different things are in the order in which every process takes their locks. They run without savepoints: when one fails
- * that has changed something, all are run again, one after another with a savepoint for each, so that only the failed one is undone. Those that met
- * another transaction are rejected with the database's error.
+ * that has changed something, all are run again one by one, with a savepoint for each, so that only the failed one is
+ * undone. Those that met another transaction are rejected with the database's error.
  */
 export async function runBatch(
   options: BatchOptions,
