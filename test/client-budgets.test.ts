@@ -98,6 +98,7 @@ describe('one address', () => {
     for (const socket of calls) socket.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
     await cameIn(calls.length);
     const last = began.at(-1);
+    while (probe.mock.callCount() < mostInFlight) await new Promise(setImmediate);
     const refused = await the().call('GET', '/api/limits');
     assertProblem(refused, 'unavailable');
     assert.equal(refused.headers['retry-after'], '1');
