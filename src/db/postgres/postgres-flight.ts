@@ -1,9 +1,12 @@
 import { types, type Connection, type Submittable } from 'pg';
 
+/** A value as it is sent: as text, or in the binary form of its type. */
+type Sent = string | Buffer | null;
+
 /** A statement of a flight. */
 export type Statement = {
   readonly text: string;
-  readonly values: readonly (string | null)[];
+  readonly values: readonly Sent[];
   /** The name that it is prepared under on this connection; empty for none. */
   readonly name: string;
   /** Whether anybody reads its rows. */
@@ -126,9 +129,9 @@ export class Flight implements Submittable {
 }
 
 /** A value as the server reads it; null for SQL's null. Throws for one that it cannot. */
-export function asText(value: unknown): string | null {
+export function asSent(value: unknown): Sent {
   if (value === null || value === undefined) return null;
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string' || value instanceof Buffer) return value;
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return `${value}`;
   throw new TypeError(`A ${typeof value} cannot be sent to the database`);
 }

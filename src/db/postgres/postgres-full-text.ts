@@ -32,7 +32,7 @@ export const postgresSearchIndex: SearchIndex = {
 };
 
 /** The number that a post gets, or has, decides about its block: one statement, so that nobody has to wait for it. */
-const storeEntry = preparedChange((db, { postId, digest, terms }: SearchEntry & { terms: string }) =>
+const storeEntry = preparedChange((db, { postId, digest, terms }: SearchEntry & { terms: Buffer }) =>
   sql`with entry as (
       insert into search_docs (post_id, digest) values (${postId}, ${digest})
       on conflict (post_id) do update set digest = excluded.digest returning doc
@@ -41,15 +41,15 @@ const storeEntry = preparedChange((db, { postId, digest, terms }: SearchEntry & 
     on conflict (doc) do update set terms = excluded.terms`.compile(db),
 );
 
-const storeTerms = preparedChange((db, { doc, terms }: { doc: number; terms: string }) =>
+const storeTerms = preparedChange((db, { doc, terms }: { doc: number; terms: Buffer }) =>
   sql`insert into post_search (doc, terms)
     select doc, ${inItsBlock(terms)} from (select cast(${doc} as bigint) as doc) as numbered
     on conflict (doc) do update set terms = excluded.terms`.compile(db),
 );
 
-/** Terms as PostgreSQL writes them, and the {@link blockTerm} of the `doc` of the same row. */
-function inItsBlock(terms: string) {
-  return sql`cast('''#' || doc / ${sql.lit(blockLength)} || ''' ' || cast(${terms} as text) as tsvector)`;
+/** Terms, and the {@link blockTerm} of the `doc` of the same row. */
+function inItsBlock(terms: Buffer) {
+  return sql`cast('''#' || doc / ${sql.lit(blockLength)} || '''' as tsvector) || cast(${terms} as tsvector)`;
 }
 
 /**
@@ -157,24 +157,38 @@ function blockTerm(block: number): string {
 /** What a phrase of three fields cannot bridge. */
 const gap = 10;
 
-/** Terms with their positions, as PostgreSQL writes a tsvector. Terms have no quotation marks or backslashes. */
-function vector({ title, tags, text }: SearchFields): string {
+/**
+ * A tsvector of terms with their positions as the server receives it in binary, which takes it a fraction of the time
+ * that it takes to read one in words: the number of terms, then each term, a zero, the number of its positions and these
+ * (`tsvectorrecv` in its src/backend/utils/adt/tsvector.c). It puts them in order.
+ */
+function vector({ title, tags, text }: SearchFields): Buffer {
   const positions = new Map<string, number[]>();
-  let at = 0;
+  let position = 0;
   for (const field of [title, tags, text]) {
     for (const term of field) {
-      at++;
+      position++;
       const known = positions.get(term);
-      if (known) known.push(at);
-      else positions.set(term, [at]);
+      if (known === undefined) positions.set(term, [position]);
+      else if (known.length < mostPositions) known.push(position);
     }
-    at += gap;
+    position += gap;
   }
-  const words = [...positions].map(
-    ([term, places]) => `'${term}':${places.slice(0, mostPositions).join(',')}`,
-  );
-  return words.join(' ');
+  let most = 4;
+  for (const [term, places] of positions) most += longestUnit * term.length + 3 + 2 * places.length;
+  const bytes = Buffer.allocUnsafe(most);
+  let at = bytes.writeInt32BE(positions.size);
+  for (const [term, places] of positions) {
+    at += bytes.write(term, at);
+    at = bytes.writeUInt8(0, at);
+    at = bytes.writeUInt16BE(places.length, at);
+    for (const place of places) at = bytes.writeUInt16BE(place, at);
+  }
+  return bytes.subarray(0, at);
 }
+
+/** Most bytes of a UTF-16 unit in UTF-8. */
+const longestUnit = 3;
 
 /** PostgreSQL keeps no more of one term: https://www.postgresql.org/docs/current/textsearch-limitations.html */
 const mostPositions = 255;

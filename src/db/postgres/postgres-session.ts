@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import type { Tables } from '../tables.ts';
 import { createDb, sqlState, Unreachable } from './postgres.ts';
-import { asText, Flight, type Answer, type Prepared, type Statement } from './postgres-flight.ts';
+import { asSent, Flight, type Answer, type Prepared, type Statement } from './postgres-flight.ts';
 
 /** Most statements that one connection keeps prepared; generated texts are few. */
 const mostPrepared = 500;
@@ -217,7 +217,7 @@ export class Session {
   ): void {
     const name = named && this.#preparing.on ? nameOf(statement.text) : '';
     const wanted = statement.answer !== null;
-    this.#waiting.push({ ...statement, values: given.map(asText), number: ++this.#handed, name, wanted });
+    this.#waiting.push({ ...statement, values: given.map(asSent), number: ++this.#handed, name, wanted });
   }
 
   /** Sends what is handed over until everybody waits for something. */

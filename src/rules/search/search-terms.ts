@@ -48,14 +48,14 @@ export function searchTerms(text: string, most = mostTerms): string[] {
   let at = 0;
   for (const { 0: whole, index } of folded.matchAll(signed)) {
     terms.push(...plainTerms(folded.slice(at, index), most - terms.length));
-    if (terms.length >= most) return terms.slice(0, most);
+    if (terms.length >= most) return atMost(most, terms);
     terms.push(cut(whole.replace(/[+#.:]/g, (sign) => inIndex[sign] ?? sign)));
     // Of one letter, what is left (C) is another name.
     if (!/^[a-z](?:\+\+|#)$/.test(whole)) terms.push(...plainTerms(whole, most));
     at = index + whole.length;
   }
   terms.push(...plainTerms(folded.slice(at), most - terms.length));
-  return terms.slice(0, most);
+  return atMost(most, terms);
 }
 
 const signed =
@@ -81,7 +81,10 @@ export function asWritten(term: string): string {
 
 function plainTerms(folded: string, most: number): string[] {
   // The same for plain English, at half the cost.
-  if (isAscii(folded)) return (folded.match(/[a-z0-9]+/g) ?? []).slice(0, most).map(cut);
+  if (isAscii(folded)) {
+    const words = atMost(most, folded.match(/[a-z0-9]+/g) ?? []);
+    return words.some(isLong) ? words.map(cut) : words;
+  }
   const terms: string[] = [];
   for (const { 0: word, 1: pairs } of folded.matchAll(run)) {
     if (pairs === undefined) terms.push(cut(word));
@@ -89,7 +92,7 @@ function plainTerms(folded: string, most: number): string[] {
       const characters = Array.from(pairs.slice(0, 2 * (most - terms.length)));
       for (const [i, character] of characters.entries()) terms.push(character + (characters[i + 1] ?? ''));
     }
-    if (terms.length >= most) return terms.slice(0, most);
+    if (terms.length >= most) return atMost(most, terms);
   }
   return terms;
 }
@@ -139,8 +142,16 @@ export function isAscii(text: string): boolean {
   return /^[\0-\x7f]*$/.test(text);
 }
 
+function isLong(term: string): boolean {
+  return term.length > longestTerm;
+}
+
 function cut(term: string): string {
-  return term.length <= longestTerm ? term : term.slice(0, longestTerm).toWellFormed();
+  return isLong(term) ? term.slice(0, longestTerm).toWellFormed() : term;
+}
+
+function atMost(most: number, terms: string[]): string[] {
+  return terms.length > most ? terms.slice(0, most) : terms;
 }
 
 /** A query as it was understood. */
@@ -290,13 +301,12 @@ export function agentTerm(agentId: string): string {
 export function searchEntry(post: Indexed, plainText: string) {
   const { title, tags, agent_id, author_name, author_slug } = post;
   const author = new Set(searchTerms(`${author_name} ${author_slug ?? ''}`));
+  const text = searchTerms(plainText);
+  const within = wordsWithin(`${title} ${plainText.slice(0, longestText)}`);
   const fields: SearchFields = {
     title: searchTerms(title),
     tags: [...parseTags(tags).flatMap((tag) => searchTerms(tag)), agentTerm(agent_id), ...author],
-    text: [...searchTerms(plainText), ...wordsWithin(`${title} ${plainText.slice(0, longestText)}`)].slice(
-      0,
-      mostTerms,
-    ),
+    text: within.length === 0 ? text : atMost(mostTerms, [...text, ...within]),
   };
   const digest = [fields.title, fields.tags, frequentTerms(fields.text)]
     .map((terms) => ` ${terms.join(' ')} `)

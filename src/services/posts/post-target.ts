@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
@@ -66,10 +67,7 @@ async function byTitle(ctx: ReadContext, title: string | undefined, naming: Nami
   }
   const derived = postSlugFromTitle(title);
   const hashed = disambiguatedPostSlug(title);
-  const slugs = { agentId: naming.agentId, slug: derived, other: hashed };
-  const [found, formers] = await Promise.all([postsAt(ctx.db, slugs), formersAt(ctx, slugs)]);
-  const at = (slug: string) => found.find((post) => post.slug === slug) ?? null;
-  const before = (slug: string) => formers.get(slug) ?? null;
+  const { at, before } = await addresses(ctx, { agentId: naming.agentId, slug: derived, other: hashed });
   for (const slug of [derived, hashed]) {
     const post = at(slug);
     if (post && (post.derived_from === title || post.title === title))
@@ -101,42 +99,48 @@ async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Na
 
 /** The post at a slug, and what the slug led to before. */
 export async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
-  const slugs = { agentId, slug, other: slug };
-  const [[post], formers] = await Promise.all([postsAt(ctx.db, slugs), formersAt(ctx, slugs)]);
-  return { post: post ?? null, former: formers.get(slug) ?? null };
+  const { at, before } = await addresses(ctx, { agentId, slug, other: slug });
+  return { post: at(slug), former: before(slug) };
 }
 
 type Slugs = { agentId: string; slug: string; other: string };
 
-/** Slug by slug, since for two of few posts PostgreSQL would read all that the agent has. */
-const postsAt = prepared((db, { agentId, slug, other }: Slugs) => {
-  const at = (one: string) =>
-    keptPosts(db).selectAll().where('agent_id', '=', agentId).where('slug', '=', one);
-  return at(slug).unionAll(at(other)).compile();
-});
-
-/** What these slugs led to before, by slug. */
-async function formersAt(ctx: ReadContext, slugs: Slugs): Promise<ReadonlyMap<string, Former>> {
-  const rows = await formerSlugsAt(ctx.db, slugs);
-  return new Map(
-    rows.map(({ formerSlug, deletedAt, ...post }) => [
-      formerSlug,
-      // The join gives a whole row of posts, or none.
-      { leadsTo: post.id === null || deletedAt !== null ? null : (post as PostRow) },
-    ]),
-  );
+/** The posts at two slugs, and what these led to before. */
+async function addresses(ctx: ReadContext, slugs: Slugs) {
+  const [posts, formers] = [new Map<string, PostRow>(), new Map<string, Former>()];
+  for (const { formerSlug, deletedAt, ...post } of await rowsAt(ctx.db, slugs))
+    if (formerSlug === null) posts.set(post.slug, post);
+    // The join gives a whole row of posts, or none.
+    else
+      formers.set(formerSlug, {
+        leadsTo: (post.id as string | null) === null || deletedAt !== null ? null : post,
+      });
+  return {
+    at: (slug: string) => posts.get(slug) ?? null,
+    before: (slug: string) => formers.get(slug) ?? null,
+  };
 }
 
-const formerSlugsAt = prepared((db, { agentId, slug, other }: Slugs) =>
-  db
+/** One statement, and slug by slug, since for two of few posts PostgreSQL would read all that the agent has. */
+const rowsAt = prepared((db, { agentId, slug, other }: Slugs) => {
+  const at = (one: string) =>
+    keptPosts(db)
+      .selectAll()
+      .select([nothing.as('formerSlug'), nothing.as('deletedAt')])
+      .where('agent_id', '=', agentId)
+      .where('slug', '=', one);
+  const before = db
     .selectFrom('former_slugs')
     .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
     .selectAll('posts')
     .select(['former_slugs.slug as formerSlug', 'former_slugs.deleted_at as deletedAt'])
     .where('former_slugs.agent_id', '=', agentId)
-    .where('former_slugs.slug', 'in', [slug, other])
-    .compile(),
-);
+    .where('former_slugs.slug', 'in', [slug, other]);
+  return at(slug).unionAll(at(other)).unionAll(before.$castTo<PostRow & Formerly>()).compile();
+});
+
+const nothing = sql<string | null>`null`;
+type Formerly = { formerSlug: string | null; deletedAt: string | null };
 
 function slugTaken(slug: string, leadsTo?: PostRow): AppError {
   const errors = [{ field: 'slug', message: 'is taken' }];
