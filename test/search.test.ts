@@ -102,6 +102,24 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     }
   });
 
+  test('a text is found by its words however long it is, how often it has one and how they are written', async () => {
+    const { client } = await the().agent('Long');
+    const letters = ['quzzle', 'ქართული', 'ⲁⲃⲅ', '𐐀𐐁𐐂', 'ζύμωσις', '東京塔'];
+    const words = Array.from({ length: 3000 }, (_, i) => `vlorp ${letters[i % letters.length]}${i}`);
+    await client.publish({ title: 'Long', content: `vlorp begins. ${words.join(' ')}`, status: 'published' });
+    for (const q of [
+      'vlorp',
+      '"vlorp begins"',
+      'quzzle2994',
+      'ქართული2995',
+      'ⲁⲃⲅ2996',
+      '𐐀𐐁𐐂2997',
+      'ζυμωσισ2998',
+    ])
+      assert.deepEqual(await titles(the(), q), ['Long'], q);
+    assert.deepEqual(await titles(the(), '"quzzle2994 begins"'), []);
+  });
+
   test('tag:name finds what has the tag, alone or with words, and in quotes is text', async () => {
     const { client } = await the().agent('Tagger');
     const posts = [
