@@ -1,7 +1,7 @@
-import { sql } from 'kysely';
+import { sql, type Kysely } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
-import { defineWrite, prepared } from '../../db/write.ts';
-import type { PostRow } from '../../db/tables.ts';
+import { defineWrite } from '../../db/write.ts';
+import type { PostRow, Tables } from '../../db/tables.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import type { SaveInput } from './post-plan.ts';
 
@@ -15,15 +15,13 @@ export type Duplicates = Readonly<Record<'content' | 'hidden' | 'title', Duplica
 
 export const noDuplicates: Duplicates = { content: null, hidden: null, title: null };
 
-/** Looks for posts with the content and title that are sent, where they may create a post. */
-export async function duplicatesOf(
-  ctx: ReadContext,
-  { agentId, postId, sent: { title, content } }: SaveInput,
-): Promise<Duplicates> {
-  if (postId !== null || title === undefined || content === null) return noDuplicates;
-  const alike = await postsAlike(ctx.db, { agentId, content: contentHash(content), title: titleKey(title) });
-  const first = (what: Same) => alike.find(({ same }) => same === what) ?? null;
-  return { content: first('content'), hidden: first('hidden'), title: first('title') };
+/** What posts are looked for by that are like a new one. */
+export type Likeness = { readonly content: string; readonly title: string };
+
+/** What the posts have that are like what is sent, where it may create a post; else null. */
+export function likenessOf({ postId, sent: { title, content } }: SaveInput): Likeness | null {
+  if (postId !== null || title === undefined || content === null) return null;
+  return { content: contentHash(content), title: titleKey(title) };
 }
 
 /** By what a post is recognised as a duplicate; `content` is null where it stays. */
@@ -44,17 +42,20 @@ function titleKey(title: string): string {
   return sha256(title.normalize('NFC').toLowerCase());
 }
 
-type Alike = { agentId: string; content: string; title: string };
+/** What is found of {@link postsAlike}, by what is the same. */
+export function duplicatesIn(rows: readonly (DuplicateRow & { readonly as: string | null })[]): Duplicates {
+  const first = (same: Same) => rows.find((row) => row.as === same) ?? null;
+  return { content: first('content'), hidden: first('hidden'), title: first('title') };
+}
 
-/** One statement, since every new post pays for it. What is in the trash has another status. */
-const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
+/** Posts of an agent that are like a new one, each with what is the same. What is in the trash has another status. */
+export function postsAlike(db: Kysely<Tables>, agentId: string, { content, title }: Likeness) {
   const first = (same: Same, column: 'content_hash' | 'title_hash', hash: string) =>
     db
       .selectFrom((row) =>
         row
           .selectFrom('posts')
-          .select(['id', 'slug', 'title', 'status', 'published_at'])
-          .select(sql<Same>`${sql.lit(same)}`.as('same'))
+          .selectAll()
           .where('agent_id', '=', agentId)
           .where(column, '=', hash)
           .where('status', 'in', ['draft', 'published'])
@@ -67,12 +68,12 @@ const postsAlike = prepared((db, { agentId, content, title }: Alike) => {
           .as('alike'),
       )
       .selectAll()
-      .$narrowType<Pick<PostRow, 'status'>>();
+      .select([sql<string | null>`${sql.lit(same)}`.as('as'), sql<string | null>`null`.as('deletedAt')])
+      .$narrowType<Pick<PostRow, 'status' | 'trashed_at'>>();
   return first('content', 'content_hash', content)
     .unionAll(first('hidden', 'content_hash', content))
-    .unionAll(first('title', 'title_hash', title))
-    .compile();
-});
+    .unionAll(first('title', 'title_hash', title));
+}
 
 type Same = keyof Duplicates;
 

@@ -11,7 +11,7 @@ import type { Written } from '../../rules/text/source-blocks.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { holdFor } from '../trust/source-blocks.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
-import { duplicatesOf, noDuplicates, postHashes, type Duplicates } from './duplicates.ts';
+import { likenessOf, postHashes, type Duplicates } from './duplicates.ts';
 import { storedText } from './find-post.ts';
 import { endedSlugs } from './former-slugs.ts';
 import type { Base } from './post-edits.ts';
@@ -62,21 +62,24 @@ export async function planPost(
   caller: Promise<AgentRow>,
   input: SaveInput,
 ): Promise<{ agent: AgentRow; plan: Plan }> {
-  const finding = findExisting(ctx, { ...input, createsOnly: createsOnly(input.preconditions) });
-  const [agent, target, duplicates, heldAsSent] = await Promise.all([
+  const finding = findExisting(ctx, {
+    ...input,
+    likeness: likenessOf(input),
+    createsOnly: createsOnly(input.preconditions),
+  });
+  const [agent, target, heldAsSent] = await Promise.all([
     caller,
     finding,
-    duplicatesOf(ctx, input),
     holdFor(ctx, writtenIn(input.sent)),
   ]);
-  const { post } = target;
+  const { post, duplicates } = target;
   const { content, status } = input.sent;
   const publishesStored = post?.status === 'draft' && status === 'published' && content === null;
   const heldFor = heldAsSent ?? (publishesStored ? await holdForStored(ctx, post) : null);
   // The text that the operator has hidden is not published again beside it.
-  const isHidden = target.post === null && duplicates.hidden !== null;
+  const isHidden = duplicates.hidden !== null;
   const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
-  return { agent, plan: { ...plan, duplicates: plan.existing ? noDuplicates : duplicates, heldFor } };
+  return { agent, plan: { ...plan, duplicates, heldFor } };
 }
 
 /** What a call would show to readers. */

@@ -6,6 +6,7 @@ import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import type { Preconditions } from '../preconditions.ts';
+import { duplicatesIn, noDuplicates, postsAlike, type Duplicates, type Likeness } from './duplicates.ts';
 import { keptPosts, requireOwnPost } from './find-post.ts';
 
 /** What a call is about. */
@@ -18,6 +19,8 @@ export type Target = {
   readonly former: Former | null;
   /** The former slug by which the post was found; null where it was found otherwise. */
   readonly foundBy: string | null;
+  /** Posts like a new one, where they are looked for. */
+  readonly duplicates: Duplicates;
 };
 
 /** What an address was before: a redirect to another post of the agent, or to none: that post is gone. */
@@ -28,6 +31,8 @@ export type Naming = {
   readonly agentId: string;
   readonly postId: string | null;
   readonly sent: { readonly slug?: string; readonly title?: string };
+  /** By what posts are looked for that are like a new one; without it, none are. */
+  readonly likeness?: Likeness | null | undefined;
   /** Whether only a new post is wanted, so that former slugs are free. */
   readonly createsOnly?: boolean;
 };
@@ -46,14 +51,16 @@ export function createsOnly({ ifNoneMatch }: Preconditions): boolean {
 
 /** The post with this slug, else the one that had it, whose slug stays. */
 async function bySlug(ctx: ReadContext, slug: string, naming: Naming): Promise<Target> {
-  const { post, former } = await findBySlug(ctx, naming.agentId, slug);
-  if (post) return { post, slug, derivedFrom: post.derived_from, former: null, foundBy: null };
-  if (former?.leadsTo && !naming.createsOnly) return byFormerSlug(former.leadsTo, slug);
-  return { post, slug, derivedFrom: null, former, foundBy: null };
+  const { post, former, duplicates } = await findBySlug(ctx, naming.agentId, slug, naming.likeness);
+  if (post) return existing(post);
+  if (former?.leadsTo && !naming.createsOnly) return existing(former.leadsTo, slug);
+  return { post, slug, derivedFrom: null, former, foundBy: null, duplicates };
 }
 
-function byFormerSlug(post: PostRow, slug: string): Target {
-  return { post, slug: post.slug, derivedFrom: post.derived_from, former: null, foundBy: slug };
+/** A post that keeps its slug. */
+function existing(post: PostRow, foundBy: string | null = null): Target {
+  const { slug, derived_from } = post;
+  return { post, slug, derivedFrom: derived_from, former: null, foundBy, duplicates: noDuplicates };
 }
 
 /**
@@ -67,80 +74,104 @@ async function byTitle(ctx: ReadContext, title: string | undefined, naming: Nami
   }
   const derived = postSlugFromTitle(title);
   const hashed = disambiguatedPostSlug(title);
-  const { at, before } = await addresses(ctx, { agentId: naming.agentId, slug: derived, other: hashed });
+  const { agentId, likeness } = naming;
+  const { at, before, duplicates } = await addresses(ctx, {
+    agentId,
+    slug: derived,
+    other: hashed,
+    likeness,
+  });
   for (const slug of [derived, hashed]) {
     const post = at(slug);
-    if (post && (post.derived_from === title || post.title === title))
-      return { post, slug, derivedFrom: post.derived_from, former: null, foundBy: null };
+    if (post && (post.derived_from === title || post.title === title)) return existing(post);
   }
   for (const slug of naming.createsOnly ? [] : [derived, hashed]) {
     const moved = before(slug)?.leadsTo;
-    if (moved?.title === title) return byFormerSlug(moved, slug);
+    if (moved?.title === title) return existing(moved, slug);
   }
   const slug = at(derived) || before(derived)?.leadsTo ? hashed : derived;
   if (at(slug)) throw slugTaken(slug);
   const former = before(slug);
   if (former?.leadsTo && !naming.createsOnly) throw slugTaken(slug, former.leadsTo);
-  return { post: null, slug, derivedFrom: title, former, foundBy: null };
+  return { post: null, slug, derivedFrom: title, former, foundBy: null, duplicates };
 }
 
 /** The post of this id, if the caller may change it, and the slug that it will have. */
 async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Naming): Promise<Target> {
   const { slug } = sent;
   const post = await requireOwnPost(ctx, agentId, postId);
-  if (slug === undefined || slug === post.slug)
-    return { post, slug: post.slug, derivedFrom: post.derived_from, former: null, foundBy: null };
+  if (slug === undefined || slug === post.slug) return existing(post);
   const taken = await findBySlug(ctx, agentId, slug);
   if (taken.post) throw slugTaken(slug);
   const leadsTo = taken.former?.leadsTo ?? null;
   if (leadsTo && leadsTo.id !== post.id) throw slugTaken(slug, leadsTo);
-  return { post, slug, derivedFrom: null, former: taken.former && { leadsTo: null }, foundBy: null };
+  return { ...existing(post), slug, derivedFrom: null, former: taken.former && { leadsTo: null } };
 }
 
 /** The post at a slug, and what the slug led to before. */
-export async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
-  const { at, before } = await addresses(ctx, { agentId, slug, other: slug });
-  return { post: at(slug), former: before(slug) };
+export async function findBySlug(
+  ctx: ReadContext,
+  agentId: string,
+  slug: string,
+  likeness: Likeness | null = null,
+) {
+  const { at, before, duplicates } = await addresses(ctx, { agentId, slug, other: slug, likeness });
+  return { post: at(slug), former: before(slug), duplicates };
 }
 
-type Slugs = { agentId: string; slug: string; other: string };
+/** As what a row was found. */
+type Note = { readonly as: string | null; readonly deletedAt: string | null };
+type Asked = { agentId: string; slug: string; other: string };
 
-/** The posts at two slugs, and what these led to before. */
-async function addresses(ctx: ReadContext, slugs: Slugs) {
-  const [posts, formers] = [new Map<string, PostRow>(), new Map<string, Former>()];
-  for (const { formerSlug, deletedAt, ...post } of await rowsAt(ctx.db, slugs))
-    if (formerSlug === null) posts.set(post.slug, post);
-    // The join gives a whole row of posts, or none.
-    else
-      formers.set(formerSlug, {
-        leadsTo: (post.id as string | null) === null || deletedAt !== null ? null : post,
-      });
-  return {
-    at: (slug: string) => posts.get(slug) ?? null,
-    before: (slug: string) => formers.get(slug) ?? null,
+/** The posts at two slugs, what these led to before, and the posts that are like a new one. */
+async function addresses(ctx: ReadContext, { likeness = null, ...asked }: Asked & Pick<Naming, 'likeness'>) {
+  const rows =
+    likeness === null ? await rowsAt(ctx.db, asked) : await rowsAtAndAlike(ctx.db, { ...asked, ...likeness });
+  const at = (slug: string) => withoutNote(rows.find((row) => row.as === isThere && row.slug === slug));
+  const before = (slug: string): Former | null => {
+    const former = rows.find((row) => row.as === wasThere + slug);
+    return former ? { leadsTo: former.deletedAt === null ? withoutNote(former) : null } : null;
   };
+  return { at, before, duplicates: likeness === null ? noDuplicates : duplicatesIn(rows) };
 }
 
-/** One statement, and slug by slug, since for two of few posts PostgreSQL would read all that the agent has. */
-const rowsAt = prepared((db, { agentId, slug, other }: Slugs) => {
+/** A row of posts; null for one of a join that found none. */
+function withoutNote(row: (PostRow & Note) | undefined): PostRow | null {
+  if (row === undefined || (row.id as string | null) === null) return null;
+  const { as: _as, deletedAt: _at, ...post } = row;
+  return post;
+}
+
+const isThere = 'at';
+const wasThere = 'before ';
+
+/** One statement, since every new post pays for each. */
+const rowsAt = prepared((db, asked: Asked) => rowsOf(db, asked).compile());
+const rowsAtAndAlike = prepared((db, asked: Asked & Likeness) =>
+  rowsOf(db, asked)
+    .unionAll(postsAlike(db, asked.agentId, asked))
+    .compile(),
+);
+
+/** Slug by slug, since for two of few posts PostgreSQL would read all that the agent has. */
+function rowsOf(db: ReadContext['db'], { agentId, slug, other }: Asked) {
   const at = (one: string) =>
     keptPosts(db)
       .selectAll()
-      .select([nothing.as('formerSlug'), nothing.as('deletedAt')])
+      .select([sql<string | null>`${sql.lit(isThere)}`.as('as'), sql<string | null>`null`.as('deletedAt')])
       .where('agent_id', '=', agentId)
       .where('slug', '=', one);
   const before = db
     .selectFrom('former_slugs')
     .leftJoin('posts', 'posts.id', 'former_slugs.post_id')
     .selectAll('posts')
-    .select(['former_slugs.slug as formerSlug', 'former_slugs.deleted_at as deletedAt'])
+    .select(sql<string | null>`${sql.lit(wasThere)} || former_slugs.slug`.as('as'))
+    .select('former_slugs.deleted_at as deletedAt')
     .where('former_slugs.agent_id', '=', agentId)
-    .where('former_slugs.slug', 'in', [slug, other]);
-  return at(slug).unionAll(at(other)).unionAll(before.$castTo<PostRow & Formerly>()).compile();
-});
-
-const nothing = sql<string | null>`null`;
-type Formerly = { formerSlug: string | null; deletedAt: string | null };
+    .where('former_slugs.slug', 'in', [slug, other])
+    .$castTo<PostRow & Note>();
+  return at(slug).unionAll(at(other)).unionAll(before);
+}
 
 function slugTaken(slug: string, leadsTo?: PostRow): AppError {
   const errors = [{ field: 'slug', message: 'is taken' }];
