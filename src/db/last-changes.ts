@@ -19,6 +19,8 @@ type Left = {
   /** With whether they were stored at once. */
   readonly posts: readonly (AddedPosts & { readonly isStored: boolean })[];
   readonly tags: Iterable<string>;
+  /** Rows of agents that it read, if it changed none but by adding posts; else null. */
+  readonly agents: readonly AgentRow[] | null;
 };
 
 /**
@@ -32,10 +34,13 @@ export function createLastChanges() {
   const posts = new Map<string, AddedPosts>();
   /** When each was changed, epoch ms. */
   const changed = new Map<string, number>();
+  /** Rows of agents as they are stored, which nobody changes as long as their locks are held. */
+  const agents = new Map<string, AgentRow>();
   /** Stores the rows of agents, for writes that read them by other ways than `lockAgent`. */
   function storePosts(db: Kysely<Tables>): void {
     for (const added of inOrder(posts)) addPosts(db, added);
     posts.clear();
+    agents.clear();
   }
   return {
     /** Adds those of a write that succeeded. */
@@ -44,7 +49,10 @@ export function createLastChanges() {
         const key = `${name} ${shard}`;
         totals.set(key, { name, shard, value: (totals.get(key)?.value ?? 0) + value });
       }
+      if (left.agents === null) agents.clear();
+      for (const agent of left.agents ?? []) agents.set(agent.id, agent);
       for (const { isStored, ...added } of left.posts) {
+        if (isStored) agents.delete(added.id);
         const before = posts.get(added.id);
         if (!isStored) posts.set(added.id, before ? withAdded(before, added) : added);
         else if (before) posts.set(added.id, { ...before, last_published_at: added.last_published_at });
@@ -56,6 +64,10 @@ export function createLastChanges() {
       const added = posts.get(agent.id);
       return added ? withAdded(agent, added) : agent;
     },
+    /** The row of an agent that an earlier write read under a lock that is still held, as it was stored then and is now. */
+    agent: (agentId: string): AgentRow | undefined => agents.get(agentId),
+    /** Locks were freed. */
+    forgetAgents: () => agents.clear(),
     /** Adds posts at once. */
     storeNow: addPosts,
     storePosts,

@@ -7,7 +7,7 @@ import { databaseFailures, writeResults, writeSeconds } from '../platform/measur
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
 import type { AddedPosts, LastChanges } from './last-changes.ts';
-import type { Tables } from './tables.ts';
+import type { AgentRow, Tables } from './tables.ts';
 
 /**
  * A write: a named function of plain data. Everything that changes the database is one of these, because a
@@ -27,6 +27,8 @@ export type Write<I, O> = {
    * shares a commit also with what is about something else. Null: it does not. `ticket` is counted with it.
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
+  /** Whether it changes rows of agents by {@link WriteContext.addPosts} alone, so that what it read of them still holds. */
+  onlyAddsPosts?: boolean;
   /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
   deletes?(input: I): boolean;
 };
@@ -35,7 +37,7 @@ export type Write<I, O> = {
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-  options: Pick<Write<I, O>, 'about' | 'locks' | 'deletes'> = {},
+  options: Pick<Write<I, O>, 'about' | 'locks' | 'onlyAddsPosts' | 'deletes'> = {},
 ): Write<I, O> {
   return { name, run, ...options };
 }
@@ -114,7 +116,10 @@ const mostTags = 200;
 export async function perform(
   write: Write<unknown, unknown>,
   request: Request,
-  base: Omit<WriteContext, 'now' | 'changed' | 'addToTotal' | 'addPosts' | 'withPosts' | 'mailQueued'> & {
+  base: Omit<
+    WriteContext,
+    'now' | 'changed' | 'addToTotal' | 'addPosts' | 'agentBefore' | 'withPosts' | 'mailQueued'
+  > & {
     readonly last: LastChanges;
   },
   savepoint: Savepoint,
@@ -123,6 +128,7 @@ export async function perform(
   const changed = new Set<string>();
   const totals: Tables['counters'][] = [];
   const posts: (AddedPosts & { isStored: boolean })[] = [];
+  const agents: AgentRow[] = [];
   let mailQueued = false;
   const tx: WriteContext = {
     ...base,
@@ -133,7 +139,11 @@ export async function perform(
       if (when === 'now') base.last.storeNow(base.db, added);
       posts.push({ ...added, isStored: when === 'now' });
     },
-    withPosts: (agent) => base.last.withPosts(agent),
+    agentBefore: (agentId) => (write.onlyAddsPosts ? base.last.agent(agentId) : undefined),
+    withPosts: (agent) => {
+      agents.push(agent);
+      return base.last.withPosts(agent);
+    },
     mailQueued: () => {
       mailQueued = true;
     },
@@ -147,7 +157,7 @@ export async function perform(
     const value = await write.run(tx, request.input);
     await savepoint.release();
     const tags = changed.size > mostTags ? [everything] : changed;
-    base.last.add({ totals, posts, tags }, request.now);
+    base.last.add({ totals, posts, tags, agents: write.onlyAddsPosts ? agents : null }, request.now);
     return { value, rate, changed: [...changed], mailQueued };
   } catch (error) {
     const explained = error instanceof AppError ? error : savepoint.explain(error);

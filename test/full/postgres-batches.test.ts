@@ -12,6 +12,7 @@ import { Client } from 'pg';
 import { loadConfig } from '../../src/config/config.ts';
 import { Flight } from '../../src/db/postgres/postgres-flight.ts';
 import { mostWriting } from '../../src/db/postgres/postgres-server.ts';
+import { Session } from '../../src/db/postgres/postgres-session.ts';
 import { defineWrite, preparedChange, type Ticket } from '../../src/db/write.ts';
 import { AppError } from '../../src/errors.ts';
 import { createLog } from '../../src/platform/log.ts';
@@ -381,12 +382,17 @@ it('posts that share a transaction count what they add to their agent, once and 
     await save({ title: 'Three', content: '333' }),
     await save({ title: 'Four', content: '4444' }),
   ];
+  const asked = t.mock.method(Session.prototype, 'executeQuery');
   const holding = ctx.engine.write(hold, undefined);
   const saving = Promise.allSettled(inputs.map((input) => ctx.engine.write(savePost, input)));
   gate.resolve();
   await holding;
   const codes = (await saving).map((one) => (one.status === 'fulfilled' ? 'stored' : one.reason.code));
   assert.deepEqual(codes, ['stored', 'stored', 'stored', 'stored', 'quota_exceeded']);
+  const ofAgent = ({ arguments: [{ sql: text }] }: (typeof asked.mock.calls)[number]) =>
+    text.startsWith('select * from "agents"');
+  // First, and after the change, which is not added at the end.
+  assert.equal(asked.mock.calls.filter(ofAgent).length, 2);
   const { rows } = await sql`select published_count, draft_count, content_bytes,
     last_published_at = (select max(listed_at) from posts) as latest,
     (select count(distinct xmin::text) from posts) as commits

@@ -188,8 +188,8 @@ async function runAll(
   { guarded, isShared, patience, another, want }: RunOptions,
 ): Promise<ReadonlyMap<Request, Outcome>> {
   const outcomes = new Map<Request, Outcome>();
-  const locks = createLocks(session, want);
   const last = createLastChanges();
+  const locks = createLocks(session, want, last.forgetAgents);
   const context = {
     config,
     secretKey,
@@ -267,7 +267,7 @@ async function runTogether(
 }
 
 /** Named locks of the transaction, each taken once, and what is known under them. */
-function createLocks(session: Session, want: (name: string) => void) {
+function createLocks(session: Session, want: (name: string) => void, forgetAgents: () => void) {
   const held = new Set<string>();
   const known = new Map<string, unknown>();
   return {
@@ -282,6 +282,7 @@ function createLocks(session: Session, want: (name: string) => void) {
     forget: () => {
       held.clear();
       known.clear();
+      forgetAgents();
     },
   };
 }

@@ -208,7 +208,7 @@ export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
  */
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
   await tx.lock(agentLock(agentId));
-  const agent = await findAgent(tx, agentId);
+  const agent = tx.agentBefore(agentId) ?? (await findAgent(tx, agentId));
   return agent && tx.withPosts(agent);
 }
 

@@ -60,6 +60,7 @@ export const savePost = defineWrite('posts.save', savePostOnce, {
   about: ({ agentId, replay }) => (replay ? `${agentId} ${replay.key}` : agentId),
   locks: ({ agentId, replay }, ticket) =>
     replay ? null : [...(ticket ? [ticketLock(ticket)] : []), agentLock(agentId)],
+  onlyAddsPosts: true,
 });
 
 /** What an answer says besides what was stored. */
