@@ -13,6 +13,8 @@ export type ReadContext = {
   readonly db: Kysely<Tables>;
   /** The clock, in epoch milliseconds: the only source of time. */
   now(): number;
+  /** In a write: see {@link WriteContext.known}. */
+  readonly known?: Map<string, unknown>;
 };
 
 /**
@@ -26,7 +28,10 @@ export type WriteContext = ReadContext & {
   readonly searchIndex: SearchIndex;
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
-  /** What the transaction knows under locks that it holds, by their names. Writes that share it share this. */
+  /**
+   * What the transaction knows under locks that it holds, by their names, and what was asked ahead ({@link Write.ahead}).
+   * Writes that share it share this.
+   */
   readonly known: Map<string, unknown>;
   /**
    * For a call whose answer acknowledges what an earlier call stored: makes the answer wait until that is durable on

@@ -27,6 +27,11 @@ export type Write<I, O> = {
    * shares a commit also with what is about something else. Null: it does not. `ticket` is counted with it.
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
+  /**
+   * Asks for what it will read, under its locks, while it waits for others that lock the same: `tx.known` holds the
+   * answers, until a write before it makes them wrong.
+   */
+  ahead?(tx: Pick<WriteContext, 'db' | 'known'>, input: I): void;
   /** Whether it changes rows of agents by {@link WriteContext.addPosts} alone, so that what it read of them still holds. */
   onlyAddsPosts?: boolean;
   /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
@@ -37,7 +42,7 @@ export type Write<I, O> = {
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-  options: Pick<Write<I, O>, 'about' | 'locks' | 'onlyAddsPosts' | 'deletes'> = {},
+  options: Pick<Write<I, O>, 'about' | 'locks' | 'ahead' | 'onlyAddsPosts' | 'deletes'> = {},
 ): Write<I, O> {
   return { name, run, ...options };
 }

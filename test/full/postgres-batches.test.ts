@@ -14,14 +14,16 @@ import { Flight } from '../../src/db/postgres/postgres-flight.ts';
 import { mostWriting } from '../../src/db/postgres/postgres-server.ts';
 import { Session } from '../../src/db/postgres/postgres-session.ts';
 import { defineWrite, preparedChange, type Ticket } from '../../src/db/write.ts';
+import type { Context } from '../../src/context.ts';
 import { AppError } from '../../src/errors.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openContext, type OpenContext } from '../../src/process/open-context.ts';
 import { preparePost, type PostFields } from '../../src/services/posts/post-input.ts';
-import { savePost } from '../../src/services/posts/post-store.ts';
+import { savePost, type Saved } from '../../src/services/posts/post-store.ts';
 import { noPreconditions } from '../../src/services/preconditions.ts';
 import { startInstance } from '../support/instance.ts';
 import { query } from '../support/postgres.ts';
+import { randomFrom } from '../support/random.ts';
 import { scale } from '../support/scale.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
@@ -365,15 +367,7 @@ it('posts that share a transaction count what they add to their agent, once and 
   t.mock.method(performance, 'now', () => now);
   const gate = Promise.withResolvers<void>();
   const hold = defineWrite('test.hold', async () => gate.promise, { about: () => agentId });
-  const save = async (fields: PostFields) => {
-    const aim = { postId: null, preconditions: noPreconditions };
-    const { sent } = await preparePost(ctx, agentId, fields, {
-      ...aim,
-      isMeantAgain: false,
-      signal: undefined,
-    });
-    return { ...aim, agentId, sent, replay: null, noted: { warnings: [], diff: null } };
-  };
+  const save = (fields: PostFields) => savingOf(ctx, agentId, fields);
   const inputs = [
     await save({ title: 'One', content: '1', status: 'published' }),
     await save({ title: 'Two', content: '22', status: 'published' }),
@@ -402,6 +396,90 @@ it('posts that share a transaction count what they add to their agent, once and 
     { published_count: 1, draft_count: 2, content_bytes: 6, latest: true, commits: 1 },
   );
 });
+
+it('posts that share a transaction come out as those that are stored one after another', async (t) => {
+  const instance = await startInstance({ engine: 'postgres', env: { REVISION_DAYS: '30' } });
+  t.after(() => instance.close());
+  const ctx = instance.ctx();
+  // A batch takes no more after 25 ms, which pass at once on a busy machine.
+  const now = performance.now();
+  t.mock.method(performance, 'now', () => now);
+  for (let seed = 1; seed <= Math.ceil(24 * scale); seed++) {
+    const below = randomFrom(seed * 7919);
+    const pick = <T>(values: readonly T[]) => values[below(values.length)] as T;
+    const calls = Array.from({ length: 12 }, (): Saving => {
+      const title = pick(['One', 'ONE', 'One!', 'Two', 'Three']);
+      const content = pick(['same', 'other', 'third']);
+      const status = pick(['published', 'draft'] as const);
+      const slug = pick(['one', 'two', 'three']);
+      const whole = { title, content, status, slug };
+      return pick<Saving>([
+        { sent: { title, content, status } },
+        { sent: whole },
+        { sent: whole, isNew: true },
+        { sent: { slug, status } },
+        { sent: { slug }, isOfFirst: true },
+        { sent: { slug, formerSlugs: [] } },
+      ]);
+    });
+    const outcomes = async (name: string, isShared: boolean) => {
+      await (await instance.agent(`${name}${seed}`)).client.me();
+      const named = ctx.db.selectFrom('agents').select('id').where('name', '=', `${name}${seed}`);
+      const { id: agentId } = await named.executeTakeFirstOrThrow();
+      const first = await savingOf(ctx, agentId, { title: 'One', content: 'first' });
+      const { result: saved } = await ctx.engine.write(savePost, first);
+      const moved = { ...(await savingOf(ctx, agentId, { slug: 'two' })), postId: saved.post.id };
+      await ctx.engine.write(savePost, moved);
+      const inputs = [];
+      for (const { sent, isNew, isOfFirst } of calls) {
+        const preconditions = isNew ? { ...noPreconditions, ifNoneMatch: '*' } : noPreconditions;
+        const aim = { postId: isOfFirst ? saved.post.id : null, preconditions };
+        inputs.push({ ...(await savingOf(ctx, agentId, sent)), ...aim });
+      }
+      const gate = Promise.withResolvers<void>();
+      const hold = defineWrite('test.hold', async () => gate.promise, { about: () => agentId });
+      const holding = isShared ? ctx.engine.write(hold, undefined) : undefined;
+      const saving: Promise<unknown>[] = [];
+      for (const input of inputs) {
+        const done = ctx.engine.write(savePost, input).then(
+          ({ result }) => result,
+          (error: AppError) => error.code,
+        );
+        saving.push(done);
+        if (!isShared) await done;
+      }
+      gate.resolve();
+      await holding;
+      const found = (await Promise.all(saving)).map((one) =>
+        typeof one === 'string' ? one : outlineOf(one as Saved),
+      );
+      const stored = await sql`select slug, title, status, revision, content_hash from posts
+        where agent_id = ${agentId} order by slug`.execute(ctx.db);
+      return { found, stored: stored.rows };
+    };
+    assert.deepEqual(await outcomes('Shared', true), await outcomes('Single', false), `seed ${seed}`);
+  }
+});
+
+/** A call that saves a post: one that must be new, or the first one of its agent. */
+type Saving = { readonly sent: PostFields; readonly isNew?: boolean; readonly isOfFirst?: boolean };
+
+/** What a call did, without ids and times. */
+function outlineOf({
+  post,
+  created,
+  changed,
+  was,
+  tookOver,
+  foundBy,
+  movedFrom,
+  duplicateOf,
+  sameTitle,
+}: Saved) {
+  const { slug, title, status } = post;
+  const others = { duplicateOf: duplicateOf?.slug, sameTitle: sameTitle?.slug };
+  return { slug, title, status, created, changed, was, tookOver, foundBy, movedFrom, ...others };
+}
 
 it('publishing takes four round trips to PostgreSQL at most', async (t) => {
   const instance = await startInstance({ engine: 'postgres' });
@@ -469,6 +547,17 @@ const divide = preparedChange((db, { by }: { by: number }) =>
 const put = preparedChange((db, { id }: { id: string }) =>
   sql`insert into ledger (id) values (${id})`.compile(db),
 );
+
+/** The input of {@link savePost} for what a call sends. */
+async function savingOf(ctx: Context, agentId: string, fields: PostFields) {
+  const aim = { postId: null, preconditions: noPreconditions };
+  const { sent } = await preparePost(ctx, agentId, fields, {
+    ...aim,
+    isMeantAgain: false,
+    signal: undefined,
+  });
+  return { ...aim, agentId, sent, replay: null, noted: { warnings: [], diff: null } };
+}
 
 const note = defineWrite(
   'test.note',

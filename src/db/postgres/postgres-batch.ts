@@ -81,7 +81,6 @@ export async function runBatch(
   { another, committing }: Joining,
   names: LockNames,
 ): Promise<void> {
-  const isShared = new Set(batch.map(({ about }) => about)).size > 1;
   const isSharing = batch.every(({ locks }) => locks !== null);
   const patience = isSharing ? lockPatience.sharing : lockPatience.alone;
   const wanted = new Set<string>();
@@ -107,7 +106,6 @@ export async function runBatch(
   const attempt = async (guarded: boolean, joining: typeof another) => {
     const outcomes = await runAll(options, session, batch, {
       guarded,
-      isShared,
       patience,
       another: joining,
       want,
@@ -172,8 +170,6 @@ function refuse(batch: readonly Unit[], error: unknown): void {
 type RunOptions = {
   /** Whether each gets a savepoint. */
   readonly guarded: boolean;
-  /** Whether they are about different things. */
-  readonly isShared: boolean;
   /** How long each lock is waited for, as PostgreSQL spells it. */
   readonly patience: string;
   readonly another: () => Unit | undefined;
@@ -185,7 +181,7 @@ async function runAll(
   { config, secretKey, countCall }: BatchOptions,
   session: Session,
   batch: Unit[],
-  { guarded, isShared, patience, another, want }: RunOptions,
+  { guarded, patience, another, want }: RunOptions,
 ): Promise<ReadonlyMap<Request, Outcome>> {
   const outcomes = new Map<Request, Outcome>();
   const last = createLastChanges();
@@ -206,7 +202,7 @@ async function runAll(
     );
   session.begin();
   session.send(settings, [patience], { changes: false });
-  if (isShared) for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
+  for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
   if (guarded) {
     const savepoint = createGuard(session, locks.forget);
     for (const unit of batch) {
@@ -224,26 +220,33 @@ async function runAll(
   } else {
     const runInPart = (unit: Unit) =>
       session.inPart((part) => run(unit, part.db, createUndo(session, part, locks.forget)));
-    await runTogether(batch, runInPart, another);
+    const ahead = ({ write, request: { input }, locks: names }: Unit) => {
+      if (names !== null) write.ahead?.({ db: session.db, known: locks.known }, input);
+    };
+    await runTogether(batch, { ahead, run: runInPart, another });
   }
   last.store(session.db);
   return outcomes;
 }
 
+type Together = {
+  /** Called for each as soon as it is of the batch, when its locks are asked for. */
+  readonly ahead: (unit: Unit) => void;
+  readonly run: (unit: Unit) => Promise<unknown>;
+  readonly another: () => Unit | undefined;
+};
+
 /**
  * Runs writes that lock different things at once, so that what they ask the database travels together, and the others in
  * their order. Rejects with the first failure, when nothing runs any more.
  */
-async function runTogether(
-  batch: Unit[],
-  run: (unit: Unit) => Promise<unknown>,
-  another: () => Unit | undefined,
-): Promise<void> {
+async function runTogether(batch: Unit[], { ahead, run, another }: Together): Promise<void> {
   /** The last of those that lock something, by its name. */
   const last = new Map<string, Promise<void>>();
   const running: Promise<void>[] = [];
   const failures: unknown[] = [];
   const join = (unit: Unit) => {
+    ahead(unit);
     const names = unit.locks ?? [unit.about ?? ''];
     const before = names.flatMap((name) => last.get(name) ?? []);
     const room = running.at(-mostAtOnce);

@@ -19,10 +19,15 @@ export const noDuplicates: Duplicates = { content: null, hidden: null, title: nu
 export type Likeness = { readonly content: string; readonly title: string };
 
 /** What the posts have that are like what is sent, where it may create a post; else null. */
-export function likenessOf({ postId, sent: { title, content } }: SaveInput): Likeness | null {
+export function likenessOf({ postId, sent }: Pick<SaveInput, 'postId' | 'sent'>): Likeness | null {
+  const { title, content } = sent;
   if (postId !== null || title === undefined || content === null) return null;
-  return { content: contentHash(content), title: titleKey(title) };
+  const known = likenesses.get(sent) ?? { content: contentHash(content), title: titleKey(title) };
+  likenesses.set(sent, known);
+  return known;
 }
+
+const likenesses = new WeakMap<SaveInput['sent'], Likeness>();
 
 /** By what a post is recognised as a duplicate; `content` is null where it stays. */
 export function postHashes(

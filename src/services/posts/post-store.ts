@@ -10,13 +10,16 @@ import { notifyAgent } from '../community/notices.ts';
 import { noteLinks } from '../community/inbox-events.ts';
 import { recall, remember, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { ticketLock } from '../limits/rate-window.ts';
+import { likenessOf } from './duplicates.ts';
 import { storedText } from './find-post.ts';
 import { moveAddress } from './former-slugs.ts';
 import { fitRevisions, keepRevision } from './post-history.ts';
 import type { PostInput } from './post-input.ts';
 import { summary, taggedPost, type SummaryRow, type TaggedPost } from './post-views.ts';
 import { linkPictures } from '../media/post-pictures.ts';
+import { askAhead, dropAhead } from './post-target.ts';
 import { planPost, type Plan, type SaveInput } from './post-plan.ts';
+import { askBlocksAhead } from '../trust/source-blocks.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
@@ -60,6 +63,10 @@ export const savePost = defineWrite('posts.save', savePostOnce, {
   about: ({ agentId, replay }) => (replay ? `${agentId} ${replay.key}` : agentId),
   locks: ({ agentId, replay }, ticket) =>
     replay ? null : [...(ticket ? [ticketLock(ticket)] : []), agentLock(agentId)],
+  ahead: (tx, input) => {
+    askAhead(tx, { ...input, likeness: likenessOf(input) });
+    askBlocksAhead(tx);
+  },
   onlyAddsPosts: true,
 });
 
@@ -93,6 +100,7 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
   if (!plan.changed) await tx.confirmDurable();
   else {
     const { existing, next } = plan;
+    dropAhead(tx, plan);
     const kept = keepRevision(tx, plan);
     await store(tx, plan, input.sent);
     await linkPicturesOf(tx, plan, input.sent);

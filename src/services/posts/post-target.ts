@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import type { ReadContext } from '../../context.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { ReadContext, WriteContext } from '../../context.ts';
 import { prepared } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -8,6 +9,7 @@ import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import type { Preconditions } from '../preconditions.ts';
 import { duplicatesIn, noDuplicates, postsAlike, type Duplicates, type Likeness } from './duplicates.ts';
 import { keptPosts, requireOwnPost } from './find-post.ts';
+import type { Plan } from './post-plan.ts';
 
 /** What a call is about. */
 export type Target = {
@@ -52,13 +54,13 @@ export function createsOnly({ ifNoneMatch }: Preconditions): boolean {
 /** The post with this slug, else the one that had it, whose slug stays. */
 async function bySlug(ctx: ReadContext, slug: string, naming: Naming): Promise<Target> {
   const { post, former, duplicates } = await findBySlug(ctx, naming.agentId, slug, naming.likeness);
-  if (post) return existing(post);
-  if (former?.leadsTo && !naming.createsOnly) return existing(former.leadsTo, slug);
+  if (post) return found(post);
+  if (former?.leadsTo && !naming.createsOnly) return found(former.leadsTo, slug);
   return { post, slug, derivedFrom: null, former, foundBy: null, duplicates };
 }
 
 /** A post that keeps its slug. */
-function existing(post: PostRow, foundBy: string | null = null): Target {
+function found(post: PostRow, foundBy: string | null = null): Target {
   const { slug, derived_from } = post;
   return { post, slug, derivedFrom: derived_from, former: null, foundBy, duplicates: noDuplicates };
 }
@@ -72,8 +74,7 @@ async function byTitle(ctx: ReadContext, title: string | undefined, naming: Nami
     const message = "is required, or the 'slug' of the post to change";
     throw new AppError('invalid_input', `'title' ${message}.`, { errors: [{ field: 'title', message }] });
   }
-  const derived = postSlugFromTitle(title);
-  const hashed = disambiguatedPostSlug(title);
+  const { slug: derived, other: hashed } = slugsOf(title);
   const { agentId, likeness } = naming;
   const { at, before, duplicates } = await addresses(ctx, {
     agentId,
@@ -83,11 +84,11 @@ async function byTitle(ctx: ReadContext, title: string | undefined, naming: Nami
   });
   for (const slug of [derived, hashed]) {
     const post = at(slug);
-    if (post && (post.derived_from === title || post.title === title)) return existing(post);
+    if (post && (post.derived_from === title || post.title === title)) return found(post);
   }
   for (const slug of naming.createsOnly ? [] : [derived, hashed]) {
     const moved = before(slug)?.leadsTo;
-    if (moved?.title === title) return existing(moved, slug);
+    if (moved?.title === title) return found(moved, slug);
   }
   const slug = at(derived) || before(derived)?.leadsTo ? hashed : derived;
   if (at(slug)) throw slugTaken(slug);
@@ -96,16 +97,21 @@ async function byTitle(ctx: ReadContext, title: string | undefined, naming: Nami
   return { post: null, slug, derivedFrom: title, former, foundBy: null, duplicates };
 }
 
+/** The slugs that a title makes: its own, and that of one whose own is another's. */
+function slugsOf(title: string) {
+  return { slug: postSlugFromTitle(title), other: disambiguatedPostSlug(title) };
+}
+
 /** The post of this id, if the caller may change it, and the slug that it will have. */
 async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Naming): Promise<Target> {
   const { slug } = sent;
   const post = await requireOwnPost(ctx, agentId, postId);
-  if (slug === undefined || slug === post.slug) return existing(post);
+  if (slug === undefined || slug === post.slug) return found(post);
   const taken = await findBySlug(ctx, agentId, slug);
   if (taken.post) throw slugTaken(slug);
   const leadsTo = taken.former?.leadsTo ?? null;
   if (leadsTo && leadsTo.id !== post.id) throw slugTaken(slug, leadsTo);
-  return { ...existing(post), slug, derivedFrom: null, former: taken.former && { leadsTo: null } };
+  return { ...found(post), slug, derivedFrom: null, former: taken.former && { leadsTo: null } };
 }
 
 /** The post at a slug, and what the slug led to before. */
@@ -121,12 +127,57 @@ export async function findBySlug(
 
 /** As what a row was found. */
 type Note = { readonly as: string | null; readonly deletedAt: string | null };
-type Asked = { agentId: string; slug: string; other: string };
+type Slugs = { readonly agentId: string; readonly slug: string; readonly other: string };
+type Asked = Slugs & { readonly likeness: Likeness | null };
+
+async function ask(db: ReadContext['db'], { likeness, ...slugs }: Asked): Promise<(PostRow & Note)[]> {
+  return likeness === null ? rowsAt(db, slugs) : rowsAtAndAlike(db, { ...slugs, ...likeness });
+}
+
+/** What was asked ahead for the posts of one agent. */
+type Ahead = { readonly asked: Asked; readonly rows: ReturnType<typeof ask> };
+const nameOfAhead = (agentId: string) => `posts:${agentId}`;
+
+/** Asks ahead for what {@link findExisting} needs. */
+export function askAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>, naming: Naming): void {
+  const {
+    agentId,
+    postId,
+    sent: { slug, title },
+    likeness = null,
+  } = naming;
+  if (postId !== null || (slug === undefined && title === undefined)) return;
+  const slugs = slug === undefined ? slugsOf(title ?? '') : { slug, other: slug };
+  const asked = { agentId, ...slugs, likeness };
+  const rows = ask(db, asked);
+  rows.catch(() => undefined);
+  const others = (known.get(nameOfAhead(agentId)) ?? []) as Ahead[];
+  known.set(nameOfAhead(agentId), [...others, { asked, rows }]);
+}
+
+/** Drops what was asked ahead and is wrong once a post is new; all of its agent, where it is not, or ended a redirect. */
+export function dropAhead(
+  { known }: Pick<WriteContext, 'known'>,
+  { existing, next, former }: Pick<Plan, 'existing' | 'next' | 'former'>,
+): void {
+  const ahead = known.get(nameOfAhead(next.agent_id)) as Ahead[] | undefined;
+  if (!ahead) return;
+  const isRight = ({ asked: { slug, other, likeness } }: Ahead) =>
+    slug !== next.slug &&
+    other !== next.slug &&
+    likeness?.content !== next.content_hash &&
+    likeness?.title !== next.title_hash;
+  known.set(nameOfAhead(next.agent_id), existing || former ? [] : ahead.filter(isRight));
+}
+
+function rowsAskedAhead({ known }: ReadContext, asked: Asked): Ahead['rows'] | undefined {
+  const ahead = known?.get(nameOfAhead(asked.agentId)) as Ahead[] | undefined;
+  return ahead?.find((one) => isDeepStrictEqual(one.asked, asked))?.rows;
+}
 
 /** The posts at two slugs, what these led to before, and the posts that are like a new one. */
-async function addresses(ctx: ReadContext, { likeness = null, ...asked }: Asked & Pick<Naming, 'likeness'>) {
-  const rows =
-    likeness === null ? await rowsAt(ctx.db, asked) : await rowsAtAndAlike(ctx.db, { ...asked, ...likeness });
+async function addresses(ctx: ReadContext, { likeness = null, ...asked }: Slugs & Pick<Naming, 'likeness'>) {
+  const rows = await (rowsAskedAhead(ctx, { ...asked, likeness }) ?? ask(ctx.db, { ...asked, likeness }));
   const at = (slug: string) => withoutNote(rows.find((row) => row.as === isThere && row.slug === slug));
   const before = (slug: string): Former | null => {
     const former = rows.find((row) => row.as === wasThere + slug);
@@ -146,15 +197,15 @@ const isThere = 'at';
 const wasThere = 'before ';
 
 /** One statement, since every new post pays for each. */
-const rowsAt = prepared((db, asked: Asked) => rowsOf(db, asked).compile());
-const rowsAtAndAlike = prepared((db, asked: Asked & Likeness) =>
+const rowsAt = prepared((db, asked: Slugs) => rowsOf(db, asked).compile());
+const rowsAtAndAlike = prepared((db, asked: Slugs & Likeness) =>
   rowsOf(db, asked)
     .unionAll(postsAlike(db, asked.agentId, asked))
     .compile(),
 );
 
 /** Slug by slug, since for two of few posts PostgreSQL would read all that the agent has. */
-function rowsOf(db: ReadContext['db'], { agentId, slug, other }: Asked) {
+function rowsOf(db: ReadContext['db'], { agentId, slug, other }: Slugs) {
   const at = (one: string) =>
     keptPosts(db)
       .selectAll()

@@ -1,4 +1,4 @@
-import type { ReadContext } from '../../context.ts';
+import type { ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { defineWrite, prepared, timestamp } from '../../db/write.ts';
 import type { ParsedAddress } from '../../rules/email.ts';
@@ -107,8 +107,18 @@ export async function refusedPicture(
   return block ?? null;
 }
 
+const askedAhead = 'source-blocks';
+
+/** Asks ahead for what {@link holdFor} needs; what waits already may have the answer too, since it is a later one. */
+export function askBlocksAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>): void {
+  const blocks = blocksOfTexts(db, {});
+  blocks.catch(() => undefined);
+  known.set(askedAhead, blocks);
+}
+
 /** The id of the block for which what was written is held back; null where it is not. */
 export async function holdFor(ctx: ReadContext, written: Written): Promise<string | null> {
-  const blocks = await blocksOfTexts(ctx.db, {});
+  const ahead = ctx.known?.get(askedAhead) as ReturnType<typeof blocksOfTexts> | undefined;
+  const blocks = await (ahead ?? blocksOfTexts(ctx.db, {}));
   return blockOfText(blocks, written)?.id ?? null;
 }
