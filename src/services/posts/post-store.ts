@@ -100,7 +100,6 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
   if (!plan.changed) await tx.confirmDurable();
   else {
     const { existing, next } = plan;
-    dropAhead(tx, plan);
     const kept = keepRevision(tx, plan);
     await store(tx, plan, input.sent);
     await linkPicturesOf(tx, plan, input.sent);
@@ -112,6 +111,8 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
     if (next.moderation === 'held' && existing?.moderation !== 'held') await noteHold(tx, agent, plan);
     tx.changed(`post:${next.id}`);
+    // What was asked while this changed something came too early.
+    dropAhead(tx, plan);
   }
   return saved(tx, agent, plan, input);
 }
