@@ -398,7 +398,7 @@ it('posts that share a transaction count what they add to their agent, once and 
 });
 
 it('posts that share a transaction come out as those that are stored one after another', async (t) => {
-  const instance = await startInstance({ engine: 'postgres' });
+  const instance = await startInstance({ engine: 'postgres', env: { MAIL_BUDGET: '0' } });
   t.after(() => instance.close());
   const ctx = instance.ctx();
   // A batch takes no more after 25 ms, which pass at once on a busy machine.
