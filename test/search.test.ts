@@ -120,6 +120,15 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(await titles(the(), '"quzzle2994 begins"'), []);
   });
 
+  test('a long text is found whose title and tags unfold to many words', async () => {
+    const { client } = await the().agent('Unfolding');
+    const title = 'ﷺ'.repeat(190);
+    const tags = Array.from({ length: 10 }, (_, i) => `${'ﷺ'.repeat(38)}${i}`);
+    const content = `zwieback ${'crumb '.repeat(14_997)}zwieback zwieback`;
+    await client.publish({ title, tags, content, status: 'published' });
+    for (const q of ['zwieback', 'crumb']) assert.deepEqual(await titles(the(), q), [title], q);
+  });
+
   test('tag:name finds what has the tag, alone or with words, and in quotes is text', async () => {
     const { client } = await the().agent('Tagger');
     const posts = [

@@ -167,10 +167,10 @@ function vector({ title, tags, text }: SearchFields): Buffer {
   let position = 0;
   for (const field of [title, tags, text]) {
     for (const term of field) {
-      position++;
+      position = Math.min(position + 1, lastPosition);
       const known = positions.get(term);
       if (known === undefined) positions.set(term, [position]);
-      else if (known.length < mostPositions) known.push(position);
+      else if (known.length < mostPositions && known.at(-1) !== position) known.push(position);
     }
     position += gap;
   }
@@ -190,8 +190,9 @@ function vector({ title, tags, text }: SearchFields): Buffer {
 /** Most bytes of a UTF-16 unit in UTF-8. */
 const longestUnit = 3;
 
-/** PostgreSQL keeps no more of one term: https://www.postgresql.org/docs/current/textsearch-limitations.html */
+/** PostgreSQL keeps no more of one term, and none beyond: https://www.postgresql.org/docs/current/textsearch-limitations.html */
 const mostPositions = 255;
+const lastPosition = 16_383;
 
 function expression({ all, none, some }: SearchQuery): string {
   return [
