@@ -53,7 +53,9 @@ export function createsOnly({ ifNoneMatch }: Preconditions): boolean {
 
 /** The post with this slug, else the one that had it, whose slug stays. */
 async function bySlug(ctx: ReadContext, slug: string, naming: Naming): Promise<Target> {
-  const { post, former, duplicates } = await findBySlug(ctx, naming.agentId, slug, naming.likeness);
+  const { agentId, likeness } = naming;
+  const { at, before, duplicates } = await addresses(ctx, { agentId, slug, other: slug, likeness });
+  const [post, former] = [at(slug), before(slug)];
   if (post) return found(post);
   if (former?.leadsTo && !naming.createsOnly) return found(former.leadsTo, slug);
   return { post, slug, derivedFrom: null, former, foundBy: null, duplicates };
@@ -115,14 +117,9 @@ async function ownTarget(ctx: ReadContext, postId: string, { agentId, sent }: Na
 }
 
 /** The post at a slug, and what the slug led to before. */
-export async function findBySlug(
-  ctx: ReadContext,
-  agentId: string,
-  slug: string,
-  likeness: Likeness | null = null,
-) {
-  const { at, before, duplicates } = await addresses(ctx, { agentId, slug, other: slug, likeness });
-  return { post: at(slug), former: before(slug), duplicates };
+export async function findBySlug(ctx: ReadContext, agentId: string, slug: string) {
+  const { at, before } = await addresses(ctx, { agentId, slug, other: slug });
+  return { post: at(slug), former: before(slug) };
 }
 
 /** As what a row was found. */
