@@ -320,6 +320,14 @@ test('an entity of something invisible hides nothing in the plain text', () => {
     assert.doesNotMatch(renderPost(markdown).text, /[\p{DI}\uFFF9-\uFFFB]/u);
 });
 
+test('what is left out joins no characters to a run that hides a text', () => {
+  const markdown = '<!-- a -->\u200b<!-- b -->\u200c<!-- c -->\u2062<!-- d -->\u2060 e';
+  const { html, content } = renderPost(markdown);
+  assert.equal(content, markdown);
+  assert.equal(left(renderPost, markdown), ' e');
+  assert.doesNotMatch(html, /\p{DI}/u);
+});
+
 describe('a document that shows nothing', () => {
   for (const markdown of [
     '[//]: # (a)',

@@ -9,7 +9,7 @@ import {
 import { warning, type Warning } from '../rules/warnings.ts';
 import { commentParser, type Parse, postParser } from './parse/parser.ts';
 import { unrenderable, type RenderedComment, type RenderedPost } from './rendered.ts';
-import { composed, without, type Stretch } from './unseen.ts';
+import { composed, takenOut, without, type Stretch } from './unseen.ts';
 import { countWords, excerptOf } from './write/tokens.ts';
 import { type Kind, write } from './write/writer.ts';
 
@@ -64,8 +64,11 @@ function render(markdown: string, kind: Kind) {
       const { mentions } = parsed;
       return { html, text, prose, headings, pictures, unseen, isVisible, mentions, warnings: found };
     }
-    unseen = composed(unseen, written.unseen);
-    left = without(markdown, unseen);
+    left = without(left, written.unseen);
+    // Invisible characters that stood apart could make a run now.
+    const swept = stripHiddenText(left).text;
+    unseen = composed(composed(unseen, written.unseen), takenOut(left, swept));
+    left = swept;
   }
   throw unrenderable('hides text in layers that readers do not see', 'Leave out what shows nothing.');
 }

@@ -96,7 +96,8 @@ function kindOf(character: string): HiddenKind | null {
 
 /** Whether the selector can follow the character: a selector after each plain letter would carry a byte each. */
 function hasVariant(base: string, selector: string): boolean {
-  if (/[\u{E0100}-\u{E01EF}]/u.test(selector)) return /\p{sc=Han}/u.test(base);
+  // Variants of names in Chinese and Japanese; with all 240 of them each Han letter would carry a byte.
+  if (/[\u{E0100}-\u{E01EF}]/u.test(selector)) return selector <= '\u{E011F}' && /\p{sc=Han}/u.test(base);
   if (/[\u180B-\u180F]/.test(selector)) return /\p{sc=Mongolian}/u.test(base);
   // Of these Unicode defines variants of hieroglyphs only.
   if (/[\uFE03-\uFE0D]/.test(selector)) return /\p{sc=Egyptian_Hieroglyphs}/u.test(base);
@@ -111,7 +112,7 @@ function isOfUse(character: string, before: string, after: string): boolean {
   if (character === '\u00AD' || joins(character, before, after)) return true;
   const isDirection = /[\u200E\u200F\u061C]/.test(character);
   const isPlain = (neighbour: string) => (isDirection ? /\p{L}/u : plain).test(neighbour);
-  if (!isPlain(before) || !isPlain(after)) return true;
+  if (besideSymbols.test(character) && (!isPlain(before) || !isPlain(after))) return true;
   const needing = isDirection
     ? rightToLeft
     : scriptsNeeding.find(([characters]) => characters.test(character))?.[1];
@@ -124,6 +125,8 @@ function isOf(scripts: RegExp, character: string): boolean {
 }
 
 const plain = /^$|[\p{L}\p{M}\p{N}\p{White_Space}]/u;
+/** What joins, parts or directs text of any script; not those of one script, and those that are unassigned or deprecated. */
+const besideSymbols = /[\u061C\u200B-\u200F\u2060-\u2064\uFEFF]/;
 const rightToLeft =
   /[\p{scx=Hebr}\p{scx=Arab}\p{scx=Syrc}\p{scx=Thaa}\p{scx=Nkoo}\p{scx=Adlm}\p{scx=Rohg}\p{scx=Mand}\p{scx=Samr}]/u;
 
@@ -142,6 +145,8 @@ const scriptsNeeding: readonly (readonly [characters: RegExp, scripts: RegExp])[
   [/[\u115F\u1160\u3164\uFFA0]/, /\p{scx=Hang}/u],
   [/[\u17B4\u17B5]/, /\p{scx=Khmr}/u],
   [/\u180E/, /\p{scx=Mong}/u],
+  [/[\u{1BCA0}-\u{1BCA3}]/u, /\p{scx=Dupl}/u],
+  [/[\u{1D173}-\u{1D17A}]/u, /[\u{1D100}-\u{1D1FF}]/u],
 ];
 
 /** Whether a joiner or non-joiner means something here: in an emoji sequence, or after a letter that joins. */
