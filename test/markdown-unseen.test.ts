@@ -46,6 +46,11 @@ describe('what readers do not see is left out for others', () => {
     ],
     ['the second footnote of a name', 'a[^b]\n\n[^b]: c\n\n[^b]: SECRET', 'a[^b]\n\n[^b]: c\n\n'],
     ['footnotes that only they refer to', 'a\n\n[^b]: SECRET[^c]\n\n[^c]: SECRET[^b]', 'a\n\n\n'],
+    [
+      'the marks of footnotes that nothing refers to, before one that is used',
+      'a[^b]\n\n[^SECRET]:[^SECRET2]: [^b]: c',
+      'a[^b]\n\n[^b]: c',
+    ],
     ['a footnote in a list', '- a\n\n  [^b]: SECRET\n- c', '- a\n\n  \n- c'],
     [
       'a definition that begins a footnote',
@@ -292,6 +297,26 @@ describe('what would show nothing is shown', () => {
       '$x \\def\\y{a b c}$',
       /<code [^>]*>x \\def\\y\{a b c\}<\/code>/,
     ],
+    ...String.raw`\def\ignoreall{}x|\newcommand{\ignoreall}{}x|\let\x=\ignoreall y|\def\x{\ignore\all}y|\def\x{\begin{ignoreall}}y|\TextOrMath{\ignoreall}{x}|\color{ignoreall}x`
+      .split('|')
+      .map((tex): [string, string, RegExp] => [
+        `names in a formula that the author chose: ${tex}`,
+        `$${tex}$`,
+        /<code [^>]*>\\.*ignore/,
+      ]),
+    [
+      'a formula whose author names a command by one letter',
+      String.raw`$\newcommand{\y}[1]{#1+\color{red}x}\y{\norm{z}}$ $\begin{pmatrix}a\cr b\end{pmatrix}$`,
+      /^<p[^>]*><math>.*<\/math> <math>/,
+    ],
+    ...[
+      ['beyond the longest id', `# ${'a'.repeat(120)}\n\n[b](#${'a'.repeat(120)}-SECRET)`],
+      ['in signs that ids do not have', '# a\n\n[b](#a"SECRET"!)'.replace('SECRET', '🅂🄴🄲🅁🄴🅃')],
+    ].map(([what, markdown = '']): [string, string, RegExp] => [
+      `what a link within the post says ${what}`,
+      markdown,
+      /href="#a+(?:-SECRET|%22)/,
+    ]),
     ['one of several choices of a formula', '$\\mathchoice{a}{b}{c}{d}$', /<code /],
     ...String.raw`\quad|\hspace{1em}|{}_{}|\text{ }|\frac{}{}|\rule{1em}{1em}|\begin{matrix}&\\&\end{matrix}|\left.\right.|\overline{}|\boxed{}|\displaystyle|\cancel{\quad}|~`
       .split('|')

@@ -78,7 +78,8 @@ export function mathml(tex: string, isBlock: boolean): string | undefined {
     return undefined;
   }
   const output: Output = { html: '', text: '' };
-  const isShown = writeNode(tree, output) && draws(tree) && showsAll(tex, output.text);
+  const isShown =
+    writeNode(tree, output) && draws(tree) && showsAll(tex, output.text) && namesNothing(tex, temml);
   return isShown ? output.html : undefined;
 }
 
@@ -163,8 +164,33 @@ function scriptLevel({ type, attributes: given }: MathNode): number | undefined 
 }
 
 /** Names that TeX reads and does not show: of commands, environments, colours, columns, and lengths. */
-const unshown =
-  /\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d|\\(?:begin|end)\s*\{[a-zA-Z]{1,12}\*?\}(?:\{\d\})?|\\(?:text)?color\s*\{[a-z]{1,12}\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
+const unshown = new RegExp(
+  [
+    String.raw`\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d`,
+    String.raw`\\(?:begin|end)\s*\{(?:(?:[bpv]|border|small)?matrix|[dr]?r?cases|align(?:ed|at|edat)?|d?array|equation|gather(?:ed)?|multline|split|subarray)\*?\}(?:\{\d\})?`,
+    String.raw`\\(?:text)?color\s*\{(?:dark|light|forest|royal|sky)?(?:black|blue|brown|cyan|gray|green|lime|magenta|olive|orange|pink|purple|red|teal|violet|white|yellow)\}`,
+    String.raw`\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b`,
+  ].join('|'),
+  'gi',
+);
+/** A command, behind no other backslash. */
+const commands = /\\(?:([a-zA-Z]{2,})|[^])/g;
+/** Commands of TeX that were found to be such. */
+const known = new Set<string>();
+
+/** Whether TeX has each command by itself: one that the author names could be called anything. */
+function namesNothing(tex: string, temml: Temml): boolean {
+  return Array.from(tex.matchAll(commands)).every(([, name]) => {
+    if (name === undefined || known.has(name)) return true;
+    try {
+      temml[treeOf](`\\begin{matrix}\\${name}\\end{matrix}`, { throwOnError: true, trust: false });
+    } catch (error) {
+      if (String(error).includes('Unsupported function name')) return false;
+    }
+    known.add(name);
+    return true;
+  });
+}
 
 /** Whether each word of the formula stands in what it shows, and each letter as often, whatever alphabet shows it. */
 function showsAll(tex: string, shown: string): boolean {

@@ -8,6 +8,8 @@ const holders =
   /^(?:blockquote|callout|bullet_list|ordered_list|list_item|dl|dd|paragraph|table|thead|tbody)_open$/;
 /** A name of a formula, behind no other backslash: `\label{eq:1}`. */
 const labels = /\\label(?<=(?<!\\)(?:\\\\)*\\label) *\{[^{}]*\}/g;
+/** The mark of a footnote, at its place. */
+const footnoteMark = /\[\^[^\s[\]]+\]:[ \t]*/y;
 /** The mark of a list item without content, which shows as its bullet. */
 const item = /^[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]+\S/;
 const emptyItem = /^(?:[-+*]|\d{1,9}[.)])[ \t]*$/;
@@ -21,6 +23,8 @@ export class Seen {
   private readonly lines: Uint8Array;
   /** Where lines of unwritten footnotes begin, their own marks included. */
   private readonly outerStarts = new Map<number, number>();
+  /** Marks of unwritten footnotes, by their lines. */
+  private readonly unwrittenMarks: (readonly [line: number, ...mark: Stretch])[] = [];
   /** Lines that begin with the mark of a written footnote, which is seen whatever becomes of the rest. */
   private readonly marked = new Set<number>();
   private readonly hidden: Stretch[] = [];
@@ -49,6 +53,10 @@ export class Seen {
   /** A footnote that is not written: its lines go with the indentation that makes them its own. */
   unwritten({ map, meta }: Token): void {
     const starts = meta?.['starts'] as readonly number[] | undefined;
+    footnoteMark.lastIndex = starts?.[0] ?? 0;
+    const [mark = ''] = footnoteMark.exec(this.places.source) ?? [];
+    const from = starts?.[0] ?? 0;
+    this.unwrittenMarks.push([map?.[0] ?? 0, from, from + mark.length]);
     starts?.forEach((start, at) => {
       const line = (map?.[0] ?? 0) + at;
       if (!this.outerStarts.has(line)) this.outerStarts.set(line, start);
@@ -100,6 +108,8 @@ export class Seen {
   /** All that is unseen, in order. */
   stretches(): Stretch[] {
     const { source, ends } = this.places;
+    // A footnote that is written can begin on the line of one that is not.
+    for (const [line, from, to] of this.unwrittenMarks) if (this.lines[line] === 1) this.hide(from, to);
     let isAfterBlank = true;
     for (const [line, end] of ends.entries()) {
       const start = this.outerStarts.get(line) ?? this.places.starts[line] ?? end;

@@ -136,8 +136,14 @@ export type Heading = {
   readonly text: string;
 };
 
-/** Headings by their opening token, and their ids. */
-export type Outline = { readonly headings: ReadonlyMap<Token, Heading>; readonly ids: ReadonlySet<string> };
+/** Headings by their opening token, and what links within the post may call them. */
+export type Outline = {
+  readonly headings: ReadonlyMap<Token, Heading>;
+  readonly names: ReadonlyMap<string, HeadingName>;
+};
+
+/** The id of a heading, and the longest fragment that stands for it, in UTF-16 units. */
+type HeadingName = { readonly id: string; readonly longest: number };
 
 /** Longest slug and longest text of a heading, in code points. */
 const longestSlug = 100;
@@ -149,6 +155,7 @@ const longestText = 200;
  */
 export function outline(tokens: readonly Token[]): Outline {
   const headings = new Map<Token, Heading>();
+  const names = new Map<string, HeadingName>();
   const ids = new Set<string>();
   const next = new Map<string, number>();
   const opens = tokens.flatMap((token, at) => (token.type === 'heading_open' ? [{ token, at }] : []));
@@ -156,28 +163,45 @@ export function outline(tokens: readonly Token[]): Outline {
   const highest = opens.reduce((least, { token }) => Math.min(least, levelOf(token)), 6);
   for (const { token, at } of opens) {
     const text = onOneLine(plainText(tokens[at + 1]?.children ?? []));
-    const id = uniqueId(`h-${slugOf(text) || 'section'}`, ids, next);
+    const id = uniqueId(prefix + (slugOf(text) || 'section'), ids, next);
     const level = Math.min(6, levelOf(token) - highest + 2);
     headings.set(token, { id, level, text: firstCodePoints(text, longestText) });
+    const name = { id, longest: Math.max(text.length, id.length - prefix.length) };
+    const uncut = trimHyphens(githubSlug(text));
+    if (uncut !== '' && !names.has(prefix + uncut)) names.set(prefix + uncut, name);
+    names.set(id, name);
   }
-  return { headings, ids };
+  return { headings, names };
 }
 
-/** The `id` here of a fragment written for GitHub's ids, if the post has it: `Install-it` is `h-install-it`. */
-export function resolveFragment(fragment: string, ids: ReadonlySet<string>): string | undefined {
+/**
+ * The `id` here of a fragment written for GitHub's ids, if the post has it: `Install-it` is `h-install-it`. Readers see
+ * only the id, so a fragment that says more than the heading stands for none.
+ */
+export function resolveFragment(fragment: string, names: Outline['names']): string | undefined {
   const name = decode(fragment);
-  return [name, `h-${slugOf(name)}`].find((id) => ids.has(id));
+  if (names.has(name)) return name;
+  const { id, longest = 0 } = names.get(prefix + trimHyphens(githubSlug(name))) ?? {};
+  return name.length <= longest ? id : undefined;
+}
+
+const prefix = 'h-';
+
+function slugOf(text: string): string {
+  return trimHyphens(firstCodePoints(githubSlug(text.slice(0, longestSlug * 4)), longestSlug));
 }
 
 /** GitHub's rule: lower case, letters, digits, hyphens and underscores kept, spaces to hyphens. */
-function slugOf(text: string): string {
-  const slug = text
-    .slice(0, longestSlug * 4)
+function githubSlug(text: string): string {
+  return text
     .normalize('NFC')
     .toLowerCase()
     .replace(/\p{Default_Ignorable_Code_Point}|[^\p{L}\p{N}\p{M}\s_-]/gu, '')
     .replace(/\s/gu, '-');
-  return firstCodePoints(slug, longestSlug).replace(/^-+|-+$/g, '');
+}
+
+function trimHyphens(slug: string): string {
+  return slug.replace(/^-+|-+$/g, '');
 }
 
 /** The id, or the first free of `-1`, `-2`, …: each try uses up one taken id, so all together are linear. */

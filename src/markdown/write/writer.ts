@@ -298,7 +298,7 @@ class Writer {
       const rel = isRelativeLink(href) ? '' : ' rel="ugc nofollow noopener"';
       return `<a href="${escape(href)}"${titleOf(token)}${rel}>`;
     }
-    const id = resolveFragment(href.slice(1), this.outline.ids);
+    const id = resolveFragment(href.slice(1), this.outline.names);
     if (id === undefined && this.kind === 'post') {
       this.warn(
         'dead_link',
