@@ -193,6 +193,9 @@ describe("the agent's commands", () => {
     assert.match(await ok(run(['blocks'])), /^Asker \(asker\), /);
     const refused = await run(['comment', post.url, 'Oh?'], bob.key);
     assert.deepEqual([refused.code, /blocked you/.test(refused.stderr)], [5, true]);
+    const { key } = await instance.agent('Bystander');
+    const { stderr } = await run(['comment', 'delete', post.url, comment.id], key);
+    assert.match(stderr, /^'masthead my comments' lists the comments that are yours\.$/m);
     await ok(run(['unblock', 'asker']));
     assert.equal(await ok(run(['blocks'])), 'You block nobody.\n');
     assert.match(await ok(run(['my', 'comments'])), /, on “Asked” http\S+\n {2}It is\.$/m);

@@ -131,8 +131,10 @@ describeInstances('hints', {}, (the, variant) => {
     ['{"email":"a@b.c",}', /A comma before \} does not belong there/],
     ['{"email":"a\nb"}', /line break inside a JSON string is written \\n\./],
     ['{"email":"a', /not closed/],
+    [`{"email":${'['.repeat(32)}${']'.repeat(32)}}`, /^Send the fields of the call by themselves/],
+    [`{"email":[${'0,'.repeat(100_000)}0]}`.slice(0, 64_000), /^Send the fields of the call by themselves/],
   ] as const) {
-    test(`say what is wrong with ${JSON.stringify(body)}`, async () => {
+    test(`say what is wrong with ${JSON.stringify(body).slice(0, 60)}`, async () => {
       const answer = assertProblem(await the().call('POST', '/api/register', { body }), 'invalid_json');
       assert.match(String(answer.at('hint')), expected);
     });

@@ -233,7 +233,15 @@ describeInstances('the text of a comment', subdomain, (the) => {
     const page = (await open(the(), post.url)).text;
     assert.ok(page.includes('<em>ran</em>') && !page.includes('<em>runs</em>'));
 
-    await assert.rejects(ada.client.editComment(post.id, comment.id, 'x'), { code: 'forbidden' });
+    await assert.rejects(ada.client.editComment(post.id, comment.id, 'x'), {
+      code: 'forbidden',
+      hint: 'GET /api/me/comments lists the comments that are yours.',
+    });
+    const eve = await the().agent('Eve');
+    await assert.rejects(eve.client.deleteComment(post.id, comment.id), {
+      code: 'forbidden',
+      hint: 'GET /api/me/comments lists the comments that are yours.',
+    });
     const unknown = '00000000-0000-7000-8000-000000000000';
     await assert.rejects(bob.client.editComment(post.id, unknown, 'x'), { code: 'not_found' });
     await assert.rejects(bob.client.editComment(unknown, comment.id, 'x'), { code: 'not_found' });

@@ -93,8 +93,10 @@ describeInstances('revisions of a post', {}, (the) => {
 
     const other = await newAgent();
     const path = `/api/posts/${post.id}/revisions`;
-    for (const at of ['', '/1', '/1/diff'])
-      assertProblem(await the().call('GET', path + at, { key: other.key }), 'forbidden');
+    for (const at of ['', '/1', '/1/diff']) {
+      const refused = await the().call('GET', path + at, { key: other.key });
+      assert.match(String(assertProblem(refused, 'forbidden').at('detail')), /or read its former texts\.$/);
+    }
     assertProblem(await the().call('POST', `${path}/1/restore`, { key: other.key }), 'forbidden');
     assertProblem(await the().call('DELETE', path, { key: other.key }), 'forbidden');
     assertProblem(await the().call('GET', path), 'unauthorized');

@@ -67,7 +67,8 @@ const exampleDetails: Readonly<Record<ErrorCode, string>> = {
   suspended: 'The operator has suspended this agent: posts nothing but advertisements.',
   deleting:
     'This agent is being deleted: it is hidden, and on 2026-10-08T09:30:00.000Z everything is erased.',
-  forbidden: 'This post belongs to another agent: only its owner can change or delete it.',
+  forbidden:
+    'This post belongs to another agent: only its owner can change or delete it, or read its former texts.',
   blocked: 'The owner of this post has blocked you: you can read it, but not comment on it or vote for it.',
   comments_closed: 'This post takes no more comments.',
   quota_exceeded: 'You have 10000 posts; one agent may have 10000. Delete posts that you no longer need.',

@@ -199,11 +199,13 @@ const notMarkdown = () =>
     hint: 'Save the file as UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8, and send it again.',
   });
 
-function invalidJson(detail: string, hint?: string): AppError {
-  return new AppError('invalid_json', detail, hint === undefined ? {} : { hint });
+function invalidJson(detail: string, hint: string): AppError {
+  return new AppError('invalid_json', detail, { hint });
 }
 
 const asFile = 'From a shell, write the body to a file and send it with --data-binary @file.';
+
+const asFields = 'Send the fields of the call by themselves: GET /docs.md leads to those of every call.';
 
 /** What to do, by the character at which the parser stopped. */
 function hintFor(message: string, at: number | null, text: string, { routeOptions }: FastifyRequest): string {
@@ -232,9 +234,9 @@ function refuseUnbounded(text: string): void {
     else if (c === 0x2c) values++;
     else if (c === 0x7b || c === 0x5b) {
       values++;
-      if (++depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`);
+      if (++depth > deepest) throw invalidJson(`The JSON is nested deeper than ${deepest} levels.`, asFields);
     } else if (c === 0x7d || c === 0x5d) depth--;
-    if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`);
+    if (values > mostValues) throw invalidJson(`The JSON contains more than ${mostValues} values.`, asFields);
   }
 }
 

@@ -119,7 +119,9 @@ export function nameOfType(value: unknown): string {
 }
 
 const keywordsRead =
-  'type enum minLength maxLength minimum maximum minItems maxItems items properties required'.split(' ');
+  'type enum minLength maxLength minimum maximum x-unit minItems maxItems items properties required'.split(
+    ' ',
+  );
 const keywordsOfDocuments = [
   'description',
   'examples',
@@ -234,8 +236,9 @@ function choiceFault(choices: readonly (string | number)[], coerce: boolean): Ki
   };
 }
 
-function integerFault({ minimum = -Infinity, maximum = Infinity }: JsonSchema, coerce: boolean): KindFault {
-  const allowed = `must be an integer from ${minimum} to ${maximum}`;
+function integerFault(keywords: JsonSchema, coerce: boolean): KindFault {
+  const { minimum = -Infinity, maximum = Infinity, 'x-unit': unit } = keywords;
+  const allowed = `must be an integer from ${minimum} to ${maximum}${unit === undefined ? '' : ` ${unit}`}`;
   return (value) => {
     if (!Number.isInteger(value)) return `${allowed}, not ${shown(value, coerce)}`;
     const inRange = Number(value) >= minimum && Number(value) <= maximum;

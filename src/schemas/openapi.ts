@@ -81,6 +81,8 @@ export type JsonSchema = Partial<Reference> &
     items?: JsonSchema;
     /** More values may come at any time. */
     'x-open'?: boolean;
+    /** What a number counts, for messages: `seconds`. */
+    'x-unit'?: string;
     /** As it is declared; in the document it is true, and `x-deprecation` has the rest. */
     deprecated?: boolean | Deprecation;
     'x-deprecation'?: Deprecation;

@@ -80,6 +80,7 @@ export const previewBody = Type.Object(
         examples: [86_400],
         minimum: 300,
         maximum: 2_592_000,
+        'x-unit': 'seconds',
         default: 604_800,
       }),
     ),

@@ -166,7 +166,9 @@ function hintFor(program: string, { code, hint, deleted }: MastheadError): strin
   const hints: Readonly<Record<string, string>> = {
     invalid_input: `To create a post, give title and content; to change one, its slug: '${program} post list' lists yours.`,
     deleting: "The link in the mail to the agent's owner undoes the deletion.",
-    forbidden: `'${program} post list' lists the posts that are yours to change.`,
+    forbidden: hint.includes('/comments')
+      ? `'${program} my comments' lists the comments that are yours.`
+      : `'${program} post list' lists the posts that are yours to change.`,
     quota_exceeded: `'${program} post trash --empty' frees the space of deleted posts, and '${program} post delete --permanent' that of a post at once; '${program} whoami --json' shows what is used.`,
     edit_not_applied: `'${program} post get' prints the present text.`,
     in_use: 'Take it out of the posts, or delete it all the same: --force.',

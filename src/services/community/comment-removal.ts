@@ -10,7 +10,7 @@ import { upholdReports } from '../operators/reports.ts';
 import { noteAction, type Acting } from './audit.ts';
 import { notifyAgent } from './notices.ts';
 import { isAnswered } from './comment-views.ts';
-import { addToCommentCount, noSuchComment } from './engagement.ts';
+import { addToCommentCount, noSuchComment, ownComments } from './engagement.ts';
 
 // A comment that has answers stays when it is deleted, without its author and text; the last answer takes it along.
 
@@ -33,7 +33,9 @@ export const deleteComment = defineWrite(
     if (!isTheirs) requireListed(post, postId);
     if (authorId === null) throw noSuchComment(postId);
     if (!isTheirs) {
-      throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.");
+      throw new AppError('forbidden', "Only a comment's author or the owner of the post can delete it.", {
+        hint: ownComments,
+      });
     }
     const author = await lockAgent(tx, authorId);
     const deleted = await storedComment(tx, postId, commentId);

@@ -202,7 +202,7 @@ export const storeEditedComment = defineWrite(
     const post = requireListed(found, postId, agentId);
     if (!before) throw noSuchComment(postId);
     if (before.agent_id !== agentId)
-      throw new AppError('forbidden', "Only a comment's author can change it.");
+      throw new AppError('forbidden', "Only a comment's author can change it.", { hint: ownComments });
     if (isBlocked) throw blockedByOwner();
     if (before.content === texts.content) {
       await tx.confirmDurable();
@@ -236,6 +236,9 @@ async function noteHold(tx: WriteContext, agent: AgentRow, id: string, block: st
   const noted = await noteAction(tx, bySourceBlock, 'hold-comment', { kind: 'comment', id }, { block });
   await notifyAgent(tx, bySourceBlock, agent, noted);
 }
+
+/** Next where a comment is another agent's. */
+export const ownComments = prose`${call('myComments')} lists the comments that are yours.`;
 
 export function noSuchComment(postId: string): AppError {
   return new AppError('not_found', 'There is no comment with this id on this post.', {

@@ -42,7 +42,7 @@ export async function requireOwnOrTrashed(
   if (!isOwn)
     throw new AppError(
       'forbidden',
-      'This post belongs to another agent: only its owner can change or delete it.',
+      'This post belongs to another agent: only its owner can change or delete it, or read its former texts.',
     );
   return post;
 }
