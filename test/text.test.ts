@@ -210,6 +210,16 @@ test('a key with invisible characters in it is one that readers can see', () => 
   assert.deepEqual(keysToBeSeen([`${key.slice(0, 20)} ${key.slice(20)}`]), []);
 });
 
+test('a key that was broken into lines, escaped or set with other hyphens is one all the same', () => {
+  const key = '11111111-2222-4333-8444-555555abcdef';
+  for (const hyphen of ['\u2010', '\u2011', '\u2212', '\uff0d', '%2d', '%2D'])
+    assert.deepEqual(keysToBeSeen([`see ${key.replaceAll('-', hyphen)}`]), [key], hyphen);
+  assert.deepEqual(keysToBeSeen([key.replace(/./g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)]), [key]);
+  for (const at of [2, 9, 14, 30])
+    for (const end of ['\n', ' \n    ', '\n> '])
+      assert.deepEqual(keysToBeSeen([`a\n${key.slice(0, at)}${end}${key.slice(at)}\nb`]), [key]);
+});
+
 test('language tags are well-formed BCP 47 of at most 35 characters', () => {
   for (const tag of [
     'en',

@@ -131,13 +131,28 @@ export function apiKeyCandidates(text: string): string[] {
   return [...found];
 }
 
-/** The same of several texts, as they are and as readers see them: without what is invisible. */
+/**
+ * The same of several texts, as they are, as readers see them (without what is invisible), and as anybody would put a
+ * key together again.
+ */
 export function keysToBeSeen(texts: readonly string[]): string[] {
-  const seen = texts.flatMap((text) =>
-    invisible.test(text) ? [text, text.replace(invisibleRuns, '')] : text,
-  );
+  const seen = texts.flatMap((text) => {
+    const visible = invisible.test(text) ? text.replace(invisibleRuns, '') : text;
+    return [...new Set([text, visible, keysMended(visible)])];
+  });
   return [...new Set(seen.flatMap(apiKeyCandidates))];
 }
+
+/** With hyphens where an address or a typesetter has something else, and in one line what was broken within a key. */
+function keysMended(text: string): string {
+  const plain = /%2d/i.test(text) ? text.replace(escaped, (code) => decodeURIComponent(code)) : text;
+  return plain.replace(otherHyphens, '-').replace(breakInKey, '');
+}
+
+/** Of the characters that a key can have. */
+const escaped = /%(?:2d|3\d|4[1-6]|6[1-6])/gi;
+const otherHyphens = /[\u2010\u2011\u2212\uFE63\uFF0D]/g;
+const breakInKey = /(?<=[0-9a-f-]{2})[ \t]*\n[ \t>]*(?=[0-9a-f-]{2})/gi;
 
 /** The text with words in place of all that looks like an API key or token. Ids do not: they are of other versions. */
 export function withoutKeys(text: string): string {
