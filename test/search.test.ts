@@ -242,6 +242,18 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       /first 16/,
     );
     assert.match(String(assertOk(await search(the(), 'plain')).at('warnings.0')), /^no post contains any/);
+    const { client } = await the().agent('Tidegauge');
+    await client.publish({ title: 'Tagged', content: 'plain', tags: ['tides'], status: 'published' });
+    await client.publish({ title: 'Untagged', content: 'mudflat', status: 'published' });
+    assert.deepEqual(assertOk(await search(the(), 'plain tag:tides')).at('warnings'), []);
+    for (const [q, said] of [
+      [
+        'mudflat tag:tides',
+        'no post with this tag contains any of the words; try others, or leave the tag out',
+      ],
+      ['tag:mudflat', 'no post has this tag; try another, or look for its words without tag'],
+    ] as const)
+      assert.equal(assertOk(await search(the(), q)).at('warnings.0'), said, q);
   });
 
   test('the best come first: the word in the title, then in a tag, then often in the text, then the newest', async () => {

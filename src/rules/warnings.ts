@@ -29,7 +29,7 @@ export const warningCodes = {
   no_own_posts: "the list is of one's own posts, and there are none",
   fixed_order: 'the list has one order only',
   shortened_search: 'the search was not done as written',
-  nothing_found: 'no post contains all of the words',
+  nothing_found: 'the search found no post',
   widened_search: 'no post contains all of the words as they are, so something near was looked for',
   other_words: 'other words than those searched for may have been meant',
 } as const;

@@ -82,7 +82,7 @@ async function search<Post>(
     const { ids, rows, found, ...said } = await findPage(ctx, sought, signal);
     return { ...said, items: await withSnippets(ids, rows, found, (row) => view(ctx, row)) };
   });
-  return { ...page, warnings: [...warnings, ...notes(page)] };
+  return { ...page, warnings: [...warnings, ...notes(page, { tag, words: query.all.length })] };
 }
 
 function asWritten(query: SearchQuery): SearchWay {
@@ -119,23 +119,24 @@ async function findPage(ctx: Context, sought: Sought, signal: AbortSignal) {
   return { ids, rows, found, nextCursor, total, instead, suggestion };
 }
 
-function notes({
-  total,
-  instead,
-  suggestion,
-}: Pick<SearchPage<unknown>, 'total' | 'instead' | 'suggestion'>) {
+function notes(
+  { total, instead, suggestion }: Pick<SearchPage<unknown>, 'total' | 'instead' | 'suggestion'>,
+  asked: { tag: string | null; words: number },
+) {
   const said: Warning[] = [];
   if (instead !== null && total !== 0)
     said.push(warning('widened_search', `no post contains all of the words; these have ${instead}`));
-  if (total === 0) said.push(nothingFound);
+  if (total === 0) said.push(warning('nothing_found', nothingFound(asked)));
   if (suggestion !== null) said.push(warning('other_words', `did you mean '${suggestion}'?`));
   return said;
 }
 
-const nothingFound = warning(
-  'nothing_found',
-  'no post contains any of the words; try others, or fewer in quotes',
-);
+function nothingFound({ tag, words }: { tag: string | null; words: number }): string {
+  if (tag === null) return 'no post contains any of the words; try others, or fewer in quotes';
+  return words === 0
+    ? 'no post has this tag; try another, or look for its words without tag'
+    : 'no post with this tag contains any of the words; try others, or leave the tag out';
+}
 
 /** The query with known words in place of unknown ones, if it finds anything that way. */
 async function suggestionFor(
