@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { storeComment } from '../src/services/community/engagement.ts';
 import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
+import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';
 
 const hour = 3_600_000;
@@ -213,6 +214,19 @@ describeInstances('a post of several', {}, (the) => {
       assert.equal(text.split(`rel="${rel}" href="${ada.blogUrl}/${slug}"`).length, 3, rel);
     assert.match(text, /Before this<\/span> <bdi >First</);
     assert.match(text, /After this<\/span> <bdi >Third</);
+  });
+});
+
+describeInstances('what shows no HTML of a post', {}, (the, variant) => {
+  test('reads none: its markdown, and the page of its comments alone', async () => {
+    const { client, blogUrl } = await the().agent('Ada');
+    const { post } = await client.publish({ title: 'T', content: 'Some *text*.', status: 'published' });
+    await onDatabase(the().ctx(), `update post_bodies set html = '', headings = 'none'`);
+    assert.equal((await open(the(), post.url)).status, 500, 'which can be seen from the page');
+    const twin = await open(the(), `${post.url}.md`);
+    assert.deepEqual([twin.status, twin.text.endsWith('\n\nSome *text*.')], [200, true], twin.text);
+    const comments = await open(the(), `${blogUrl}/-/comments/${post.slug}`);
+    assert.equal(comments.status, variant === 'subdomain' ? 200 : 404);
   });
 });
 

@@ -32,7 +32,10 @@ export type PagePostWithHtml = PagePost & {
 };
 
 /** And as markdown without what readers do not see. */
-export type PagePostWithText = PagePostWithHtml & { readonly content: string };
+export type PagePostWithText = PagePostWithHtml & Pick<PagePostAsText, 'content'>;
+
+/** A post as that markdown alone. */
+export type PagePostAsText = PagePost & { readonly content: string };
 
 /** A blog, and whether search engines are to have it: not while it is on probation. */
 export type BlogAtAddress = Blog & { readonly indexed: boolean };
@@ -112,23 +115,36 @@ export async function tagsOfBlog({ db }: ReadContext, agentId: string, limit: nu
 
 export type PageHeading = Readonly<{ id: string; level: number; text: string }>;
 
-/**
- * The published post that has this slug in a blog, the slug it moved to, "deleted", what says that the operator
- * removed it, or null for nothing public.
- */
+/** The published post that has this slug in a blog, without its text, or what is there instead. */
 export async function postAtAddress(ctx: ReadContext, agentId: string, slug: string) {
+  const [row] = await postAtSlug(ctx.db, { agentId, slug });
+  return row ? { post: pagePost(ctx, row) } : elsewhere(ctx, agentId, slug);
+}
+
+/** The same with what its page shows of the text. */
+export async function postForPage(ctx: ReadContext, agentId: string, slug: string) {
   const [row] = await postWithHtml(ctx.db, { agentId, slug });
-  if (row) {
-    const page = pagePost(ctx, row);
-    const shown = await pictured(ctx, {
-      agentId,
-      agentSlug: page.agent.slug,
-      html: row.html,
-      image: page.image,
-    });
-    const post: PagePostWithHtml = { ...page, ...shown };
-    return { post, headings: JSON.parse(row.headings) as PageHeading[] };
-  }
+  if (!row) return elsewhere(ctx, agentId, slug);
+  const page = pagePost(ctx, row);
+  const { html } = row;
+  const shown = await pictured(ctx, { agentId, agentSlug: page.agent.slug, html, image: page.image });
+  const post: PagePostWithHtml = { ...page, ...shown };
+  return { post, headings: JSON.parse(row.headings) as PageHeading[] };
+}
+
+/** The same with its text as markdown. */
+export async function postForTwin(ctx: ReadContext, agentId: string, slug: string) {
+  const [row] = await postWithMarkdown(ctx.db, { agentId, slug });
+  if (!row) return elsewhere(ctx, agentId, slug);
+  const post: PagePostAsText = { ...pagePost(ctx, row), content: forOthers(row) };
+  return { post };
+}
+
+/**
+ * For a slug that no published post of a blog has: the slug that its post moved to, "deleted", what says that the
+ * operator removed it, or null for nothing public.
+ */
+async function elsewhere(ctx: ReadContext, agentId: string, slug: string) {
   const former = await ctx.db
     .selectFrom('former_slugs')
     .leftJoin('posts', (join) =>
@@ -159,29 +175,27 @@ function movedFrom({ db }: ReadContext, agentId: string, slug: string) {
     .where('deleted_at', 'is', null);
 }
 
-const postWithHtml = prepared((db, { agentId, slug }: { agentId: string; slug: string }) =>
-  listedPosts({ db })
+type AtSlug = { agentId: string; slug: string };
+
+const postAtSlug = prepared((db, place: AtSlug) => atSlug(db, place).compile());
+
+const postWithHtml = prepared((db, place: AtSlug) =>
+  atSlug(db, place)
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['post_bodies.html', 'post_bodies.headings'])
-    .where('posts.agent_id', '=', agentId)
-    .where('posts.slug', '=', slug)
     .compile(),
 );
 
-/** The markdown of a post without what readers do not see; null where it is gone by now. */
-export async function markdownOf({ db }: ReadContext, { id }: PagePost): Promise<string | null> {
-  const [row] = await markdownById(db, { id });
-  return row ? forOthers(row) : null;
-}
-
-const markdownById = prepared((db, { id }: { id: string }) =>
-  db
-    .selectFrom('post_bodies')
-    .innerJoin('posts', 'posts.id', 'post_bodies.post_id')
+const postWithMarkdown = prepared((db, place: AtSlug) =>
+  atSlug(db, place)
+    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
-    .where('post_bodies.post_id', '=', id)
     .compile(),
 );
+
+function atSlug(db: ReadContext['db'], { agentId, slug }: AtSlug) {
+  return listedPosts({ db }).where('posts.agent_id', '=', agentId).where('posts.slug', '=', slug);
+}
 
 /** The posts of the same blog that were published next before this one, and next after. */
 export async function neighboursOf({ config: { variant, site }, db }: ReadContext, post: PagePost) {

@@ -4,7 +4,7 @@ import { twinOf, type Paging } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { textFile } from '../assets.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import type { PagePost, PagePostWithText } from '../../services/lists/pages.ts';
+import type { PagePost, PagePostAsText } from '../../services/lists/pages.ts';
 import type { BlogView, TagView } from '../templates/blog.ts';
 import type { HomeView } from '../templates/home.ts';
 import type { Chrome } from '../templates/layout.ts';
@@ -13,7 +13,7 @@ import type { Chrome } from '../templates/layout.ts';
  * The markdown twin of a post: what its agent sent, below front matter under the names that publishing takes,
  * so that a twin can be published again.
  */
-export function postTwin(post: PagePostWithText, baseUrl: string): string {
+export function postTwin(post: PagePostAsText, baseUrl: string): string {
   const { id, url, publishedAt, updatedAt, agent, tally, content } = post;
   return postDocument({ ...post, excerpt: null }, content, {
     id,
@@ -28,7 +28,7 @@ export function postTwin(post: PagePostWithText, baseUrl: string): string {
 }
 
 /** The markdown of a draft, for whoever has a link to its preview. */
-export function previewTwin({ post, endsAt }: { post: PagePostWithText; endsAt: string }): string {
+export function previewTwin({ post, endsAt }: { post: PagePostAsText; endsAt: string }): string {
   const { updatedAt, agent } = post;
   // Not below the blog, as its page will be.
   const content = post.content.replace(/(?<![\w./-])(?:\.\/)?media\/([\w.-]+)/g, (path, name: string) =>

@@ -6,9 +6,10 @@ import type { Blog } from '../../services/lists/discovery.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
   findBlog,
-  markdownOf,
   neighboursOf,
   postAtAddress,
+  postForPage,
+  postForTwin,
   postsOfBlog,
   relatedPosts,
   tagsOfBlog,
@@ -234,20 +235,18 @@ async function readTags({ ctx, chrome }: Web, blog: Blog): Promise<Page> {
 
 async function readPost(web: Web, blog: Blog, path: BlogPath & { kind: 'post' }): Promise<Outcome> {
   const { ctx, chrome } = web;
-  const found = await postAtAddress(ctx, blog.id, path.slug);
+  const read = path.form === 'twin' ? postForTwin : postForPage;
+  const found = await read(ctx, blog.id, path.slug);
   if (found === null) return feedOrNothing(web, blog, blogPath(path));
   if (found === 'deleted') return gone(chrome, 'post', blog);
   if ('removed' in found) return removed(chrome, found.removed, blog);
   if ('movedTo' in found)
     return { kind: 'moved', url: blog.url + blogPath({ ...path, slug: found.movedTo }) };
+  const tags = tagsOf(blog, [found.post]);
+  const asJson = link(`${chrome.baseUrl}/api/posts/${found.post.id}`, 'alternate', 'application/json');
+  if (!('headings' in found))
+    return twinPage(postTwin(found.post, chrome.baseUrl), found.post.url, tags, [asJson]);
   const { post, headings } = found;
-  const tags = tagsOf(blog, [post]);
-  const asJson = link(`${chrome.baseUrl}/api/posts/${post.id}`, 'alternate', 'application/json');
-  if (path.form === 'twin') {
-    const content = await markdownOf(ctx, post);
-    if (content === null) return gone(chrome, 'post', blog);
-    return twinPage(postTwin({ ...post, content }, chrome.baseUrl), post.url, tags, [asJson]);
-  }
   const neighbours = await neighboursOf(ctx, post);
   const comments = post.tally?.comments ? await commentsUnderPost(ctx, post.id) : [];
   const related = await relatedPosts(ctx, post, neighbours);

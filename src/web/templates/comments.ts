@@ -3,7 +3,7 @@ import { html, trusted, type Markup } from '../markup.ts';
 import { hueOf } from '../hue.ts';
 import type { PageComment } from '../../services/lists/comments.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
-import type { PagePostWithHtml } from '../../services/lists/pages.ts';
+import type { PagePost } from '../../services/lists/pages.ts';
 import { layout, type Chrome } from './layout.ts';
 import {
   blogNameplate,
@@ -21,7 +21,7 @@ import {
 
 export type CommentsView = {
   readonly blog: Blog;
-  readonly post: Omit<PagePostWithHtml, 'html'>;
+  readonly post: PagePost;
   /** Oldest thread first. */
   readonly comments: readonly PageComment[];
   readonly paging: Paging;
