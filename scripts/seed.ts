@@ -208,7 +208,7 @@ async function storePosts(): Promise<void> {
         });
       const docs = entries.map((entry) => ({ doc: entry.doc, post_id: entry.post.id, digest: entry.digest }));
       await insertAll(database, 'search_docs', docs);
-      for (const entry of entries) database.searchIndex.storeNumbered(database.db, entry.doc, entry.fields);
+      database.searchIndex.storeNumbered(database.db, entries);
     });
     process.stderr.write(`${Math.min(postCount, first + postsPerCommit)} of ${postCount} posts\n`);
   }

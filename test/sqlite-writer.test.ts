@@ -134,6 +134,23 @@ test('a search finds a post by what it had before an operation that failed', asy
   assert.deepEqual(['a', 'b'].map(found), [1, 0]);
 });
 
+test('posts that share a commit are written to the search index at once, each as it was stored last', async (t) => {
+  const { database, run } = openWriter(t);
+  type Words = { readonly post: string; readonly word: string };
+  const index = defineWrite('index', (tx, { post, word }: Words) =>
+    tx.searchIndex.store(tx.db, { postId: post, digest: '' }, { title: [word], tags: [], text: [] }),
+  );
+  const several = Array.from({ length: 20 }, (_, n) => ({ post: `p${n}`, word: `first${n}` }));
+  await run(index, [...several, { post: 'p3', word: 'second' }, { post: 'p1', word: 'third' }]);
+  const segments = database.prepare('select count(distinct segid) as n from post_search_idx').get()?.['n'];
+  assert.equal(segments, 2);
+  const found = (word: string) => database.prepare('select rowid from post_search (?)').all(word).length;
+  assert.deepEqual(
+    ['first0', 'first1', 'first3', 'first19', 'second', 'third'].map(found),
+    [1, 0, 0, 1, 1, 1],
+  );
+});
+
 test('a writer that had to wait leaves the lock to others for as long as it held it', async (t) => {
   const { run } = openWriter(t);
   const turns: { began: number; ended: number }[] = [];

@@ -71,12 +71,15 @@ export type Match = { readonly doc: number; readonly post_id: string; readonly s
 /** What stands for a post in the search index. */
 export type SearchEntry = { readonly postId: string; readonly digest: string };
 
+/** The terms of a document, by its number in `search_docs`. */
+export type NumberedFields = { readonly doc: number; readonly fields: SearchFields };
+
 /** The search index of an SQL engine: the table `post_search`, with a row for each row of `search_docs`. */
 export type SearchIndex = {
   /** Makes a post findable by these terms and no others, and numbers it, if it has no number yet. */
   store(db: Kysely<Tables>, entry: SearchEntry, fields: SearchFields): Promise<void>;
-  /** The same for a document that has its number. */
-  storeNumbered(db: Kysely<Tables>, doc: number, fields: SearchFields): void;
+  /** The same for documents that have their numbers; of one that comes more than once, the last counts. */
+  storeNumbered(db: Kysely<Tables>, documents: readonly NumberedFields[]): void;
   /** Records that a document was stored anew: its former terms are to be erased like those of a deleted one. */
   noteReplaced(db: Kysely<Tables>): Promise<void>;
   /**

@@ -23,8 +23,8 @@ export const postgresSearchIndex: SearchIndex = {
   async store(db, entry, fields) {
     storeEntry(db, { ...entry, terms: vector(fields) });
   },
-  storeNumbered(db, doc, fields) {
-    storeTerms(db, { doc, terms: vector(fields) });
+  storeNumbered(db, documents) {
+    for (const { doc, fields } of documents) storeTerms(db, { doc, terms: vector(fields) });
   },
   // A deleted or former row goes like those of all tables: by vacuum.
   noteReplaced: async () => undefined,

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
-import type { SearchEntry, SearchIndex } from '../database.ts';
+import type { NumberedFields, SearchEntry, SearchIndex } from '../database.ts';
 import { choices } from '../relevance.ts';
 import { prepared, preparedChange } from '../write.ts';
 import type { Tables } from '../tables.ts';
@@ -39,10 +39,17 @@ export const sqliteSearchErasure: readonly RawBuilder<unknown>[] = [
 
 export const sqliteSearchIndex: SearchIndex = {
   async store(db, entry, fields) {
-    sqliteSearchIndex.storeNumbered(db, await numberEntry(db, entry), fields);
+    sqliteSearchIndex.storeNumbered(db, [{ doc: await numberEntry(db, entry), fields }]);
   },
-  storeNumbered(db, doc, { title, tags, text }) {
-    storeTerms(db, { doc, title: title.join(' '), tags: tags.join(' '), text: text.join(' ') });
+  storeNumbered(db, documents) {
+    const latest = new Map(documents.map((each) => [each.doc, each]));
+    // FTS5 also flushes before a document whose number is not above the one before it.
+    const inOrder = [...latest.values()].toSorted((a, b) => a.doc - b.doc);
+    for (let from = 0; from < inOrder.length; from += mostAtOnce) {
+      const some = inOrder.slice(from, from + mostAtOnce);
+      const store = (storeTerms[some.length] ??= storingTerms(some.length));
+      store(db, some.flatMap(valuesOf));
+    }
   },
   async noteReplaced(db) {
     await noteErasure(db, {});
@@ -73,8 +80,6 @@ const noteErasure = prepared((db) =>
   sql`insert or replace into meta (key, value) values ('search_erasure', 'due')`.compile(db),
 );
 
-type Terms = { doc: number; title: string; tags: string; text: string };
-
 /** Stores the entry of a post; returns its number. */
 export async function numberEntry(db: Kysely<Tables>, entry: SearchEntry): Promise<number> {
   const [stored] = await storeEntry(db, entry);
@@ -91,11 +96,30 @@ const storeEntry = prepared((db, { postId, digest }: SearchEntry) =>
     .compile(),
 );
 
-const storeTerms = preparedChange((db, { doc, title, tags, text }: Terms) =>
-  // The document may have been deleted since, in the same transaction.
-  sql`insert or replace into post_search (rowid, title, tags, text)
-    select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`.compile(db),
-);
+/** Documents of one statement: a query is built for each number of them. */
+const mostAtOnce = 16;
+
+/** By how many documents each stores. */
+const storeTerms: ReturnType<typeof storingTerms>[] = [];
+
+/**
+ * Stores so many documents by one statement. FTS5 writes out the terms that it holds at each savepoint, and SQLite sets
+ * one for every statement that changes a virtual table: one for each document would make as many segments of the index.
+ */
+function storingTerms(documents: number) {
+  return preparedChange((db, values: readonly unknown[]) => {
+    const select = (at: number) =>
+      // The document may have been deleted since, in the same transaction.
+      sql`select doc, ${values[at + 1]}, ${values[at + 2]}, ${values[at + 3]} from search_docs where doc = ${values[at]}`;
+    const selects = Array.from({ length: documents }, (_, n) => select(n * 4));
+    return sql`insert or replace into post_search (rowid, title, tags, text)
+      ${sql.join(selects, sql` union all `)}`.compile(db);
+  });
+}
+
+function valuesOf({ doc, fields: { title, tags, text } }: NumberedFields) {
+  return [doc, title.join(' '), tags.join(' '), text.join(' ')];
+}
 
 /**
  * Matches with their digests. FTS5 walks them by row number, newest first, up to the limit: the cross join fixes that as

@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Config } from '../../config/config.ts';
 import type { WriteContext } from '../../context.ts';
-import type { SearchFields } from '../../rules/search/search-terms.ts';
-import type { SearchIndex } from '../database.ts';
+import type { NumberedFields, SearchIndex } from '../database.ts';
 import { createLastChanges } from '../last-changes.ts';
 import {
   perform,
@@ -111,8 +110,8 @@ export function createSqliteWriter(
   }
 
   /**
-   * Runs a batch, which grows by what arrives meanwhile. Search terms are stored last: FTS5 flushes its pending terms
-   * before every later statement that SQLite may have to undo.
+   * Runs a batch, which grows by what arrives meanwhile. Search terms are stored last and together: FTS5 flushes its
+   * pending terms before every later statement that SQLite may have to undo.
    */
   async function runAll(
     batch: Envelope[],
@@ -122,10 +121,10 @@ export function createSqliteWriter(
     const answers: [number, Outcome][] = [];
     const known = new Map<string, unknown>();
     const shared = { ...context, db, known, lock, confirmDurable, last: createLastChanges() };
-    const terms: Terms[] = [];
+    const terms: NumberedFields[] = [];
     for (const { id, request } of batch) {
       const write = listed(writes, request.name);
-      const own: Terms[] = [];
+      const own: NumberedFields[] = [];
       const searchIndex = noting(own);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
@@ -136,7 +135,7 @@ export function createSqliteWriter(
       if (joining) batch.push(joining);
     }
     shared.last.store(db);
-    for (const { doc, fields } of terms) sqliteSearchIndex.storeNumbered(db, doc, fields);
+    sqliteSearchIndex.storeNumbered(db, terms);
     return answers;
   }
 
@@ -194,10 +193,8 @@ function createGathering({ next, count }: Waiting) {
   };
 }
 
-type Terms = { readonly doc: number; readonly fields: SearchFields };
-
 /** An index that only notes what is to be stored in it. */
-function noting(terms: Terms[]): SearchIndex {
+function noting(terms: NumberedFields[]): SearchIndex {
   return {
     ...sqliteSearchIndex,
     store: async (to, entry, fields) => void terms.push({ doc: await numberEntry(to, entry), fields }),

@@ -194,8 +194,8 @@ async function indexAll(
   let done = 0;
   for await (const docs of inBatches<SearchDoc>(fewRows, (after) => readDocs(source, after))) {
     await inTransaction(target, async () => {
-      for (const { doc, text, ...post } of docs)
-        target.searchIndex.storeNumbered(target.db, doc, searchEntry(post, text).fields);
+      const entries = docs.map(({ doc, text, ...post }) => ({ doc, fields: searchEntry(post, text).fields }));
+      target.searchIndex.storeNumbered(target.db, entries);
     });
     done += docs.length;
     progress({ table: 'post_search', done, all, checked: false });
