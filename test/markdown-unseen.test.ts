@@ -330,6 +330,11 @@ describe('what would show nothing is shown', () => {
       String.raw`$\underline{\qquad}$ $\boxed{\quad}$ $\sqrt{}$`,
       /<math><menclose.* <math><mrow [^>]*class="boxed".* <math><msqrt>/,
     ],
+    ...['https:', ''].map((scheme): [string, string, RegExp] => [
+      `a host that is too long for an address, after '${scheme}'`,
+      `[a](${scheme}//${'SECRET.'.repeat(40)}example/b)`,
+      /^<p[^>]*>\[a\]\(.*SECRET\./,
+    ]),
     ['an entity in a language', '```js&#32;a\nb\n```', /class="language-js&amp;#32;a"/],
   ];
   for (const [what, markdown, html] of cases) test(what, () => assert.match(renderPost(markdown).html, html));

@@ -2,11 +2,14 @@ import type { Delimiter, Env, MarkdownIt, StateBlock, StateCore, StateInline, To
 import { textStart } from './places.ts';
 
 const linkSchemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
+/** What markdown-it leaves of an address whose host has more than 255 characters; browsers would take its path for one. */
+const withoutHost = /^(?:https?:)?\/\/\//i;
 /** What relative references are resolved against when they are judged; nothing is ever fetched from it. */
 const anywhere = 'https://relative.invalid/';
 
 /** Whether a link may go there. Read by the WHATWG parser, as browsers do: no spelling of a scheme gets past it. */
 export function isAllowedLink(href: string): boolean {
+  if (withoutHost.test(href)) return false;
   const scheme = URL.parse(href, anywhere)?.protocol;
   return scheme !== undefined && linkSchemes.has(scheme);
 }
