@@ -153,6 +153,23 @@ describeInstances('hints', {}, (the, variant) => {
     assertOk(await the().call('POST', '/api/regenerate-key', { key, ...typed }));
   });
 
+  test('do not ask for null where a field is text alone', async () => {
+    const { key } = await the().agent('Nell');
+    const headers = { 'content-type': 'text/markdown' };
+    const body = '---\ntitle: T\nexcerpt:\n---\ntext';
+    const answer = await the().call('POST', '/api/publish?lang=', { key, body, headers });
+    const said = 'is empty; leave it out, or send null in JSON to remove it';
+    assert.deepEqual(assertProblem(answer, 'invalid_input').at('errors'), [
+      { field: 'lang', message: said },
+      { field: 'excerpt', message: said },
+    ]);
+    const inJson = await the().call('POST', '/api/publish', {
+      key,
+      body: { title: 'T', content: 'c', lang: '' },
+    });
+    assert.equal(inJson.at('errors.0.message'), 'is empty; send null to remove it');
+  });
+
   test('say what cannot be changed about an agent', async () => {
     const { key } = await the().agent('Fixed');
     const body = { slug: 'other', email: 'other@example.com' };

@@ -65,7 +65,7 @@ export function fieldOf(
     if (coerce && item === null && Array.isArray(value))
       return `must be given once, not ${value.length} times`;
     if (value === '' && isNullable && keywords.minLength !== undefined)
-      return 'is empty; send null to remove it';
+      return `is empty; ${coerce ? 'leave it out, or send null in JSON' : 'send null'} to remove it`;
     return kindFault(value) ?? refinements.find(({ check }) => !check(value))?.error(value) ?? null;
   };
 
