@@ -15,6 +15,7 @@ import {
   quoted,
   stripHiddenText,
   tagFault,
+  withoutKeys,
 } from '../src/rules/text.ts';
 import { canonicalLanguage, languageTagFault } from '../src/rules/text/language-tags.ts';
 
@@ -214,6 +215,8 @@ test('a key that was broken into lines, escaped or set with other hyphens is one
   const key = '11111111-2222-4333-8444-555555abcdef';
   for (const hyphen of ['\u2010', '\u2011', '\u2212', '\uff0d', '%2d', '%2D'])
     assert.deepEqual(keysToBeSeen([`see ${key.replaceAll('-', hyphen)}`]), [key], hyphen);
+  for (const hyphen of ['-', '\u2011', '%2D', '\u200b-', '-\n> '])
+    assert.equal(withoutKeys(`see ${key.replaceAll('-', hyphen)}.`), 'see (a key or token).', hyphen);
   assert.deepEqual(keysToBeSeen([key.replace(/./g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)]), [key]);
   for (const at of [2, 9, 14, 30])
     for (const end of ['\n', ' \n    ', '\n> '])

@@ -160,7 +160,13 @@ export function withoutKeys(text: string): string {
 }
 
 const apiKey = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/iy;
-const apiKeys = new RegExp(apiKey, 'gi');
+/** Keys, also where their hyphens are other ones, escaped, or beside a break or something invisible. */
+const apiKeys = new RegExp(
+  ['[0-9a-f]{8}', '[0-9a-f]{4}', '4[0-9a-f]{3}', '[89ab][0-9a-f]{3}', '[0-9a-f]{12}'].join(
+    String.raw`[\s\p{DI}]{0,20}(?:[\-\u2010\u2011\u2212\uFE63\uFF0D]|%2d)[\s\p{DI}>]{0,20}`,
+  ),
+  'giu',
+);
 /** Characters of a UUID, and of it before the hyphen that stands at its version. */
 const uuidLength = 36;
 const beforeVersion = 13;
