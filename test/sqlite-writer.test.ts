@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
+import type { WriteContext } from '../src/context.ts';
 import { defineWrite, type CountCall, type Outcome, type Write } from '../src/db/write.ts';
 import { createDiskReserve } from '../src/db/sqlite/disk-reserve.ts';
 import { createWriterThread, type Answers } from '../src/db/sqlite/sqlite-engine.ts';
@@ -151,6 +152,38 @@ test('posts that share a commit are written to the search index at once, each as
   );
 });
 
+test('posts that share a commit change the row of their agent once, before others read it', async (t) => {
+  const { database, runEach } = openWriter(t);
+  database.exec(`
+    create table agents (id text, published_count int, moderated_count int, draft_count int, content_bytes int,
+      revision_bytes int, last_published_at text);
+    insert into agents values ('a', 1, 0, 0, 0, 0, null);
+    create table versions (published_count int);
+    create trigger changed after update on agents begin insert into versions values (new.published_count); end`);
+  const none = { moderated_count: 0, draft_count: 0, content_bytes: 0, revision_bytes: 0 };
+  const publish = async (tx: WriteContext) =>
+    tx.addPosts({ ...none, id: 'a', published_count: 1, last_published_at: null }, 'last');
+  const add = defineWrite('add', publish, { onlyAddsPosts: true });
+  const addAndFail = defineWrite(
+    'add and fail',
+    async (tx) => {
+      await publish(tx);
+      throw new AppError('forbidden', 'after it was added');
+    },
+    { onlyAddsPosts: true },
+  );
+  const look = defineWrite('look', (tx) =>
+    tx.db.selectFrom('agents').select('published_count').executeTakeFirst(),
+  );
+  const answers = await runEach([add, add, addAndFail, add, look, add, add].map((write) => [write, {}]));
+  assert.partialDeepStrictEqual(answers.flat()[4]?.[1], { value: { published_count: 4 } });
+  const versions = database.prepare('select published_count from versions').all();
+  assert.deepEqual(
+    versions.map((row) => row['published_count']),
+    [4, 6],
+  );
+});
+
 test('a writer that had to wait leaves the lock to others for as long as it held it', async (t) => {
   const { run } = openWriter(t);
   const turns: { began: number; ended: number }[] = [];
@@ -261,28 +294,35 @@ function openWriter(t: TestContext) {
     create virtual table found using fts5 (word);
     create table search_docs (doc integer primary key, post_id text unique, digest text);
     create virtual table post_search using fts5 (title, tags, text, content = '', contentless_delete = 1)`);
+  type Some = Write<never, unknown>;
+  const runEach = async (
+    units: readonly (readonly [Some, unknown] | null)[],
+  ): Promise<Answers<Outcome>[]> => {
+    const waiting = units.map((unit, id): Envelope | null => {
+      const ticket = { policy: 'p', subject: 's', quota: 9, rate: null };
+      return unit && { id, request: { name: unit[0].name, input: unit[1], now: 0, ticket } };
+    });
+    const operations = new Map(units.flatMap((unit) => (unit ? [[unit[0].name, unit[0]] as const] : [])));
+    const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
+    const writer = createSqliteWriter(file, context, operations, countCall, {
+      next: () => waiting.shift() ?? undefined,
+      count: () => [...waiting, null].indexOf(null),
+    });
+    const answers: Answers<Outcome>[] = [];
+    while (waiting.length > 0) {
+      const first = waiting.shift();
+      if (first) answers.push(await writer.runBatch(first, () => 0));
+    }
+    await writer.close();
+    return answers;
+  };
   return {
     file,
     database,
-    /** What was answered, commit by commit. Where the input is null, nothing waits at that look. */
-    run: async <I>(toRun: Write<I, unknown>, inputs: readonly (I | null)[]): Promise<Answers<Outcome>[]> => {
-      const waiting = inputs.map((input, id): Envelope | null => {
-        const ticket = { policy: 'p', subject: 's', quota: 9, rate: null };
-        return input === null ? null : { id, request: { name: toRun.name, input, now: 0, ticket } };
-      });
-      const operations = new Map([[toRun.name, toRun as Write<never, unknown>]]);
-      const context = { config: { readOnly: true } as never, secretKey: Buffer.alloc(32) };
-      const writer = createSqliteWriter(file, context, operations, countCall, {
-        next: () => waiting.shift() ?? undefined,
-        count: () => [...waiting, null].indexOf(null),
-      });
-      const answers: Answers<Outcome>[] = [];
-      while (waiting.length > 0) {
-        const first = waiting.shift();
-        if (first) answers.push(await writer.runBatch(first, () => 0));
-      }
-      await writer.close();
-      return answers;
-    },
+    /** What was answered, commit by commit. Where the unit is null, nothing waits at that look. */
+    runEach,
+    /** The same for one operation with many inputs. */
+    run: <I>(toRun: Write<I, unknown>, inputs: readonly (I | null)[]) =>
+      runEach(inputs.map((input) => (input === null ? null : [toRun as Some, input]))),
   };
 }

@@ -126,10 +126,10 @@ export function createSqliteWriter(
       const write = listed(writes, request.name);
       const own: NumberedFields[] = [];
       const searchIndex = noting(own);
+      // Others read agents by other ways than `lockAgent`.
+      if (!write.onlyAddsPosts) shared.last.storePosts(db);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
-      // The next may be any write, which reads them.
-      shared.last.storePosts(db);
       if (!outcome.error) terms.push(...own);
       const joining = another();
       if (joining) batch.push(joining);
