@@ -305,6 +305,11 @@ describe('what would show nothing is shown', () => {
         /<code [^>]*>\\.*ignore/,
       ]),
     [
+      'formulas with environments and colours of TeX and CSS',
+      String.raw`$\textcolor{MidnightBlue}{x}\color{crimson}y$` + '\n\n$$\n\\begin{CD}A @>>> B\\end{CD}\n$$',
+      /^<p[^>]*><math>.*<math display/s,
+    ],
+    [
       'a formula whose author names a command by one letter',
       String.raw`$\newcommand{\y}[1]{#1+\color{red}x}\y{\norm{z}}$ $\begin{pmatrix}a\cr b\end{pmatrix}$`,
       /^<p[^>]*><math>.*<\/math> <math>/,

@@ -164,32 +164,41 @@ function scriptLevel({ type, attributes: given }: MathNode): number | undefined 
 }
 
 /** Names that TeX reads and does not show: of commands, environments, colours, columns, and lengths. */
-const unshown = new RegExp(
-  [
-    String.raw`\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d`,
-    String.raw`\\(?:begin|end)\s*\{(?:(?:[bpv]|border|small)?matrix|[dr]?r?cases|align(?:ed|at|edat)?|d?array|equation|gather(?:ed)?|multline|split|subarray)\*?\}(?:\{\d\})?`,
-    String.raw`\\(?:text)?color\s*\{(?:dark|light|forest|royal|sky)?(?:black|blue|brown|cyan|gray|green|lime|magenta|olive|orange|pink|purple|red|teal|violet|white|yellow)\}`,
-    String.raw`\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b`,
-  ].join('|'),
-  'gi',
-);
-/** A command, behind no other backslash. */
-const commands = /\\(?:([a-zA-Z]{2,})|[^])/g;
-/** Commands of TeX that were found to be such. */
+const unshown =
+  /\\(?:re)?newcommand\s*\{?\\[a-zA-Z]+\}?\s*(?:\[\d\])?|#\d|\\(?:begin|end)\s*\{[a-zA-Z]+\*?\}(?:\{\d\})?|\\(?:text)?color\s*\{[a-zA-Z]+\}|\\[a-zA-Z]+|\\.|\{[lcr| ]+\}|\d+(?:\.\d+)?(?:em|ex|pt|mu|cm|mm|in|px)\b/gi;
+/** Those that an author could make up: of an environment, a colour, or a command of more than a letter. */
+const names = /\\(?:(?:begin|end)\s*\{([a-zA-Z]+\*?)\}|(?:text)?color\s*\{([a-zA-Z]+)\}|([a-zA-Z]{2,})|[^])/g;
+/** Formulas with a name that was found to be one of TeX. */
 const known = new Set<string>();
 
-/** Whether TeX has each command by itself: one that the author names could be called anything. */
+/** Whether TeX has each name by itself: what the author names could be called anything. */
 function namesNothing(tex: string, temml: Temml): boolean {
-  return Array.from(tex.matchAll(commands)).every(([, name]) => {
-    if (name === undefined || known.has(name)) return true;
-    try {
-      temml[treeOf](`\\begin{matrix}\\${name}\\end{matrix}`, { throwOnError: true, trust: false });
-    } catch (error) {
-      if (String(error).includes('Unsupported function name')) return false;
-    }
-    known.add(name);
-    return true;
+  return Array.from(tex.matchAll(names)).every(([, environment, colour, command]) => {
+    if (environment) return isOfTex(`\\begin{${environment}}x\\end{${environment}}`, temml);
+    if (colour) return commonColour.test(colour) || isOfTex(`\\color{${colour}}x`, temml);
+    return command === undefined || isOfTex(`\\begin{matrix}\\${command}\\end{matrix}`, temml);
   });
+}
+
+function isOfTex(tex: string, temml: Temml): boolean {
+  if (known.has(tex)) return true;
+  try {
+    const tree = temml[treeOf](tex, { throwOnError: true, trust: false });
+    // A colour that TeX does not have is left as it is.
+    if (tex.startsWith('\\color') && !hasColour(tree)) return false;
+  } catch (error) {
+    if (/Unsupported function name|No such environment/.test(String(error))) return false;
+  }
+  known.add(tex);
+  return true;
+}
+
+/** Colours of CSS that TeX does not have. */
+const commonColour =
+  /^(?:aqua|beige|coral|crimson|(?:dark|light|medium)?(?:blue|cyan|gray|green|grey|orange|pink|red)|gold|indigo|ivory|khaki|lime|maroon|navy|olive|plum|purple|salmon|silver|skyblue|steelblue|tan|teal|tomato|turquoise|violet|white)$/i;
+
+function hasColour({ style, children = [] }: MathNode): boolean {
+  return style?.['color']?.startsWith('#') === true || children.some(hasColour);
 }
 
 /** Whether each word of the formula stands in what it shows, and each letter as often, whatever alphabet shows it. */
