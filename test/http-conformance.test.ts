@@ -35,6 +35,13 @@ const requests: Readonly<Record<string, readonly [request: string, status: RegEx
   'a length in another base': [post('Content-Length: 0x19\r\n', json), /400/],
   'a length beyond any number': [post('Content-Length: 99999999999999999999\r\n', json), /400|413/],
   'chunked not as the last coding': [post('Transfer-Encoding: chunked, gzip\r\n', chunk), /400|501/],
+  ...Object.fromEntries(
+    ['gzip, chunked', 'identity, chunked', 'gzip\r\nTransfer-Encoding: chunked'].map((codings) => [
+      `chunks of a body in codings (${JSON.stringify(codings)})`,
+      [post(`Transfer-Encoding: ${codings}\r\n`, chunk), /415[^]*of Transfer-Encoding only chunked/],
+    ]),
+  ),
+  'chunks, with a capital': [post('Transfer-Encoding: Chunked\r\n', chunk), /200/],
   'a coding that nobody knows': [post('Transfer-Encoding: evil\r\n', chunk), /400|501/],
   'chunked twice': [post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', chunk), /400/],
   'a chunk of no hexadecimal size': [post('Transfer-Encoding: chunked\r\n', `xyz\r\n${chunk}`), /400/],

@@ -4,6 +4,7 @@ import type { Static } from 'typebox';
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { cutShort } from '../http/read-body.ts';
+import { encodingHeader } from '../http/request-body.ts';
 import { freeChunk } from '../platform/memory.ts';
 import {
   deleteMediaQuery,
@@ -113,13 +114,14 @@ async function upload(
 
 /** The body of an upload, and what its headers say about it. Throws unsupported_media_type. */
 function bodyOf({ raw, headers }: FastifyRequest) {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
-  if (encoding !== 'identity')
+  const { 'content-type': type = '' } = headers;
+  const encoding = encodingHeader(headers);
+  if (encoding !== null)
     throw new AppError('unsupported_media_type', 'A compressed body is not accepted.', {
-      hint: 'Send the file as it is, without Content-Encoding.',
+      hint: `Send the file as it is${encoding === 'Content-Encoding' ? ', without Content-Encoding' : ': of Transfer-Encoding only chunked is known'}.`,
     });
   const stated = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null;
-  return { type, stated, body: chunksOf(raw) };
+  return { type, typeName: 'Content-Type', stated, body: chunksOf(raw) };
 }
 
 /** The chunks of a body. Whoever stops leaves the rest to be read and dropped, so that the client sees the answer. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { clientLeft } from './connection.ts';
@@ -127,13 +127,24 @@ export function unsupportedType(request: FastifyRequest): AppError {
   return unsupported(request, `${detail}${ofCurl}`, `${json}${markdown}.`);
 }
 
+/** The header that says that a body is compressed, or coded otherwise; null where none does. */
+export function encodingHeader(headers: IncomingHttpHeaders): string | null {
+  const isPlain = (value: string | undefined, plain: string) =>
+    value === undefined || value.trim().toLowerCase() === plain;
+  if (!isPlain(headers['content-encoding'], 'identity')) return 'Content-Encoding';
+  // The parser takes chunks apart, and what else is coded it leaves as it is.
+  return isPlain(headers['transfer-encoding'], 'chunked') ? null : 'Transfer-Encoding';
+}
+
 function refuseEncoding(request: FastifyRequest): void {
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity')
+  const header = encodingHeader(request.headers);
+  if (header !== null)
     throw unsupported(
       request,
       'A compressed body is not accepted.',
-      'Send the body as it is, without Content-Encoding.',
+      header === 'Content-Encoding'
+        ? 'Send the body as it is, without Content-Encoding.'
+        : 'Send the body as it is: of Transfer-Encoding only chunked is known.',
     );
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
