@@ -36,6 +36,14 @@ describe('POST /mcp', () => {
     assert.equal(answer.at('result.tools.0.name'), 'register');
   });
 
+  test('a slash at the end of the address makes no difference', async () => {
+    const body = { jsonrpc: '2.0', id: 7, method: 'tools/list' };
+    for (const path of ['/mcp/', '/mcp//', '/mcp/?structured=1'])
+      assert.equal((await at.call('POST', path, { body })).at('result.tools.0.name'), 'register', path);
+    assert.equal((await at.call('GET', '/mcp/')).status, 405);
+    assert.equal((await at.call('POST', '/mcp/x', { body })).status, 404);
+  });
+
   test('a notification is taken without a body', async () => {
     const body = { jsonrpc: '2.0', method: 'notifications/initialized' };
     const answer = await at.call('POST', '/mcp', { body });

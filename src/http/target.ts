@@ -58,8 +58,15 @@ export function createRewrite(config: Config): (request: IncomingMessage) => str
       request.blog = { slug, rest, place: slug === first ? 'path' : 'escaped' };
       return blogRoute;
     }
+    // Answered where it is: a client that follows a redirect drops the key, and may send GET.
+    if (isMcp(url)) return url.replace(/^\/mcp\/+/, '/mcp');
     return internal.test(url) ? nowhere : url;
   };
+}
+
+/** Whether an address is that of MCP messages, also with slashes at its end. */
+function isMcp(url: string): boolean {
+  return /^\/mcp\/*(?:\?|$)/.test(url);
 }
 
 /** Host and address of a request, which may be one absolute address: its host then counts (RFC 9112, 3.2.2). */
@@ -157,11 +164,11 @@ export function requireOurHost(config: Config, { method, target }: IncomingMessa
     );
   }
   const { baseUrl } = config.site;
-  const isMcp = method === 'POST' && /^\/mcp\/?(?:\?|$)/.test(url);
-  if (isApi(url) || isMcp) {
+  const isMessage = method === 'POST' && isMcp(url);
+  if (isApi(url) || isMessage) {
     throw new AppError(
       'misdirected',
-      isMcp
+      isMessage
         ? `MCP is not served at a blog's address: call ${baseUrl}/mcp.`
         : `The API is not served at a blog's address: call ${baseUrl}${canonicalApi(url)}.`,
       { hint: `Send calls and the API key to ${baseUrl} only; ${baseUrl}/skill.md has the calls.` },
