@@ -218,6 +218,12 @@ describe('The schemas of bodies and queries', () => {
       { tags: ['ok', '', 3] },
       { 'tags[1]': 'must be 1 to 40 characters, is empty', 'tags[2]': 'must be a string, not a number' },
     ],
+    [
+      'publish',
+      { slug: ' ' },
+      { slug: 'is empty; leave it out, and the post keeps its slug, or gets one from its title' },
+    ],
+    ['publish', { image: '' }, { image: 'is empty; send null to remove it' }],
     ['publish', { excerpt: '' }, { excerpt: 'is empty; send null to remove it' }],
     ['publish', { excerpt: 'e'.repeat(301) }, { excerpt: 'must be 1 to 300 characters, is 301' }],
     [

@@ -58,6 +58,7 @@ export function titleHash(title: string): string {
 
 /** What is wrong with a post's slug as sent, as a predicate that also says what is allowed; null if nothing. */
 export function postSlugFault(slug: string): string | null {
+  if (slug === '') return 'is empty; leave it out, and the post keeps its slug, or gets one from its title';
   if (reservedPostSlugs.has(slug))
     return `'${slug}' is an address that every blog keeps for itself; choose another`;
   const fault = shapeFault(slug, 1, postSlugLength);

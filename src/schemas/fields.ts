@@ -75,7 +75,7 @@ export function agentSlug(description = 'Address of the blog: 3 to 63 of a-z, 0-
 function withOffer(fault: Rule, mend: (slug: string) => string | null): Rule {
   return (slug) => {
     const message = fault(slug);
-    if (message === null) return null;
+    if (message === null || slug === '') return message;
     // Far more characters than any slug has.
     const offer = mend(slug.slice(0, 1_000));
     return offer === null || apiKeyCandidates(offer).length > 0 ? message : `${message}; '${offer}' would do`;
@@ -194,7 +194,7 @@ function postFieldType(field: PostField): TSchema {
   if (field.kind === 'line')
     return ofText(lineFault, { minLength: field.minLength, maxLength: field.maxLength });
   if (field.kind === 'moment') return ofText(momentFault, { maxLength: 40 });
-  if (field.kind === 'picture') return ofText(hostedPictureFault, { maxLength: 110 });
+  if (field.kind === 'picture') return ofText(hostedPictureFault, { minLength: 1, maxLength: 110 });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
   if (field.kind === 'switch') return Type.Boolean({ description, examples, default: true });
   if (field.kind === 'tags') return Type.Array(tag(), { description, examples, maxItems: 10 });
