@@ -301,7 +301,10 @@ describe('on one instance', () => {
       assert.deepEqual([problem.at('code'), problem.at('errors.0.field')], ['invalid_input', 'data'], faulty);
     }
     assert.equal(failure(await upload(data.slice(0, 40))).at('code'), 'invalid_media');
-    assert.equal(failure(await upload(data, { type: 'image/gif' })).at('code'), 'unsupported_media_type');
+    const other = failure(await upload(data, { type: 'image/gif' }));
+    assert.equal(other.at('code'), 'unsupported_media_type');
+    assert.match(String(other.at('hint')), /own type as 'type'/);
+    assert.doesNotMatch(JSON.stringify(other), /Content-Type/);
     assert.equal((await at.client(ada.key).listMedia()).media.length, 1);
   });
 

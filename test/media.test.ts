@@ -229,7 +229,14 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
         yield bytes.subarray(0, 1_000);
         yield bytes.subarray(1_000);
       }
-      return uploadPicture(the().ctx(), { agent, alt: '', type: 'image/png', stated, body: body() });
+      return uploadPicture(the().ctx(), {
+        agent,
+        alt: '',
+        type: 'image/png',
+        typeName: 'Content-Type',
+        stated,
+        body: body(),
+      });
     };
     // Also where the client does not say how much it is.
     await taken(sized(most), null);

@@ -44,6 +44,7 @@ export function uploadTool(ctx: Context): Tool {
       const uploaded = await uploadPicture(ctx, {
         agent: caller,
         type,
+        typeName: "'type'",
         alt,
         stated: bytes.length,
         body: inOnePiece(bytes),

@@ -76,7 +76,7 @@ function recognise(head: string, declared: string): PictureType {
   if (type !== undefined)
     throw new PictureError(
       'unsupported',
-      `The bytes are ${type}, but Content-Type says ${wanted === '' ? 'nothing' : JSON.stringify(wanted.slice(0, 80))}. Send them with Content-Type: ${type}.`,
+      `The bytes are ${type}, but were sent as ${wanted === '' ? 'nothing' : JSON.stringify(wanted.slice(0, 80))}. Send them as ${type}.`,
     );
   if (head === '')
     throw new PictureError('unsupported', `There are no bytes. Send those of a file: ${accepted}.`);

@@ -22,6 +22,8 @@ export type Upload = {
   readonly agent: { readonly id: string; readonly slug: string };
   /** As `Content-Type` has it. */
   readonly type: string;
+  /** What the interface calls that, for refusals. */
+  readonly typeName: string;
   /** Empty: none. */
   readonly alt: string;
   /** Bytes that are to come, where that is known. */
@@ -58,7 +60,7 @@ async function take(ctx: Context, upload: Upload): Promise<Uploaded> {
   if (reason !== null) throw refusedReadOnly(reason);
   // An empty body loses its type on the way in.
   if (stated === 0) throw empty();
-  const type = typeOf(upload.type);
+  const type = typeOf(upload);
   if (stated !== null && stated > ctx.config.media.max) throw tooLarge(ctx);
   const end = begin(agent.id);
   try {
@@ -115,7 +117,9 @@ async function store(ctx: Context, pictures: PictureStore, upload: Upload): Prom
   const sent = await draft();
   await receive(ctx, upload, sent);
   const cleaned = await draft();
-  const { removed, digitalSourceType, ...facts } = await onDisk(ctx, () => clean(sent, type, cleaned));
+  const { removed, digitalSourceType, ...facts } = await onDisk(ctx, () =>
+    clean(sent, { ...upload, type }, cleaned),
+  );
   const hashes = { sha256: cleaned.sha256(), sent_sha256: sent.sha256() };
   if (await refusedPicture(ctx, Object.values(hashes))) throw blocked();
   const bytes = cleaned.size();
@@ -149,28 +153,30 @@ async function receive(ctx: Context, { body, stated }: Upload, sent: Draft): Pro
     throw new AppError('invalid_media', 'The connection was closed before the whole picture had come.');
 }
 
-async function clean(sent: Draft, type: string, cleaned: Draft) {
+async function clean(sent: Draft, { type, typeName }: Pick<Upload, 'type' | 'typeName'>, cleaned: Draft) {
   try {
     const source = { size: sent.size(), read: (at: number, length: number) => sent.read(at, length) };
     return await cleanPicture(source, type, (bytes) => cleaned.write(bytes));
   } catch (error) {
     if (!(error instanceof PictureError)) throw error;
     if (error.kind === 'invalid') throw new AppError('invalid_media', error.message);
-    throw new AppError('unsupported_media_type', error.message, { hint: acceptedTypes });
+    throw new AppError('unsupported_media_type', error.message, { hint: asItsType(typeName) });
   }
 }
 
-const acceptedTypes = 'Send a picture with its own type as Content-Type.';
+function asItsType(typeName: string): string {
+  return `Send a picture with its own type as ${typeName}.`;
+}
 
 /** The type that a picture is sent as, without parameters. Throws unsupported_media_type. */
-function typeOf(contentType: string): string {
+function typeOf({ type: contentType, typeName }: Pick<Upload, 'type' | 'typeName'>): string {
   const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
   if (isPictureType(type)) return type;
   const named =
     type === '' ? 'The body has no content type' : `The content type '${type.slice(0, 100)}' is not accepted`;
   const what = `${named}: pictures are ${pictureTypeList}.`;
   throw new AppError('unsupported_media_type', what, {
-    hint: `${insteadOf[type] ?? ''}${acceptedTypes} The body is the file itself: curl --data-binary @picture.png.`,
+    hint: `${insteadOf[type] ?? ''}${asItsType(typeName)} The body is the file itself: curl --data-binary @picture.png.`,
   });
 }
 
