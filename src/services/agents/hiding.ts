@@ -5,7 +5,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { settleBatch } from '../community/votes.ts';
 import { keptPosts } from '../posts/find-post.ts';
-import { tagRows } from '../posts/post-store.ts';
+import { lastPublished, tagRows } from '../posts/post-store.ts';
 import { addBlogToTotals } from './callers.ts';
 
 /** The state of an agent that is not deleting itself. */
@@ -49,6 +49,12 @@ export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<vo
     .where('agent_id', '=', agent.id)
     .where('status', '=', 'published')
     .where('moderation', 'is', null)
+    .execute();
+  // The operator may have hidden its posts meanwhile, or shown them again.
+  await tx.db
+    .updateTable('agents')
+    .set({ last_published_at: await lastPublished(tx.db, agent.id) })
+    .where('id', '=', agent.id)
     .execute();
   await beginToSettle(tx, agent.id);
   await restoreTags(tx, agent.id);

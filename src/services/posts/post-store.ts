@@ -326,7 +326,8 @@ export async function count(
 /** What totals depend on; a post in the trash holds its bytes, and nothing else. */
 type Counted = Pick<TrashedRow, 'status' | 'content_bytes' | 'listed_at' | 'moderation'>;
 
-async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {
+/** When an agent last published what is public now. */
+export async function lastPublished(db: Kysely<Tables>, agentId: string): Promise<string | null> {
   const row = await db
     .selectFrom('posts')
     .select('listed_at')

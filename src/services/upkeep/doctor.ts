@@ -210,6 +210,11 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
       or draft_count <> (select count(*) from posts where agent_id = agents.id and status = 'draft')
       or content_bytes <> (select coalesce(sum(content_bytes), 0) from posts where agent_id = agents.id)`,
   },
+  'time of the last post': {
+    of: 'agents',
+    wrong: sql`listed_at is not null and coalesce(last_published_at, '') <> (
+      select coalesce(max(listed_at), '') from posts where agent_id = agents.id and listed_at is not null)`,
+  },
   'bytes of comments': {
     of: 'agents',
     wrong: sql`comment_bytes <> (
