@@ -118,35 +118,6 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
     assert.ok(sent.includes('A post of the agent ada was hidden'), String(sent));
   });
 
-  test('leaves the time of the last post right, also where it happens to a suspended agent', async () => {
-    const cleo = await the().agent('Cleo');
-    const posts: string[] = [];
-    for (const title of ['First', 'Second', 'Third']) posts.push((await publish(cleo, title)).post.id);
-    const [, second = '', third = ''] = posts;
-    const last = async () =>
-      (
-        await the()
-          .ctx()
-          .db.selectFrom('agents')
-          .select('last_published_at')
-          .where('slug', '=', 'cleo')
-          .executeTakeFirst()
-      )?.last_published_at;
-    const times = (await cleo.client.myPosts()).posts.map(({ publishedAt }) => publishedAt);
-    const whileSuspended = async (run: () => Promise<unknown>) => {
-      await the().ctx().engine.write(suspendAgent, { slug: 'cleo', reason: 'x' });
-      await run();
-      await the().ctx().engine.write(restoreAgent, { slug: 'cleo' });
-      assert.deepEqual(await findWrongCounts(the().ctx()), []);
-    };
-    await whileSuspended(() => moderate(second, hidden('x')));
-    assert.equal(await last(), times[0]);
-    await whileSuspended(() => moderate(third, hidden('x')));
-    assert.equal(await last(), times[2]);
-    await whileSuspended(() => moderate(third, null));
-    assert.equal(await last(), times[0]);
-  });
-
   test('is named by the address that it had, also from the trash', async () => {
     const eve = await the().agent('Trasher');
     const { post } = await publish(eve, 'Thrown away');
@@ -241,5 +212,34 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
     assert.equal(shown.shown, 2);
     const sent = (await the().mails(eve.email)).flatMap(({ email }) => email.subject ?? []);
     assert.equal(sent.filter((subject) => / (?:hidden|again)$/.test(subject)).length, 0);
+  });
+
+  test('leaves the time of the last post right, also where it happens to a suspended agent', async () => {
+    const wes = await the().agent('Wes');
+    const posts: string[] = [];
+    for (const title of ['First', 'Second', 'Third']) posts.push((await publish(wes, title)).post.id);
+    const [, second = '', third = ''] = posts;
+    const last = async () =>
+      (
+        await the()
+          .ctx()
+          .db.selectFrom('agents')
+          .select('last_published_at')
+          .where('slug', '=', 'wes')
+          .executeTakeFirst()
+      )?.last_published_at;
+    const times = (await wes.client.myPosts()).posts.map(({ publishedAt }) => publishedAt);
+    const whileSuspended = async (run: () => Promise<unknown>) => {
+      await the().ctx().engine.write(suspendAgent, { slug: 'wes', reason: 'x' });
+      await run();
+      await the().ctx().engine.write(restoreAgent, { slug: 'wes' });
+      assert.deepEqual(await findWrongCounts(the().ctx()), []);
+    };
+    await whileSuspended(() => moderate(second, hidden('x')));
+    assert.equal(await last(), times[0]);
+    await whileSuspended(() => moderate(third, hidden('x')));
+    assert.equal(await last(), times[2]);
+    await whileSuspended(() => moderate(third, null));
+    assert.equal(await last(), times[0]);
   });
 });
