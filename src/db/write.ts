@@ -32,7 +32,10 @@ export type Write<I, O> = {
    * answers, until a write before it makes them wrong.
    */
   ahead?(tx: Pick<WriteContext, 'db' | 'known'>, input: I): void;
-  /** Whether it changes rows of agents by {@link WriteContext.addPosts} alone, so that what it read of them still holds. */
+  /**
+   * Whether it changes rows of agents by {@link WriteContext.addPosts} alone, so that what it read of them still holds,
+   * or calls that with 'now', which forgets it.
+   */
   onlyAddsPosts?: boolean;
   /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
   deletes?(input: I): boolean;

@@ -105,7 +105,7 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
     await linkPicturesOf(tx, plan, input.sent);
     await storeTags(tx, plan);
     await index(tx, agent, plan, input.sent);
-    await count(tx, agent, existing, next, kept);
+    await count(tx, agent, existing, next, { revisions: kept, changesOther: plan.former?.leadsTo != null });
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
@@ -292,13 +292,19 @@ export async function indexPost(
   await tx.searchIndex.store(tx.db, { postId: post.id, digest }, fields);
 }
 
-/** Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist. */
+/**
+ * Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist.
+ * `changesOther`: whether another post of the agent was changed too.
+ */
 export async function count(
   tx: WriteContext,
   agent: AgentRow,
   before: Counted | null,
   after: Counted | null,
-  revisions = 0,
+  {
+    revisions = 0,
+    changesOther = false,
+  }: { readonly revisions?: number; readonly changesOther?: boolean } = {},
 ): Promise<void> {
   const difference = (is: (post: Counted) => boolean) =>
     (after && is(after) ? 1 : 0) - (before && is(before) ? 1 : 0);
@@ -319,7 +325,8 @@ export async function count(
     revision_bytes: revisions,
     last_published_at: latest,
   };
-  tx.addPosts(added, before === null ? 'last' : 'now');
+  // Revisions that were let go are out of the row already: what was read of it no longer holds.
+  tx.addPosts(added, before === null && !changesOther ? 'last' : 'now');
   addToTotal(tx, 'posts', agent.id, listed);
 }
 
