@@ -209,6 +209,25 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
     assert.equal(await decide(stored.id, 'upheld'), true);
   });
 
+  test('are made by no link that somebody sends in a text, which is refused', async () => {
+    const [fern, gil] = [await newAgent(), await newAgent()];
+    await hide((await publish(fern, `Leak ${named}`)).id);
+    const token = await linkOf(fern);
+    const link = `${the().baseUrl}/verify/appeal?token=${token}`;
+    const escaped = token.replace(/[^a-z]|^./gi, (c) => `%${c.charCodeAt(0).toString(16)}`);
+    const body = { title: 'Appeal', content: `See [this](${link.replace(token, escaped)}).` };
+    const refused = assertProblem(
+      await the().call('POST', '/api/publish', { key: gil.key, body }),
+      'leaked_key',
+    );
+    assert.match(String(refused.at('detail')), /token of a mailed link .*void from now on/);
+    assert.match(String(refused.at('hint')), /POST \/api\/appeals/);
+    assert.equal((await the().call('GET', link.slice(the().baseUrl.length))).status, 404);
+    assert.match((await mailWith(fern, /contained a token/))?.text ?? '', /POST \/api\/appeals/);
+    const filed = assertOk(await appeal(fern), 201);
+    assert.equal(await decide(String(filed.at('appeal.id')), 'upheld'), true);
+  });
+
   test('are possible for half a year and as long as what was done stays so', async () => {
     const dan = await newAgent();
     const [lifted, old, gone] = [

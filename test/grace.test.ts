@@ -92,6 +92,21 @@ describeInstances('an agent that deletes itself', { env: unlimited }, (the, vari
     await countsAreRight();
   });
 
+  test('does not come back by a link that somebody sends in a text, which is refused', async () => {
+    const [leaving, other] = [await newAgent(), await newAgent()];
+    await leaving.client.deleteMe();
+    const token = await undoToken(leaving);
+    const body = { title: 'Undo', content: `/verify/undo-deletion?token=${token}` };
+    const refused = assertProblem(
+      await the().call('POST', '/api/publish', { key: other.key, body }),
+      'leaked_key',
+    );
+    assert.match(String(refused.at('detail')), /token of a mailed link .*void from now on/);
+    assert.equal((await the().call('GET', `/verify/undo-deletion?token=${token}`)).status, 404);
+    assert.equal((await leaving.client.restoreMe()).changed, true);
+    await countsAreRight();
+  });
+
   test('comes back by the link in the mail, which opens a page that changes nothing', async () => {
     const { agent, post, shown } = await talkative();
     const before = await shown();

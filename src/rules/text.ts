@@ -132,7 +132,7 @@ export function apiKeyCandidates(text: string): string[] {
 }
 
 /**
- * The same of several texts, as they are, as readers see them (without what is invisible), and as anybody would put a
+ * The same of several texts, and tokens of mailed links: as they are, as readers see them (without what is invisible), and as anybody would put a
  * key together again.
  */
 export function keysToBeSeen(texts: readonly string[]): string[] {
@@ -140,17 +140,20 @@ export function keysToBeSeen(texts: readonly string[]): string[] {
     const visible = invisible.test(text) ? text.replace(invisibleRuns, '') : text;
     return [...new Set([text, visible, keysMended(visible)])];
   });
-  return [...new Set(seen.flatMap(apiKeyCandidates))];
+  return [...new Set(seen.flatMap((text) => [...apiKeyCandidates(text), ...(text.match(linkTokens) ?? [])]))];
 }
+
+/** Tokens of mailed links: 32 bytes in base64url. */
+const linkTokens = /(?<![\w-])[\w-]{43}(?![\w-])/g;
 
 /** With hyphens where an address or a typesetter has something else, and in one line what was broken within a key. */
 function keysMended(text: string): string {
-  const plain = /%2d/i.test(text) ? text.replace(escaped, (code) => decodeURIComponent(code)) : text;
+  const plain = /%(?:2d|5f)/i.test(text) ? text.replace(escaped, (code) => decodeURIComponent(code)) : text;
   return plain.replace(otherHyphens, '-').replace(breakInKey, '');
 }
 
 /** Of the characters that a key can have. */
-const escaped = /%(?:2d|3\d|4[1-6]|6[1-6])/gi;
+const escaped = /%(?:2d|3\d|[46][1-9a-f]|[57][\da]|5f)/gi;
 const otherHyphens = /[\u2010\u2011\u2212\uFE63\uFF0D]/g;
 const breakInKey = /(?<=[0-9a-f-]{2})[ \t]*\n[ \t>]*(?=[0-9a-f-]{2})/gi;
 

@@ -19,8 +19,13 @@ const hashesAtOnce = 500;
 /** Texts of a call, by the field that they were sent in. */
 type Texts = Readonly<Record<string, string | readonly string[] | boolean | null | undefined>>;
 
-/** A key, or the token with this hash, that works here and was found in a field. */
-type Leak = { readonly field: string; readonly agentId: string; readonly token: string | null };
+/** A key, or the token with this hash, that works here and was found in a field. `ofLink`: a token that gives no key. */
+type Leak = {
+  readonly field: string;
+  readonly agentId: string;
+  readonly token: string | null;
+  readonly ofLink: number;
+};
 
 /**
  * Refuses a call in whose texts a reader can see a key that works here, or a token that still gives one, and
@@ -53,22 +58,37 @@ export async function refuseKeys(
   if (first) await refuse(ctx, leaks, first);
 }
 
-/** Of these hashes the keys that work, and the tokens that give a key: unused, or used and not called with yet. */
+/**
+ * Of these hashes the keys that work, the tokens that give a key (unused, or used and not called with yet), and those of
+ * mailed links that undo a deletion or appeal.
+ */
 async function findWorking(ctx: Context, hashes: readonly string[]): Promise<Omit<Leak, 'field'>[]> {
   return ctx.db
     .selectFrom('agents')
-    .select(['id as agentId', sql<string | null>`null`.as('token')])
+    .select(['id as agentId', sql<string | null>`null`.as('token'), sql<number>`0`.as('ofLink')])
     .where('key_hash', 'in', hashes)
     .unionAll(
       ctx.db
         .selectFrom('tokens')
-        .select(['agent_id as agentId', 'hash as token'])
+        .select(['agent_id as agentId', 'hash as token', sql<number>`0`.as('ofLink')])
         .where('hash', 'in', hashes)
         .where('agent_id', 'is not', null)
         .$narrowType<{ agentId: string }>()
         .where('voided_at', 'is', null)
         .where('expires_at', '>', timestamp(ctx.now()))
         .where((row) => row.or([row('used_at', 'is', null), row('sealed_key', 'is not', null)])),
+    )
+    .unionAll(
+      ctx.db
+        .selectFrom('agents')
+        .select(['id as agentId', 'undo_hash as token', sql<number>`1`.as('ofLink')])
+        .where('undo_hash', 'in', hashes),
+    )
+    .unionAll(
+      ctx.db
+        .selectFrom('appeals')
+        .select(['agent_id as agentId', 'token_hash as token', sql<number>`1`.as('ofLink')])
+        .where('token_hash', 'in', hashes),
     )
     .execute();
 }
@@ -107,10 +127,15 @@ const words = {
     after: ', and the token is void from now on. Take it out of the text.',
     hint: prose`If the token is yours, ask for another: ${call('recover')}, or, before verification, ${call('register')} again.`,
   },
+  link: {
+    name: 'the token of a mailed link',
+    after: ', and the link is void from now on. Take it out of the text.',
+    hint: prose`If the link is yours, the API key does the same: ${call('restoreMe')} undoes a deletion, ${call('appeal')} appeals.`,
+  },
 };
 
-function wordsFor({ token }: Leak) {
-  return words[token === null ? 'key' : 'token'];
+function wordsFor({ token, ofLink }: Leak) {
+  return words[token === null ? 'key' : ofLink ? 'link' : 'token'];
 }
 
 /** Voids tokens of an agent that somebody sent in a text, and tells the owner of them, or of the agent's key. */
@@ -118,7 +143,10 @@ export const reportLeak = defineWrite(
   'agents.leaked',
   async (tx, { agentId, key, tokens }: { agentId: string; key: boolean; tokens: readonly string[] }) => {
     const agent = await lockAgent(tx, agentId);
-    if (tokens.length > 0) await voidLeakedTokens(tx, tokens);
+    if (tokens.length > 0) {
+      await voidLeakedTokens(tx, tokens);
+      await voidLinks(tx, tokens);
+    }
     if (!agent?.slug) return;
     if (key) {
       await noteKey(tx, agentId);
@@ -127,6 +155,11 @@ export const reportLeak = defineWrite(
     if (tokens.length > 0) await mailLeak(tx, agent, 'token-leaked');
   },
 );
+
+async function voidLinks({ db }: WriteContext, hashes: readonly string[]): Promise<void> {
+  await db.updateTable('agents').set({ undo_hash: null }).where('undo_hash', 'in', hashes).execute();
+  await db.updateTable('appeals').set({ token_hash: null }).where('token_hash', 'in', hashes).execute();
+}
 
 /** Once an hour, so that a client which keeps trying leaves room for the messages that mend it. */
 async function mailLeak(
