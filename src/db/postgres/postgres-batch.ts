@@ -202,7 +202,7 @@ async function runAll(
     );
   session.begin();
   session.send(settings, [patience], { changes: false });
-  for (const { locks: names } of batch) for (const name of names ?? []) await locks.lock(name);
+  locks.lockAll(batch.flatMap(({ locks: names }) => names ?? []));
   if (guarded) {
     const savepoint = createGuard(session, locks.forget);
     for (const unit of batch) {
@@ -269,6 +269,9 @@ async function runTogether(batch: Unit[], { ahead, run, another }: Together): Pr
   if (failures.length > 0) throw failures[0];
 }
 
+const lockInOrder =
+  'select pg_advisory_xact_lock(hashtextextended(name, 0)) from json_array_elements_text($1) as name';
+
 /** Named locks of the transaction, each taken once, and what is known under them. */
 function createLocks(session: Session, want: (name: string) => void, forgetAgents: () => void) {
   const held = new Set<string>();
@@ -280,6 +283,13 @@ function createLocks(session: Session, want: (name: string) => void, forgetAgent
       want(name);
       held.add(name);
       session.send('select pg_advisory_xact_lock(hashtextextended($1, 0))', [name], { changes: false });
+    },
+    /** Takes locks in their order, by one statement. */
+    lockAll: (names: readonly string[]) => {
+      const all = [...new Set(names)];
+      for (const name of all) want(name);
+      for (const name of all) held.add(name);
+      if (all.length > 0) session.send(lockInOrder, [JSON.stringify(all)], { changes: false });
     },
     /** Undoing a part of the transaction also frees the locks that were taken in it. */
     forget: () => {
