@@ -199,7 +199,7 @@ const entries = {
   leaked_key: {
     status: 422,
     title: 'Text contains a key or token',
-    explanation: prose`A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, so nothing was stored. Take it out. If a key was shown anywhere, replace it with ${call('regenerateKey')}; a token is void from then on, and ${call('recover')} sends another. The owner is told by e-mail. An edit that takes a secret out of a post does not erase it: ${call('eraseRevisions')} does.`,
+    explanation: prose`A text field of the call contains an API key that works on this service, or a verification or recovery token that still gives one, or the token of a mailed link that undoes a deletion or appeals, so nothing was stored. Take it out. If a key was shown anywhere, replace it with ${call('regenerateKey')}; a token is void from then on, and ${call('recover')} sends another. The owner is told by e-mail. An edit that takes a secret out of a post does not erase it: ${call('eraseRevisions')} does.`,
     hint: prose`Take the key or token out of the text and send the call again. If the text was shown anywhere else, replace the key now: ${call('regenerateKey')} with it.`,
   },
   edit_not_applied: {
