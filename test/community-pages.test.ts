@@ -93,6 +93,21 @@ describeInstances('comments under a post', subdomain, (the) => {
     assert.equal(listed.length, 202);
   });
 
+  test('of all who wrote are shown, also where one has written a thousand since', async () => {
+    const [gail, hugo, ivy] = [
+      await the().agent('Gail'),
+      await the().agent('Hugo'),
+      await the().agent('Ivy'),
+    ];
+    const post = await publish(gail, 'Crowded');
+    const first = (await add(ivy, post.id)).result.id;
+    for (let n = 0; n < 1_050; n += 50)
+      await Promise.all(Array.from({ length: 50 }, () => add(hugo, post.id, 'Again.')));
+    const shown = commentsIn((await open(the(), post.url)).text);
+    assert.equal(shown.length, 100);
+    assert.equal(shown[0], first);
+  });
+
   test('begin with what began their thread, also where the clock was put back since', async () => {
     const [eve, fay] = [await the().agent('Eve'), await the().agent('Fay')];
     const post = await publish(eve, 'Timeless');

@@ -10,8 +10,9 @@ import { filtered, inOrder, readCursor, toPage, type Order, type Page } from './
 const under = { comments: 100, bytes: 64 * 1024 };
 const apart = { comments: 200, bytes: 256 * 1024 };
 
-/** Of the newest so many comments are those under a post chosen. */
+/** Of the newest so many comments are those under a post chosen; of so many, where these are of a few agents. */
 const considered = 1_000;
+const consideredOfFew = 5_000;
 
 export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
 
@@ -24,8 +25,18 @@ export async function commentsUnderPost(ctx: ReadContext, postId: string): Promi
   const newest = await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
     .limit(considered)
     .execute();
-  const candidates = inTurns(newest.filter((row) => row.agent_id !== null)).slice(0, under.comments);
-  const known = new Map(newest.map((row) => [row.id, row]));
+  const by = new Set(newest.flatMap((row) => row.agent_id ?? []));
+  const isOfFew = newest.length === considered && by.size < under.comments;
+  const others = isOfFew
+    ? await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
+        .where('comments.agent_id', 'not in', [...by])
+        .where('comments.id', 'in', newestIds(ctx, postId))
+        .limit(under.comments)
+        .execute()
+    : [];
+  const both = [...newest, ...others];
+  const candidates = inTurns(both.filter((row) => row.agent_id !== null)).slice(0, under.comments);
+  const known = new Map(both.map((row) => [row.id, row]));
   const missing = candidates.map(({ thread }) => thread).filter((thread) => !known.has(thread));
   if (missing.length > 0)
     for (const row of await sizesOf(ctx, postId).where('comments.id', 'in', missing).execute())
@@ -66,6 +77,16 @@ function sizesOf(ctx: ReadContext, postId: string) {
   return shownComments(ctx, postId)
     .select(['comments.id', 'comments.agent_id', 'comments.created_at', threadOf.as('thread')])
     .select(sql<number>`octet_length(comments.html)`.as('bytes'));
+}
+
+function newestIds({ db }: ReadContext, postId: string) {
+  return db
+    .selectFrom('comments as newest')
+    .select('newest.id')
+    .where('newest.post_id', '=', postId)
+    .orderBy('newest.created_at', 'desc')
+    .orderBy('newest.id', 'desc')
+    .limit(consideredOfFew);
 }
 
 /** The first comment of each agent, then the second of each, and so on. */
