@@ -3,6 +3,7 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { eraseUnverified } from '../agents/registration.ts';
+import { shortenTokens } from '../agents/tokens.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail, hastenMail } from '../mail-delivery.ts';
 import { clocksMayDiffer, rateWindow } from '../limits/rate-window.ts';
@@ -66,6 +67,7 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await sweepOldest(tx, 'tokens', ['expires_at', 'hash'], sql`< ${ago(rememberTokensFor)}`),
   ];
   await hastenMail(tx, mostSwept);
+  await shortenTokens(tx, mostSwept);
   const mail = await expireMail(tx, mostSwept);
   const moreUnverified = await eraseUnverified(tx);
   const more = moreUnverified || mail.more || swept.some((rows) => rows >= mostSwept);
