@@ -397,6 +397,30 @@ it('posts that share a transaction count what they add to their agent, once and 
   );
 });
 
+it('posts that begin a transaction together ask once for what is blocked', async (t) => {
+  const instance = await startInstance({ engine: 'postgres' });
+  t.after(() => instance.close());
+  const { client } = await instance.agent('Ada');
+  await client.me();
+  const ctx = instance.ctx();
+  const { id: agentId } = await ctx.db.selectFrom('agents').select('id').executeTakeFirstOrThrow();
+  const titles = ['One', 'Two', 'Three', 'Four', 'Five'];
+  const inputs = await Promise.all(titles.map((title) => savingOf(ctx, agentId, { title, content: title })));
+  const asked = t.mock.method(Session.prototype, 'executeQuery');
+  const free = holdConnections(ctx);
+  const saving = inputs.map((input) => ctx.engine.write(savePost, input));
+  free();
+  const saved = await Promise.all(saving);
+  assert.deepEqual(
+    saved.map(({ result }) => result.post.title),
+    titles,
+  );
+  const ofBlocks = asked.mock.calls.filter(({ arguments: [{ sql: text }] }) =>
+    text.startsWith('select * from "source_blocks"'),
+  );
+  assert.equal(ofBlocks.length, 1);
+});
+
 it('posts that share a transaction come out as those that are stored one after another', async (t) => {
   const instance = await startInstance({ engine: 'postgres', env: { MAIL_BUDGET: '0' } });
   t.after(() => instance.close());
@@ -577,7 +601,7 @@ const note = defineWrite(
 );
 
 /** Uses every connection for writing, until what it returns is called. */
-function holdConnections({ engine }: OpenContext): () => void {
+function holdConnections({ engine }: Pick<OpenContext, 'engine'>): () => void {
   const gate = Promise.withResolvers<void>();
   const hold = defineWrite('test.hold', () => gate.promise);
   for (let i = 0; i < mostWriting; i++) void engine.write(hold, null);

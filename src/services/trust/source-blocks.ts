@@ -109,16 +109,21 @@ export async function refusedPicture(
 
 const askedAhead = 'source-blocks';
 
+/** `isUnsent`: asked in this turn, so that who asks now would have the same answer. */
+type Ahead = { readonly answer: ReturnType<typeof blocksOfTexts>; isUnsent: boolean };
+
 /** Asks ahead for what {@link holdFor} needs; what waits already may have the answer too, since it is a later one. */
 export function askBlocksAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>): void {
-  const blocks = blocksOfTexts(db, {});
-  blocks.catch(() => undefined);
-  known.set(askedAhead, blocks);
+  if ((known.get(askedAhead) as Ahead | undefined)?.isUnsent) return;
+  const ahead: Ahead = { answer: blocksOfTexts(db, {}), isUnsent: true };
+  ahead.answer.catch(() => undefined);
+  queueMicrotask(() => (ahead.isUnsent = false));
+  known.set(askedAhead, ahead);
 }
 
 /** The id of the block for which what was written is held back; null where it is not. */
 export async function holdFor(ctx: ReadContext, written: Written): Promise<string | null> {
-  const ahead = ctx.known?.get(askedAhead) as ReturnType<typeof blocksOfTexts> | undefined;
-  const blocks = await (ahead ?? blocksOfTexts(ctx.db, {}));
+  const ahead = ctx.known?.get(askedAhead) as Ahead | undefined;
+  const blocks = await (ahead?.answer ?? blocksOfTexts(ctx.db, {}));
   return blockOfText(blocks, written)?.id ?? null;
 }
