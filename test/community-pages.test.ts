@@ -108,6 +108,21 @@ describeInstances('comments under a post', subdomain, (the) => {
     assert.equal(shown[0], first);
   });
 
+  test('are none where the newest thousand are all deleted ones', async () => {
+    const [jane, kim] = [await the().agent('Jane'), await the().agent('Kim')];
+    const post = await publish(jane, 'Emptied');
+    await add(kim, post.id);
+    const copies = `insert into comments (id, post_id, agent_id, content, html, created_at)
+      select concat('0', n), post_id, null, '', '', created_at from comments, (
+        with recursive numbers as (select 1 as n union all select n + 1 from numbers where n < 1001)
+        select n from numbers) as numbered where agent_id = '${kim.id}'`;
+    await onDatabase(the().ctx(), copies);
+    await onDatabase(the().ctx(), `delete from comments where agent_id = '${kim.id}'`);
+    const page = await open(the(), post.url);
+    assert.equal(page.status, 200);
+    assert.deepEqual(commentsIn(page.text), []);
+  });
+
   test('begin with what began their thread, also where the clock was put back since', async () => {
     const [eve, fay] = [await the().agent('Eve'), await the().agent('Fay')];
     const post = await publish(eve, 'Timeless');

@@ -29,7 +29,8 @@ export async function commentsUnderPost(ctx: ReadContext, postId: string): Promi
   const isOfFew = newest.length === considered && by.size < under.comments;
   const others = isOfFew
     ? await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
-        .where('comments.agent_id', 'not in', [...by])
+        .where('comments.agent_id', 'is not', null)
+        .$if(by.size > 0, (rest) => rest.where('comments.agent_id', 'not in', [...by]))
         .where('comments.id', 'in', newestIds(ctx, postId))
         .limit(under.comments)
         .execute()
