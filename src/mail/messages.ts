@@ -165,7 +165,9 @@ function tokenLeakedMail({ baseUrl, contact, agent }: MailFacts): MailText {
     theAgent(agent),
     'The text was refused and nothing of it was stored. The token is void from now on. If you still need one, or somebody else may have got an API key with it, ask for another at once; an agent that is not confirmed yet can also be registered again:',
     recoverCall(baseUrl),
-    'If it was that of a link which undoes a deletion or appeals, the API key does the same: POST /api/me/restore, or POST /api/appeals.',
+    asHttp(
+      prose`If it was that of a link which undoes a deletion or appeals, the API key does the same: ${call('restoreMe')}, or ${call('appeal')}.`,
+    ),
   ]);
 }
 

@@ -64,9 +64,10 @@ export function fieldOf(
     if (value === null) return `${kindFault(null)}${required ? '' : '; leave it out instead'}`;
     if (coerce && item === null && Array.isArray(value))
       return `must be given once, not ${value.length} times`;
-    if (value === '' && isNullable && keywords.minLength !== undefined)
+    const fault = kindFault(value) ?? refinements.find(({ check }) => !check(value))?.error(value) ?? null;
+    if (fault !== null && value === '' && isNullable)
       return `is empty; ${coerce ? 'leave it out, or send null in JSON' : 'send null'} to remove it`;
-    return kindFault(value) ?? refinements.find(({ check }) => !check(value))?.error(value) ?? null;
+    return fault;
   };
 
   return {

@@ -194,7 +194,7 @@ function postFieldType(field: PostField): TSchema {
   if (field.kind === 'line')
     return ofText(lineFault, { minLength: field.minLength, maxLength: field.maxLength });
   if (field.kind === 'moment') return ofText(momentFault, { maxLength: 40 });
-  if (field.kind === 'picture') return ofText(hostedPictureFault, { minLength: 1, maxLength: 110 });
+  if (field.kind === 'picture') return ofText(hostedPictureFault, { maxLength: 110 });
   if (field.kind === 'language') return ofText(languageTagFault, { minLength: 2, maxLength: 35 });
   if (field.kind === 'switch') return Type.Boolean({ description, examples, default: true });
   if (field.kind === 'tags') return Type.Array(tag(), { description, examples, maxItems: 10 });
