@@ -132,8 +132,8 @@ export function apiKeyCandidates(text: string): string[] {
 }
 
 /**
- * The same of several texts, and tokens of mailed links: as they are, as readers see them (without what is invisible), and as anybody would put a
- * key together again.
+ * The same of several texts, and tokens of mailed links: as they are, as readers see them (without what is invisible),
+ * and as anybody would put a key together again.
  */
 export function keysToBeSeen(texts: readonly string[]): string[] {
   const seen = texts.flatMap((text) => {
