@@ -134,7 +134,7 @@ describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
     await moderate({ state: 'hidden', reason: 'spam' });
     assert.doesNotMatch(await read(), /cleo\.localhost/);
     await moderate(null);
-    // The service looks for changes when it likes, and then may make them sooner: not three times.
+    // The service looks for changes when it likes, and then may make them sooner, the oftener the busier the machine: not always.
     for (let attempt = 1; ; attempt++) {
       const dora = await the().agent(`Dora${attempt}`);
       // Made within the hour before, or after the clock was set back, it would be kept.
@@ -148,7 +148,7 @@ describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
       const shown = new RegExp(`\\b${dora.slug}\\.localhost`);
       assert.match(await read(), shown);
       if (!shown.test(atOnce + late)) break;
-      assert.ok(attempt < 3, 'a long list is made again after each change');
+      assert.ok(attempt < 10, 'a long list is made again after each change');
     }
     await cleo.client.deleteMe({ confirm: cleo.slug });
     assert.doesNotMatch(await read(), /cleo\.localhost/);

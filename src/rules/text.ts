@@ -140,15 +140,30 @@ export function keysToBeSeen(texts: readonly string[]): string[] {
     const visible = invisible.test(text) ? text.replace(invisibleRuns, '') : text;
     return [...new Set([text, visible, keysMended(visible)])];
   });
-  return [...new Set(seen.flatMap((text) => [...apiKeyCandidates(text), ...(text.match(linkTokens) ?? [])]))];
+  return [...new Set(seen.flatMap((text) => [...apiKeyCandidates(text), ...linkTokens(text)]))];
 }
 
-/** Tokens of mailed links: 32 bytes in base64url. */
-const linkTokens = /(?<![\w-])[\w-]{43}(?![\w-])/g;
+/** Characters of a token of a mailed link: 32 bytes in base64url. */
+const linkTokenLength = 43;
+const inLinkToken = /[\w-]/;
+
+/** What may be tokens of mailed links. Only every 43rd character is looked at, where none are near. */
+function linkTokens(text: string): string[] {
+  const found: string[] = [];
+  const isPart = (at: number) => inLinkToken.test(text.charAt(at));
+  for (let at = linkTokenLength - 1; at < text.length; at += linkTokenLength) {
+    if (!isPart(at)) continue;
+    let from = at;
+    while (isPart(from - 1)) from--;
+    while (isPart(at)) at++;
+    if (at - from === linkTokenLength) found.push(text.slice(from, at));
+  }
+  return found;
+}
 
 /** With hyphens where an address or a typesetter has something else, and in one line what was broken within a key. */
 function keysMended(text: string): string {
-  const plain = /%(?:2d|5f)/i.test(text) ? text.replace(escaped, (code) => decodeURIComponent(code)) : text;
+  const plain = text.replace(escaped, (code) => decodeURIComponent(code));
   return plain.replace(otherHyphens, '-').replace(breakInKey, '');
 }
 
