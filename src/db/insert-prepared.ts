@@ -1,4 +1,4 @@
-import type { Insertable, Kysely } from 'kysely';
+import type { CompiledQuery, Insertable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
 import { preparedChange } from './write.ts';
 
@@ -16,23 +16,41 @@ export function insertPrepared<Table extends keyof typeof columnsOf>(
   table: Table,
   rows: readonly Insertable<Tables[Table]>[],
 ): void {
-  for (let from = 0; from < rows.length; from += mostRows) {
-    const some = rows.slice(from, from + mostRows);
-    const kind = `${table} ${some.length}`;
-    const insert = insertions.get(kind) ?? insertion(table, some.length);
-    insertions.set(kind, insert);
-    insert(
-      db,
-      some.flatMap((row) => columnsOf[table].map((name) => Reflect.get(row, name))),
-    );
-  }
+  const insert = insertions.get(table) ?? insertion(table);
+  insertions.set(table, insert);
+  insert(
+    db,
+    rows.map((row) => columnsOf[table].map((name) => Reflect.get(row, name))),
+  );
 }
 
-function insertion(table: keyof typeof columnsOf, length: number) {
-  const columns = columnsOf[table];
-  return preparedChange((db, values: readonly unknown[]) => {
-    const row = (n: number) => columns.map((name, i) => [name, values[n * columns.length + i]]);
-    const rows = Array.from({ length }, (_, n) => Object.fromEntries(row(n)) as never);
-    return db.insertInto(table).values(rows).compile();
+function insertion(table: keyof typeof columnsOf) {
+  return preparedForRows((db, rows) => {
+    const named = rows.map(
+      (row) => Object.fromEntries(columnsOf[table].map((name, i) => [name, row[i]])) as never,
+    );
+    return db.insertInto(table).values(named).compile();
   });
+}
+
+type Row = readonly unknown[];
+
+/** A {@link preparedChange} for any number of rows of the same columns. A query is built once for each number of them. */
+export function preparedForRows(
+  build: (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery,
+): (db: Kysely<Tables>, rows: readonly Row[]) => void {
+  const changes: ((db: Kysely<Tables>, values: Row) => void)[] = [];
+  return (db, rows) => {
+    for (let from = 0; from < rows.length; from += mostRows) {
+      const some = rows.slice(from, from + mostRows);
+      const change = (changes[some.length] ??= preparedChange((to, values: Row) => {
+        let at = 0;
+        return build(
+          to,
+          some.map((row) => row.map(() => values[at++])),
+        );
+      }));
+      change(db, some.flat());
+    }
+  };
 }

@@ -287,8 +287,10 @@ function createLocks(session: Session, want: (name: string) => void, forgetAgent
     /** Takes locks in their order, by one statement. */
     lockAll: (names: readonly string[]) => {
       const all = [...new Set(names)];
-      for (const name of all) want(name);
-      for (const name of all) held.add(name);
+      for (const name of all) {
+        want(name);
+        held.add(name);
+      }
       if (all.length > 0) session.send(lockInOrder, [JSON.stringify(all)], { changes: false });
     },
     /** Undoing a part of the transaction also frees the locks that were taken in it. */

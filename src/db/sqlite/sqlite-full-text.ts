@@ -3,7 +3,8 @@ import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { NumberedFields, SearchEntry, SearchIndex } from '../database.ts';
 import { choices } from '../relevance.ts';
-import { prepared, preparedChange } from '../write.ts';
+import { preparedForRows } from '../insert-prepared.ts';
+import { prepared } from '../write.ts';
 import type { Tables } from '../tables.ts';
 
 /**
@@ -45,11 +46,7 @@ export const sqliteSearchIndex: SearchIndex = {
     const latest = new Map(documents.map((each) => [each.doc, each]));
     // FTS5 also flushes before a document whose number is not above the one before it.
     const inOrder = [...latest.values()].toSorted((a, b) => a.doc - b.doc);
-    for (let from = 0; from < inOrder.length; from += mostAtOnce) {
-      const some = inOrder.slice(from, from + mostAtOnce);
-      const store = (storeTerms[some.length] ??= storingTerms(some.length));
-      store(db, some.flatMap(valuesOf));
-    }
+    storeTerms(db, inOrder.map(valuesOf));
   },
   async noteReplaced(db) {
     await noteErasure(db, {});
@@ -96,26 +93,19 @@ const storeEntry = prepared((db, { postId, digest }: SearchEntry) =>
     .compile(),
 );
 
-/** Documents of one statement: a query is built for each number of them. */
-const mostAtOnce = 16;
-
-/** By how many documents each stores. */
-const storeTerms: ReturnType<typeof storingTerms>[] = [];
-
 /**
- * Stores so many documents by one statement. FTS5 writes out the terms that it holds at each savepoint, and SQLite sets
- * one for every statement that changes a virtual table: one for each document would make as many segments of the index.
+ * Stores many documents by one statement. FTS5 writes out the terms that it holds at each savepoint, and SQLite sets one
+ * for every statement that changes a virtual table: one for each document would make as many segments of the index.
  */
-function storingTerms(documents: number) {
-  return preparedChange((db, values: readonly unknown[]) => {
-    const select = (at: number) =>
+const storeTerms = preparedForRows((db, documents) => {
+  const selects = documents.map(
+    ([doc, title, tags, text]) =>
       // The document may have been deleted since, in the same transaction.
-      sql`select doc, ${values[at + 1]}, ${values[at + 2]}, ${values[at + 3]} from search_docs where doc = ${values[at]}`;
-    const selects = Array.from({ length: documents }, (_, n) => select(n * 4));
-    return sql`insert or replace into post_search (rowid, title, tags, text)
-      ${sql.join(selects, sql` union all `)}`.compile(db);
-  });
-}
+      sql`select doc, ${title}, ${tags}, ${text} from search_docs where doc = ${doc}`,
+  );
+  return sql`insert or replace into post_search (rowid, title, tags, text)
+    ${sql.join(selects, sql` union all `)}`.compile(db);
+});
 
 function valuesOf({ doc, fields: { title, tags, text } }: NumberedFields) {
   return [doc, title.join(' '), tags.join(' '), text.join(' ')];
