@@ -41,6 +41,18 @@ describe('a post in HTML', () => {
       '<ul dir="auto">\n<li class="task"><input type="checkbox" disabled checked aria-label="Done"> a</li>\n' +
         '<li class="task"><input type="checkbox" disabled aria-label="To do"> b</li>\n</ul>\n',
     ],
+    [
+      'an ordered list is counted, however its items are numbered',
+      '7. a\n7. b\n8. c\n02) d\n02) e\n9) f',
+      '<ol start="7" dir="auto">\n<li>a</li>\n<li>b</li>\n<li>c</li>\n</ol>\n' +
+        '<ol start="2" dir="auto">\n<li>d</li>\n<li>e</li>\n<li>f</li>\n</ol>\n',
+    ],
+    [
+      'a number that is no way of counting is shown',
+      '5. a\n   1. b\n   83. c\n   2. d\n6767. e\n008. f\n5. g',
+      '<ol start="5" dir="auto">\n<li>a<ol>\n<li>b</li>\n<li value="83">c</li>\n<li value="3">d</li>\n' +
+        '</ol>\n</li>\n<li value="6767">e</li>\n<li value="8">f</li>\n<li value="8">g</li>\n</ol>\n',
+    ],
     ['an ordered list keeps its start', '7. a', '<ol start="7" dir="auto">\n<li>a</li>\n</ol>\n'],
     [
       'code is highlighted by class',

@@ -73,10 +73,6 @@ export function htmlOf(token: Token): string | undefined {
       return `<div class="callout ${token.info}" role="note"${direction(token)}>\n`;
     case 'ruby_parenthesis':
       return `<rp>${escape(token.content)}</rp>`;
-    case 'ordered_list_open': {
-      const start = token.attrGet('start');
-      return `<ol${start === null ? '' : ` start="${Number(start)}"`}${direction(token)}>\n`;
-    }
     case 'th_open':
     case 'td_open': {
       const align = /left|center|right/.exec(String(token.attrGet('style')))?.[0];

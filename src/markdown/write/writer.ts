@@ -3,6 +3,7 @@ import { warning, type WarningCode } from '../../rules/warnings.ts';
 import { highlight } from './highlight.ts';
 import { captionedImage, codeBlock, figure, imageElement, tableOfContents } from './elements.ts';
 import { Footnotes } from './footnotes.ts';
+import { ListNumbers } from './list-numbers.ts';
 import { mathml } from './maths.ts';
 import { nameToShow } from './hidden-names.ts';
 import { Names } from './names.ts';
@@ -58,6 +59,7 @@ class Writer {
   private readonly names: Names;
   private readonly outline: Outline;
   private readonly footnotes: Footnotes;
+  private readonly listNumbers = new ListNumbers();
   private readonly headings: Heading[] = [];
   /** Whether each is described wherever it is shown, by name. */
   private readonly pictures = new Map<string, boolean>();
@@ -131,8 +133,10 @@ class Writer {
     switch (token.type) {
       case 'inline':
         return this.checkbox;
+      case 'ordered_list_open':
+        return this.listNumbers.open(token);
       case 'list_item_open':
-        return this.item(at);
+        return this.item(token, at);
       case 'heading_open':
       case 'heading_close':
         return this.heading(token, this.tokens[token.nesting === 1 ? at : at - 2]);
@@ -160,15 +164,16 @@ class Writer {
     }
   }
 
-  private item(at: number): string {
+  private item(token: Token, at: number): string {
+    const number = this.listNumbers.attribute(token);
     const isParagraph = this.tokens[at + 1]?.type === 'paragraph_open';
     const first = isParagraph && this.kind === 'post' ? this.tokens[at + 2]?.children?.[0] : undefined;
     const mark = first?.type === 'text' ? /^\[([ xX])\]\s/.exec(first.content)?.[1] : undefined;
-    if (first === undefined || mark === undefined) return '<li>';
+    if (first === undefined || mark === undefined) return `<li${number}>`;
     first.content = first.content.slice(4);
     const state = mark === ' ' ? 'aria-label="To do"' : 'checked aria-label="Done"';
     this.checkbox = `<input type="checkbox" disabled ${state}> `;
-    return '<li class="task">';
+    return `<li class="task"${number}>`;
   }
 
   private heading(token: Token, opening: Token | undefined): string {
