@@ -19,10 +19,10 @@ import type { Answers } from './sqlite-engine.ts';
 
 /** Most writes in one commit, and the most time (ms) for which a batch accepts more. */
 const batchSize = 256;
-const batchTime = 25;
-/** How often a batch looks for one more of the writes that it expects, and the time (ms) between two looks. */
+const batchTime = 60;
+/** How often a batch looks for one more of the writes that it expects, and the most time (ms) between two looks. */
 const mostLooks = 6;
-const lookEvery = 1;
+const longestPause = 4;
 
 /** How long a writer waits for the lock, ms. */
 const lockPatience = 5_000;
@@ -179,7 +179,8 @@ function createGathering({ next, count }: Waiting) {
       return () => {
         let found = next();
         for (; !found && batch.length < expected && looks < mostLooks; looks++) {
-          sleep(lookEvery);
+          // Where many are to come, those who make them need not be interrupted for each.
+          sleep(Math.min(expected - batch.length, longestPause));
           found = next();
         }
         if (found) looks = 0;
