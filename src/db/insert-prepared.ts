@@ -39,18 +39,23 @@ type Row = readonly unknown[];
 export function preparedForRows(
   build: (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery,
 ): (db: Kysely<Tables>, rows: readonly Row[]) => void {
-  const changes: ((db: Kysely<Tables>, values: Row) => void)[] = [];
+  const changes: ReturnType<typeof forRows>[] = [];
   return (db, rows) => {
     for (let from = 0; from < rows.length; from += mostRows) {
       const some = rows.slice(from, from + mostRows);
-      const change = (changes[some.length] ??= preparedChange((to, values: Row) => {
-        let at = 0;
-        return build(
-          to,
-          some.map((row) => row.map(() => values[at++])),
-        );
-      }));
+      const change = (changes[some.length] ??= forRows(build, some.length, some[0]?.length ?? 0));
       change(db, some.flat());
     }
   };
+}
+
+/** By itself, since what is built stays for good: a closure beside the first rows would keep their texts. */
+function forRows(build: Parameters<typeof preparedForRows>[0], rows: number, columns: number) {
+  return preparedChange((db, values: Row) => {
+    const row = (n: number) => Array.from({ length: columns }, (_, i) => values[n * columns + i]);
+    return build(
+      db,
+      Array.from({ length: rows }, (_, n) => row(n)),
+    );
+  });
 }
