@@ -16,6 +16,8 @@ import { hostileDocuments } from '../markdown-hostile-cases.ts';
 const slow = `${`\`\`\`csharp\n${'a\n'.repeat(4000)}\`\`\`\n`.repeat(8)}${'- a\n* b\n'.repeat(40_000)}`;
 /** Takes longer than others wait for a thread before they get another. */
 const held = `${'|a'.repeat(200)}\n${'|-'.repeat(200)}\n${'|b\n'.repeat(4000)}`;
+/** Takes a second or more, and is not large: quick threads get it. */
+const stuck = hostileDocuments(500 * 1024).get("csharp of 'a'") ?? '';
 /** Is large. */
 const large = 'word '.repeat(14_000);
 /** Is large, and some of them make their owner a slow one. */
@@ -95,6 +97,23 @@ describe('the render threads', () => {
       assert.ok(isBusy);
       await renderer.close();
       await slowly;
+    });
+
+    test(`are left to others by the documents of one who holds all of them up, with ${threads}`, async (t) => {
+      const renderer = createRenderer({ threads, deadlineMs: 60_000 });
+      t.after(() => renderer.close());
+      const send = (owner: string) =>
+        Array.from({ length: 2 * threads }, () => renderer.renderPost(stuck, owner));
+      // All threads of both lanes have started then.
+      await Promise.all(send('eve'));
+      const sent = send('mallory');
+      // Some are in each lane by then, and none is done.
+      await delay(300);
+      const { order, all } = answersOf({ mallory: Promise.race(sent), ada: renderer.renderPost('a', 'ada') });
+      await all;
+      assert.deepEqual(order, ['ada', 'mallory']);
+      const [first, ...others] = await Promise.all(sent);
+      for (const { html } of others) assert.equal(html, first?.html);
     });
 
     test(`answer short documents that all take long, and those among them, with ${threads}`, async (t) => {

@@ -148,13 +148,15 @@ class Pool {
     }
   }
 
-  /** The next document for such a thread. Patient ones help out where the others are held up. */
+  /** The next document for such a thread. Patient ones help out first where all the others are held up. */
   private next(lane: Lane): Task | undefined {
-    const task = this.waiting.first(lane);
-    if (task || lane === 'quick') return task;
+    const helps = lane === 'patient' && this.areHeldUp();
+    return (helps ? this.waiting.first('quick') : undefined) ?? this.waiting.first(lane);
+  }
+
+  private areHeldUp(): boolean {
     const quick = this.threadsOf('quick');
-    const areHeldUp = quick.length === this.options.threads && quick.every(({ isHeldUp }) => isHeldUp);
-    return areHeldUp ? this.waiting.first('quick') : undefined;
+    return quick.length === this.options.threads && quick.every(({ isHeldUp }) => isHeldUp);
   }
 
   private threadsOf(lane: Lane): Thread[] {
@@ -167,6 +169,8 @@ class Pool {
     const idle = threads.find(({ isIdle }) => isIdle);
     if (idle) return idle;
     this.awaitThread(lane);
+    // Behind a patient one's it would wait longer than for a thread that is started now.
+    if (lane === 'patient' && this.areHeldUp()) return undefined;
     return this.waiting.mayFollow(task) ? threads.find((thread) => thread.takesBehind(task)) : undefined;
   }
 
@@ -176,6 +180,19 @@ class Pool {
     const starting = threads.find(({ isStarting }) => isStarting);
     if (starting) starting.hold();
     else if (threads.length < this.options.threads) this.start(lane).hold();
+    else if (lane === 'quick') this.freeOne();
+  }
+
+  /** Where no thread can help out either, a document that is stuck makes room, and is begun anew in a patient one. */
+  private freeOne(): void {
+    const patient = this.threadsOf('patient');
+    const areBusy = patient.length === this.options.threads && patient.every(({ isBusy }) => isBusy);
+    if (!areBusy || !this.areHeldUp()) return;
+    const stuck = this.threadsOf('quick').find(({ isStuck }) => isStuck);
+    const task = stuck?.takeOut();
+    if (!task) return;
+    task.wasTakenOut = true;
+    this.waiting.add(task);
   }
 
   private start(lane: Lane): Thread {
@@ -191,6 +208,7 @@ class Pool {
         this.waiting.heldUpBy(owner);
         this.dispatch();
       },
+      onStuck: () => this.dispatch(),
       onDone: (task, processorMs, wasHeldUp) => this.waiting.ended(task, lane, processorMs, wasHeldUp),
       onGone: (wasReady) => this.replace(thread, wasReady),
     });

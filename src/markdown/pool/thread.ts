@@ -10,6 +10,8 @@ import type { RendererOptions } from './renderer.ts';
 export type Task = {
   readonly job: Job;
   readonly owner: string;
+  /** Whether it was taken out of a quick thread, for which others waited: a patient one begins it anew. */
+  wasTakenOut?: true;
   resolve(result: Result): void;
   reject(error: Error): void;
 };
@@ -20,6 +22,11 @@ const mostCharacters = 16 * 1024;
 
 /** Processor time after which a document holds its thread up, ms. */
 const patience = 50;
+/**
+ * Processor time after which a document is stuck, ms: about as much as another thread takes to start. To wait as long as
+ * the other way costs, and then to take it, never costs more than twice the best choice (the ski rental problem).
+ */
+const stuckAfter = 250;
 /** Least time between two looks at what a document has used, ms. */
 const leastPause = 10;
 
@@ -33,6 +40,8 @@ type ThreadEvents = {
   onReturned(tasks: readonly Task[]): void;
   /** A document of this owner has used more than a little. */
   onHeldUp(owner: string): void;
+  /** Its document has used more than another thread takes to start. */
+  onStuck(): void;
   /** Its document has used so much processor time, ms, and will use no more. */
   onDone(task: Task, processorMs: number, wasHeldUp: boolean): void;
   onGone(wasReady: boolean): void;
@@ -57,8 +66,8 @@ export class Thread {
   private last: NodeJS.Timeout | undefined;
   private isReady = false;
   private isEnding = false;
-  /** Whether its document has used more than a little. */
-  isHeldUp = false;
+  /** Processor time that its document had used when it was last looked at, ms. */
+  private used = 0;
 
   constructor(lane: Lane, options: Required<RendererOptions>, events: ThreadEvents) {
     this.lane = lane;
@@ -87,7 +96,21 @@ export class Thread {
   }
 
   get isIdle(): boolean {
-    return this.isReady && !this.isEnding && this.tasks.length === 0;
+    return this.isReady && !this.isEnding && !this.isBusy;
+  }
+
+  get isBusy(): boolean {
+    return this.tasks.length > 0;
+  }
+
+  /** Whether its document has used more than a little. */
+  get isHeldUp(): boolean {
+    return this.used >= patience;
+  }
+
+  /** Whether its document has used so much that others need not wait for it. */
+  get isStuck(): boolean {
+    return this.used >= stuckAfter;
   }
 
   /** Whether this document may be sent behind what it has. */
@@ -124,6 +147,14 @@ export class Thread {
     await this.worker.terminate();
   }
 
+  /** Ends it, and gives back its document. */
+  takeOut(): Task | null {
+    this.isEnding = true;
+    const task = this.finish(this.used);
+    void this.worker.terminate();
+    return task;
+  }
+
   private lookIn(task: Task, delay: number): void {
     this.look = setTimeout(() => void this.watch(task), Math.min(delay, this.options.deadlineMs));
   }
@@ -140,12 +171,15 @@ export class Thread {
       const fault = `takes more than ${deadlineMs / 1000} s of processor time to render`;
       return void this.end(unrenderable(fault, advice));
     }
-    const next = this.isHeldUp || used >= patience ? deadlineMs : Math.min(patience, deadlineMs);
-    this.lookIn(task, Math.max(leastPause, next - used));
-    if (used < patience || this.isHeldUp) return;
-    this.isHeldUp = true;
-    this.returnOthers();
-    this.events.onHeldUp(task.owner);
+    const { isHeldUp, isStuck } = this;
+    this.used = used;
+    const next = [patience, stuckAfter].find((time) => used < time) ?? deadlineMs;
+    this.lookIn(task, Math.max(leastPause, Math.min(next, deadlineMs) - used));
+    if (this.isHeldUp && !isHeldUp) {
+      this.returnOthers();
+      this.events.onHeldUp(task.owner);
+    }
+    if (this.isStuck && !isStuck) this.events.onStuck();
   }
 
   private receive(answer: Answer): void {
@@ -185,7 +219,7 @@ export class Thread {
     clearTimeout(this.look);
     clearTimeout(this.last);
     this.last = undefined;
-    this.isHeldUp = false;
+    this.used = 0;
     if (task) this.events.onDone(task, processorMs, isHeldUp);
     return task;
   }

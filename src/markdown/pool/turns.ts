@@ -68,8 +68,8 @@ export class Turns {
   }
 
   /**
-   * The document whose turn it is, of those for such a thread: quick ones are kept from large documents and from
-   * owners who are slow or have one in a patient thread. Of the large ones, only one is rendered at a time.
+   * The document whose turn it is, of those for such a thread: quick ones are kept from large documents, from those taken
+   * out of one, and from owners who are slow or have one in a patient thread. Of the large ones, one is rendered at a time.
    */
   first(lane: Lane): Task | undefined {
     let [best, bestRank]: [Task | undefined, Rank | undefined] = [undefined, undefined];
@@ -85,7 +85,9 @@ export class Turns {
   }
 
   private laneOf(owner: Owner, task: Task): Lane {
-    return isSlow(owner) || isLarge(task) || owner.patient > 0 ? 'patient' : 'quick';
+    return task.wasTakenOut === true || isSlow(owner) || isLarge(task) || owner.patient > 0
+      ? 'patient'
+      : 'quick';
   }
 
   began(task: Task, lane: Lane): void {
