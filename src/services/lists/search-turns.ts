@@ -1,8 +1,11 @@
 import { tooManySearches } from '../../db/database.ts';
 
-/** Searches of one address, and of all, that may wait or run. */
-const mostOfAddress = 8;
-const mostOfAll = 200;
+/**
+ * Searches of one address, and of all, that may wait or run. Ten a second of one address stay below this while a search
+ * process starts on a slow machine, which takes a second.
+ */
+const mostOfAddress = 16;
+const mostOfAll = 400;
 /** How long an address is refused once a search of its was cut off, ms, so that others search meanwhile. */
 const pause = 1_000;
 
