@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { createSearchProcesses } from '../../src/db/sqlite/sqlite-search.ts';
 import { catalogue, type ErrorCode } from '../../src/errors.ts';
+import { parseSearch } from '../../src/rules/search/search-terms.ts';
 import { createLog } from '../../src/platform/log.ts';
 import {
   assertOk,
@@ -253,6 +254,42 @@ test('searches wait for a process where several have just ended, and are refused
   await assert.rejects(ask(broken), { code: 'unavailable' });
   await broken.close();
 });
+
+test('of two processes the one that gets no more queries is ended, also where it was started first', async () => {
+  const file = join(scratchFolder('search'), 'some.db');
+  openSqlite(file).close();
+  const processes = createSearchProcesses(file, createLog('silent'));
+  const count = (upTo: number) => {
+    const asked = { text: counting, parameters: [upTo], query: parseSearch('any') };
+    return processes.search([asked], new AbortController().signal);
+  };
+  try {
+    await count(1);
+    const [first = 0] = searchProcesses();
+    // The second is started behind those that wait for the first.
+    while (searchProcesses().length < 2)
+      await Promise.all(Array.from({ length: 8 }, async () => count(300_000)));
+    // The process that is given back last gets the next query, and so all that follow.
+    const before = processorTime([first]);
+    await count(500_000);
+    const firstIsNext = processorTime([first]) > before;
+    const lengths = firstIsNext ? [1, 500_000] : [500_000, 1];
+    await Promise.all(lengths.map(async (length) => count(length)));
+    for (let n = 0; searchProcesses().length === 2; n++) {
+      assert.ok(n < 150, 'both are kept');
+      await count(1);
+      await delay(100);
+    }
+    assert.ok(!searchProcesses().includes(first));
+  } finally {
+    await processes.close();
+  }
+});
+
+/** Finds nothing in a time that grows with its parameter. */
+const counting = `
+  with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ?)
+  select n as doc from counted where n < 0`;
 
 test('a process in which nothing else is under way lives until its search processes have ended', async () => {
   const file = join(scratchFolder('search'), 'some.db');

@@ -24,8 +24,8 @@ const mostProcesses = 2;
 const secondAfter = 25;
 /** Milliseconds between two starts, on average: the first two may follow at once. */
 const startEvery = 1_000;
-/** How long a process without work is kept, ms: the first, and the second. */
-const idleFor = { first: 30_000, second: 3_000 };
+/** How long a process without work is kept, ms: the last one, and one of two. */
+const idleFor = { last: 30_000, other: 3_000 };
 /** Measured: with a small heap a process takes 17 MiB of its own instead of 27, and no longer. */
 const smallHeap = ['--max-semi-space-size=1', '--heap-growing-percent=30', '--optimize-for-size'];
 /** The outer bound of a query, ms, for a machine too busy to give it its processor time. */
@@ -67,12 +67,16 @@ export function createSearchProcesses(file: string, log: Log) {
     clearTimeout(idle.get(child));
     idle.delete(child);
     const next = waiting.shift();
-    if (next) {
-      givenAt = performance.now();
-      return next.resolve(child);
-    }
-    const [first] = all;
-    idle.set(child, setTimeout(end, child === first ? idleFor.first : idleFor.second, child).unref());
+    if (!next) return rest(child);
+    givenAt = performance.now();
+    next.resolve(child);
+  }
+
+  /** Ends a process that gets no more work. */
+  function rest(child: ChildProcess): void {
+    const time = all.size === 1 ? idleFor.last : idleFor.other;
+    const over = () => (time === idleFor.other && all.size === 1 ? rest(child) : end(child));
+    idle.set(child, setTimeout(over, time).unref());
   }
 
   /** Starts a process for those who wait, now or when there may be another; refuses them if none can be. */
@@ -94,19 +98,10 @@ export function createSearchProcesses(file: string, log: Log) {
   }
 
   function start(): void {
-    const child = startProcess(file);
+    const child = startProcess(file, log, end);
     all.add(child);
     startsWell = false;
     child.once('message', () => give(child));
-    // `exit` does not follow where none was started; a broken channel is noticed by its end.
-    child.on('error', (error) => {
-      log.error({ err: error }, 'a search process failed');
-      end(child);
-    });
-    child.once('exit', (code, signal) => {
-      if (signal !== 'SIGKILL') log.error({ code, signal }, 'a search process ended');
-      end(child);
-    });
   }
 
   function end(child: ChildProcess): void {
@@ -121,11 +116,11 @@ export function createSearchProcesses(file: string, log: Log) {
     /** Throws {@link SearchCutOff} where the query takes too long or its client leaves, unavailable. */
     async search(search: Search, signal: AbortSignal): Promise<SearchResult> {
       const child = await take();
-      const result = await ask(child, search, signal).catch((error: unknown) => {
-        end(child);
-        throw error;
-      });
-      give(child);
+      const result = ask(child, search, signal);
+      void result.then(
+        () => give(child),
+        () => end(child),
+      );
       return result;
     },
     /** Ends all processes, whatever they do; resolves when they are gone, and with them their connections. */
@@ -138,12 +133,21 @@ export function createSearchProcesses(file: string, log: Log) {
   };
 }
 
-/** A search process, for which this one does not stay alive. */
-function startProcess(file: string): ChildProcess {
+/** A search process, for which this one does not stay alive. Its end may be told more than once. */
+function startProcess(file: string, log: Log, onEnd: (child: ChildProcess) => void): ChildProcess {
   const env = { ...threadEnv(), MALLOC_ARENA_MAX: '1' };
   const child = fork(threadEntry('search'), [file], { execArgv: smallHeap, env, stdio: 'ignore' });
   child.unref();
   child.channel?.unref();
+  // `exit` does not follow where none was started; a broken channel is noticed by its end.
+  child.on('error', (error) => {
+    log.error({ err: error }, 'a search process failed');
+    onEnd(child);
+  });
+  child.once('exit', (code, signal) => {
+    if (signal !== 'SIGKILL') log.error({ code, signal }, 'a search process ended');
+    onEnd(child);
+  });
   return child;
 }
 
