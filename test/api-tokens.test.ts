@@ -10,6 +10,36 @@ const hour = 3_600_000;
 // Mail that cannot go out stays.
 const env = { LIMIT_API: '0', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'masthead@masthead.example' };
 
+describeInstances('a sweep', {}, (the) => {
+  test('dates back what was written while the clock was ahead', async () => {
+    const { engine, db } = the().ctx();
+    const { clock } = the();
+    clock.advance(30 * 24 * hour);
+    const { client } = await the().agent('Early');
+    const content = { title: 'Early', content: 'a', status: 'published' } as const;
+    const { post } = await client.publish(content, { idempotencyKey: 'early' });
+    await client.deletePost(post.id);
+    const body = { email: 'ada@example.com', name: 'Ada', slug: 'ada' };
+    assertOk(await the().call('POST', '/api/register', { body }));
+    clock.advance(-30 * 24 * hour);
+    const ahead = async () => {
+      const now = clock.now() + hour;
+      const at = new Date(now).toISOString();
+      const unverified = db.selectFrom('agents').where('verified_at', 'is', null);
+      const rows = await Promise.all([
+        db.selectFrom('changes').select('seq').where('at', '>', now).execute(),
+        db.selectFrom('idempotency').select('key').where('created_at', '>', at).execute(),
+        db.selectFrom('former_slugs').select('slug').where('deleted_at', '>', at).execute(),
+        unverified.select('slug').where('registered_at', '>', at).execute(),
+      ]);
+      return rows.map(({ length }) => length > 0);
+    };
+    assert.deepEqual(await ahead(), [true, true, true, true]);
+    await engine.write(sweep, null);
+    assert.deepEqual(await ahead(), [false, false, false, false]);
+  });
+});
+
 describeInstances('a sweep', { env }, (the) => {
   test('mends what was written while the clock was ahead', async () => {
     const { engine, db } = the().ctx();

@@ -63,8 +63,13 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await sweepOldest(tx, 'changes', ['at', 'seq'], sql`< ${now - keepChangesFor}`),
     await sweepOldest(tx, 'idempotency', ['created_at', 'scope', 'key'], sql`< ${ago(rememberedFor)}`),
     await sweepOldest(tx, 'exports', ['began_at', 'id'], sql`< ${now - day}`),
+    await sweepOldest(tx, 'exports', ['began_at', 'id'], sql`> ${now + clocksMayDiffer}`),
     await sweepOldest(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], sql`< ${ago(goneFor)}`),
     await sweepOldest(tx, 'tokens', ['expires_at', 'hash'], sql`< ${ago(rememberTokensFor)}`),
+    await dateBack(tx, 'changes', ['at', 'seq'], (ms) => ms),
+    await dateBack(tx, 'idempotency', ['created_at', 'scope', 'key'], timestamp),
+    await dateBack(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], timestamp),
+    await dateBack(tx, 'agents', ['registered_at', 'id'], timestamp, sql`verified_at is null`),
   ];
   await hastenMail(tx, mostSwept);
   await shortenTokens(tx, mostSwept);
@@ -74,19 +79,45 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
   return { mailGivenUp: mail.givenUp, ...(more ? { more } : {}) };
 });
 
-/** Deletes rows by the first of these columns, which has an index; the others make up the primary key, with it or not. */
+/** A column with a time, which has an index, and those of the primary key, with it or not. */
+type TimedColumns<Table extends keyof Tables> = readonly [
+  time: keyof Tables[Table] & string,
+  ...key: (keyof Tables[Table] & string)[],
+];
+
+/** Deletes rows by their time. */
 async function sweepOldest<Table extends keyof Tables>(
   { db }: WriteContext,
   table: Table,
-  columns: readonly [time: keyof Tables[Table] & string, ...key: (keyof Tables[Table] & string)[]],
+  columns: TimedColumns<Table>,
   isDue: RawBuilder<unknown>,
 ): Promise<number> {
-  const [time] = columns;
-  const row = sql.join(columns.map((column) => sql.ref(column)));
-  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where (${row}) in (
-    select ${row} from ${sql.table(table)} where ${sql.ref(time)} ${isDue} order by ${sql.ref(time)} limit ${mostSwept}
-  )`.execute(db);
+  const due = oldest(table, columns, isDue);
+  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where ${due}`.execute(db);
   return Number(numAffectedRows ?? 0);
+}
+
+/** Dates rows that were written while the clock was ahead as written now, since they would stay until it has caught up. */
+async function dateBack<Table extends keyof Tables>(
+  tx: WriteContext,
+  table: Table,
+  columns: TimedColumns<Table>,
+  written: (ms: number) => number | string,
+  which: RawBuilder<unknown> = sql`true`,
+): Promise<number> {
+  const ahead = oldest(table, columns, sql`> ${written(tx.now() + clocksMayDiffer)} and ${which}`);
+  const set = sql`${sql.ref(columns[0])} = ${written(tx.now())}`;
+  const { numAffectedRows } = await sql`update ${sql.table(table)} set ${set} where ${ahead}`.execute(tx.db);
+  return Number(numAffectedRows ?? 0);
+}
+
+/** That a row is one of so many of those whose time is due, the oldest first. */
+function oldest(table: string, columns: readonly string[], isDue: RawBuilder<unknown>): RawBuilder<unknown> {
+  const [time = ''] = columns;
+  const row = sql.join(columns.map((column) => sql.ref(column)));
+  return sql`(${row}) in (
+    select ${row} from ${sql.table(table)} where ${sql.ref(time)} ${isDue} order by ${sql.ref(time)} limit ${mostSwept}
+  )`;
 }
 
 /** In `meta`: `due` since something was deleted from the search index, `begun` while its terms are being erased. */
