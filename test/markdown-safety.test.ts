@@ -34,7 +34,12 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   blockquote: direction,
   ul: direction,
   ol: { ...direction, start: /^\d+$/ },
-  li: { ...direction, class: /^(?:task|level-[2-6])$/, id, value: /^\d+$/ },
+  li: {
+    ...direction,
+    class: /^(?:task(?: digits-(?:[3-9]|10))?|digits-(?:[3-9]|10)|level-[2-6])$/,
+    id,
+    value: /^\d+$/,
+  },
   ...Object.fromEntries(['h2', 'h3', 'h4', 'h5', 'h6'].map((heading) => [heading, { ...direction, id }])),
   hr: {},
   br: {},

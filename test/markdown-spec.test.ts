@@ -214,7 +214,7 @@ function undecorated(html: string): string {
       .replace(/<div class="table"[^>]*>\n|<\/div>\n/g, '')
       .replace(/<(h[2-6]) id="[^"]*"/g, '<$1')
       .replace(/<span class="hljs-[^"]*">|<\/span>/g, '')
-      .replace(/ (?:dir="auto"|class="fits"|tabindex="0"|rel="ugc nofollow noopener")/g, '')
+      .replace(/ (?:dir="auto"|class="(?:fits|digits-\d+)"|tabindex="0"|rel="ugc nofollow noopener")/g, '')
       .replace(
         /<li class="task"><input type="checkbox" disabled( checked)?[^>]*>/g,
         '<li><input$1 disabled type="checkbox">',

@@ -51,7 +51,14 @@ describe('a post in HTML', () => {
       'a number that is no way of counting is shown',
       '5. a\n   1. b\n   83. c\n   2. d\n6767. e\n008. f\n5. g',
       '<ol start="5" dir="auto">\n<li>a<ol>\n<li>b</li>\n<li value="83">c</li>\n<li value="3">d</li>\n' +
-        '</ol>\n</li>\n<li value="6767">e</li>\n<li value="8">f</li>\n<li value="8">g</li>\n</ol>\n',
+        '</ol>\n</li>\n<li class="digits-4" value="6767">e</li>\n<li value="8">f</li>\n<li value="8">g</li>\n</ol>\n',
+    ],
+    [
+      'a long number says how long it is, and a task keeps its number',
+      '99. a\n100. b\n1. [ ] c\n123456789. [x] d',
+      '<ol start="99" dir="auto">\n<li>a</li>\n<li class="digits-3">b</li>\n' +
+        '<li class="task digits-3"><input type="checkbox" disabled aria-label="To do"> c</li>\n' +
+        '<li class="task digits-9" value="123456789"><input type="checkbox" disabled checked aria-label="Done"> d</li>\n</ol>\n',
     ],
     ['an ordered list keeps its start', '7. a', '<ol start="7" dir="auto">\n<li>a</li>\n</ol>\n'],
     [

@@ -4,6 +4,9 @@ import { direction } from './tokens.ts';
 /** What is known of a list while its items are written: its first number, its items so far, and what would come next. */
 type Count = { readonly first: number; items: number; next: number };
 
+/** Digits from which on a number needs more room than the indent of a list; the style sheet knows those up to 10. */
+const leastDigits = 3;
+
 /**
  * The numbers of ordered lists. Browsers count from the first, so those behind it would be read by machines alone, with
  * nine digits each; what cannot be just another way of counting is therefore shown as it was written.
@@ -19,10 +22,10 @@ export class ListNumbers {
     return `<ol${start === null ? '' : ` start="${first}"`}${direction(list)}>\n`;
   }
 
-  /** The attribute of an item whose number is another than browsers count, with a space before it. */
-  attribute({ info, level }: Token): string {
+  /** Of an item: the attribute of a number that browsers would not count, with a space before it, and a long one's class. */
+  next({ info, level }: Token): { readonly value: string; readonly className: string } {
     const count = this.counts.get(level);
-    if (info === '' || count === undefined) return '';
+    if (info === '' || count === undefined) return { value: '', className: '' };
     const { first, items } = count;
     const number = Number(info);
     // Many number all items alike, or forget one: no more digits than the count has.
@@ -31,6 +34,8 @@ export class ListNumbers {
     const value = shown === count.next ? '' : ` value="${shown}"`;
     count.items++;
     count.next = shown + 1;
-    return value;
+    // Numbers stand in the margin, which the style sheet makes as wide as the longest.
+    const { length } = String(shown);
+    return { value, className: length < leastDigits ? '' : `digits-${length}` };
   }
 }

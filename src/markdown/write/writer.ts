@@ -165,15 +165,16 @@ class Writer {
   }
 
   private item(token: Token, at: number): string {
-    const number = this.listNumbers.attribute(token);
+    const { value, className } = this.listNumbers.next(token);
     const isParagraph = this.tokens[at + 1]?.type === 'paragraph_open';
     const first = isParagraph && this.kind === 'post' ? this.tokens[at + 2]?.children?.[0] : undefined;
     const mark = first?.type === 'text' ? /^\[([ xX])\]\s/.exec(first.content)?.[1] : undefined;
-    if (first === undefined || mark === undefined) return `<li${number}>`;
+    if (first === undefined || mark === undefined)
+      return `<li${className && ` class="${className}"`}${value}>`;
     first.content = first.content.slice(4);
     const state = mark === ' ' ? 'aria-label="To do"' : 'checked aria-label="Done"';
     this.checkbox = `<input type="checkbox" disabled ${state}> `;
-    return `<li class="task"${number}>`;
+    return `<li class="task${className && ` ${className}`}"${value}>`;
   }
 
   private heading(token: Token, opening: Token | undefined): string {
