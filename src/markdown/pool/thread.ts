@@ -149,8 +149,7 @@ export class Thread {
 
   /** Ends it, and gives back its document. */
   takeOut(): Task | null {
-    this.isEnding = true;
-    const task = this.finish(this.used);
+    const task = this.giveUp(this.used);
     void this.worker.terminate();
     return task;
   }
@@ -207,10 +206,16 @@ export class Thread {
 
   /** For a thread that ends: its document cannot be answered otherwise. */
   private refuse(reason: Error): void {
+    this.giveUp(this.options.deadlineMs)?.reject(reason);
+  }
+
+  /** Its document, where it has one, as it ends; it returns those behind it. */
+  private giveUp(processorMs: number): Task | null {
     this.isEnding = true;
     const others = this.tasks.splice(1);
-    this.finish(this.options.deadlineMs)?.reject(reason);
-    this.events.onReturned(others.map(({ task }) => task));
+    const task = this.finish(processorMs);
+    this.events.onReturned(others.map((other) => other.task));
+    return task;
   }
 
   private finish(processorMs: number): Task | null {
