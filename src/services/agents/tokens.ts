@@ -4,12 +4,11 @@ import type { AgentRow, TokenRow } from '../../db/tables.ts';
 import { AppError, type ErrorCode } from '../../errors.ts';
 import { call, prose, recoverAt, type Prose } from '../../rules/calls.ts';
 import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
-import { clocksMayDiffer } from '../limits/rate-window.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { findAgent, lockAgent } from './callers.ts';
 
 /** Lifetime of tokens, ms. */
-const tokenLifetime = 24 * 3_600_000;
+export const tokenLifetime = 24 * 3_600_000;
 
 /** What verifying makes of an agent: what the mail of the token says. */
 export type Confirmed = {
@@ -74,22 +73,6 @@ export async function detachTokens(tx: WriteContext, agentId: string): Promise<v
 export async function voidTokens(tx: WriteContext, agentId: string, inUse = ''): Promise<void> {
   await voiding(tx).where('agent_id', '=', agentId).where('hash', '<>', inUse).execute();
   await cancelMail(tx, agentId, ['verification', 'recovery']);
-}
-
-/** Ends in a day: so many tokens that were made while the clock was ahead, and would work until it has caught up. */
-export async function shortenTokens(tx: WriteContext, most: number): Promise<void> {
-  const end = tx.now() + tokenLifetime;
-  const ahead = tx.db
-    .selectFrom('tokens')
-    .select('hash')
-    .where('expires_at', '>', timestamp(end + clocksMayDiffer))
-    .orderBy('expires_at')
-    .limit(most);
-  await tx.db
-    .updateTable('tokens')
-    .set({ expires_at: timestamp(end) })
-    .where('hash', 'in', ahead)
-    .execute();
 }
 
 /** Voids tokens that others may have read, by their hashes: used ones no longer repeat their key. */

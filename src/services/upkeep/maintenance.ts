@@ -3,7 +3,7 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { eraseUnverified } from '../agents/registration.ts';
-import { shortenTokens } from '../agents/tokens.ts';
+import { tokenLifetime } from '../agents/tokens.ts';
 import { rememberedFor } from '../limits/idempotency.ts';
 import { expireMail, hastenMail } from '../mail-delivery.ts';
 import { clocksMayDiffer, rateWindow } from '../limits/rate-window.ts';
@@ -69,10 +69,10 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await dateBack(tx, 'changes', ['at', 'seq'], (ms) => ms),
     await dateBack(tx, 'idempotency', ['created_at', 'scope', 'key'], timestamp),
     await dateBack(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], timestamp),
+    await dateBack(tx, 'tokens', ['expires_at', 'hash'], (ms) => timestamp(ms + tokenLifetime)),
     await dateBack(tx, 'agents', ['registered_at', 'id'], timestamp, sql`verified_at is null`),
   ];
   await hastenMail(tx, mostSwept);
-  await shortenTokens(tx, mostSwept);
   const mail = await expireMail(tx, mostSwept);
   const moreUnverified = await eraseUnverified(tx);
   const more = moreUnverified || mail.more || swept.some((rows) => rows >= mostSwept);
