@@ -36,7 +36,7 @@ const allowed: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   ol: { ...direction, start: /^\d+$/ },
   li: {
     ...direction,
-    class: /^(?:task(?: digits-(?:[3-9]|10))?|digits-(?:[3-9]|10)|level-[2-6])$/,
+    class: /^(?:task|(?:task )?digits-(?:[3-9]|10)|level-[2-6])$/,
     id,
     value: /^\d+$/,
   },

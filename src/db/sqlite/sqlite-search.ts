@@ -133,7 +133,7 @@ export function createSearchProcesses(file: string, log: Log) {
   };
 }
 
-/** A search process, for which this one does not stay alive. Its end may be told more than once. */
+/** A search process, for which this one does not stay alive. `onEnd` may be called twice. */
 function startProcess(file: string, log: Log, onEnd: (child: ChildProcess) => void): ChildProcess {
   const env = { ...threadEnv(), MALLOC_ARENA_MAX: '1' };
   const child = fork(threadEntry('search'), [file], { execArgv: smallHeap, env, stdio: 'ignore' });
