@@ -20,7 +20,7 @@ import { newRequestId } from './rules/secrets.ts';
 import type { Context } from './context.ts';
 import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
-import { createArrivals } from './platform/arrivals.ts';
+import { arrivals } from './platform/arrivals.ts';
 import { beginInSlices, limitConnections } from './http/connection-budget.ts';
 import { limitHeld, limitInFlight } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
@@ -83,7 +83,6 @@ export async function createApp(
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: createBrokenAnswers(ctx.config),
   });
-  const arrivals = createArrivals();
   beginInSlices(app.server, arrivals);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test, type TestContext } from 'node:test';
@@ -61,6 +62,17 @@ describe('requests that are sent before the answer to the one before', () => {
     gate.resolve();
     assert.equal((await instance.call('GET', '/healthz')).status, 200);
     assert.ok(count() <= 1, `${count()} were begun`);
+  });
+
+  test('are not even parsed where they are more than may wait', async (t) => {
+    const { gate } = stopProbes(t);
+    let parsed = 0;
+    const countOne = () => parsed++;
+    subscribe('http.server.request.start', countOne);
+    t.after(() => unsubscribe('http.server.request.start', countOne));
+    await exchange(get('/readyz').repeat(1_000));
+    gate.resolve();
+    assert.equal(parsed, most + 1);
   });
 
   test('are dropped when the client leaves', async (t) => {

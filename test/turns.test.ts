@@ -7,9 +7,9 @@ import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes, type Joining } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
-import { createArrivals } from '../src/platform/arrivals.ts';
+import { arrivals, createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
-import { createReadOn } from '../src/http/read-body.ts';
+import { createReadOn, dropBody } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
@@ -87,19 +87,19 @@ test('calls wait while connections come in', async () => {
 });
 
 test('a server takes all connections that wait before it goes on, but for a while at most', async (t) => {
-  const arrivals = createArrivals();
-  assert.equal(arrivals.areComing(), false);
-  arrivals.hasCome();
-  assert.equal(arrivals.areComing(), true);
+  const coming = createArrivals();
+  assert.equal(coming.areComing(), false);
+  coming.hasCome();
+  assert.equal(coming.areComing(), true);
   // None came meanwhile.
   for (let n = 0; n < 2; n++) await new Promise(setImmediate);
-  assert.equal(arrivals.areComing(), false);
+  assert.equal(coming.areComing(), false);
 
   // However slow the machine is.
   let now = 0;
   t.mock.method(performance, 'now', () => now);
   const server = createServer((_request, response) => response.end());
-  beginInSlices(server, arrivals);
+  beginInSlices(server, coming);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -112,7 +112,7 @@ test('a server takes all connections that wait before it goes on, but for a whil
   server.on('connection', () => taken++);
   // Each turn of the event loop takes one.
   await once(server, 'connection');
-  while (arrivals.areComing()) await new Promise(setImmediate);
+  while (coming.areComing()) await new Promise(setImmediate);
   assert.equal(taken, clients.length);
 
   // Where they never end, other work goes on.
@@ -123,6 +123,43 @@ test('a server takes all connections that wait before it goes on, but for a whil
     await new Promise(setImmediate);
   }
   assert.equal(busy.areComing(), false);
+});
+
+test('what brings the event loop more to do is begun a little at a time', async () => {
+  const inSlices = createSlices({ most: 2 });
+  const begun: number[] = [];
+  for (let n = 0; n < 6; n++) inSlices(() => begun.push(n));
+  assert.deepEqual(begun, [0, 1]);
+  await new Promise(setImmediate);
+  // The oldest and the newest by turns.
+  assert.deepEqual(begun, [0, 1, 2, 5]);
+  await new Promise(setImmediate);
+  assert.deepEqual(begun, [0, 1, 2, 5, 3, 4]);
+});
+
+test('bodies that nobody wants are not read while connections come in', async (t) => {
+  // So that they come for as long as we say.
+  t.mock.method(performance, 'now', () => 0);
+  let [stopped, started] = [0, 0];
+  const allStarted = Promise.withResolvers<void>();
+  const reading = {
+    readStop: () => stopped++,
+    readStart: () => ++started === stopped && allStarted.resolve(),
+  };
+  for (let n = 0; n < 20; n++) {
+    const request = requestOf(`body-${n}`, Object.assign(new Socket(), { _handle: reading }));
+    dropBody(request);
+    request.emit('data', Buffer.alloc(10));
+  }
+  const waiting = stopped;
+  arrivals.hasCome();
+  // Once Node has begun to read them.
+  await new Promise(setImmediate);
+  started = 0;
+  assert.ok(waiting > 0, 'all were read at once');
+  for (const end = Date.now() + 50; Date.now() < end; await new Promise(setImmediate)) arrivals.hasCome();
+  assert.equal(started, 0);
+  await allStarted.promise;
 });
 
 test('a call whose body has come in waits for its turn again', async () => {

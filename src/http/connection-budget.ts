@@ -53,6 +53,9 @@ export class BoundedConnections {
   }
 }
 
+/** Connections that are begun in one turn of the event loop: the next one reads up to 64 KiB from each, and parses it. */
+const mostBegun = 16;
+
 /**
  * Begins connections in slices of the event loop's time, once no more of them come in, and reads nothing from those that
  * wait: they come by thousands. To be called before anything else listens.
@@ -60,7 +63,7 @@ export class BoundedConnections {
 export function beginInSlices(server: Server, arrivals: Arrivals): void {
   const [begin] = server.listeners('connection') as ((socket: Socket) => void)[];
   if (begin === undefined) throw new Error('this server begins no connections');
-  const inSlices = createSlices(arrivals.areComing);
+  const inSlices = createSlices({ isHeld: arrivals.areComing, most: mostBegun });
   Object.assign(server, { pauseOnConnect: true });
   server.off('connection', begin);
   server.on('connection', (socket: Socket) => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
+import { arrivals } from '../platform/arrivals.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { BoundedConnections } from './connection-budget.ts';
 
@@ -152,16 +153,23 @@ let readingOn: NodeJS.Timeout | null = null;
 
 /** Reads no more from a connection until it is its turn: a thousand of them would hold all others up for a second. */
 function readInTurn(socket: Socket): void {
-  readingOn ??= setTimeout(readSome, unwantedEvery);
+  readLater();
   if (unwanted++ < mostUnwanted) return;
   handleOf(socket)?.readStop();
   toReadOn.push(socket);
 }
 
+function readLater(): void {
+  readingOn ??= setTimeout(readSome, unwantedEvery);
+}
+
 function readSome(): void {
+  readingOn = null;
+  // New connections go first.
+  if (arrivals.areComing()) return readLater();
   unwanted = 0;
   for (const socket of toReadOn.splice(0, mostUnwanted)) handleOf(socket)?.readStart();
-  readingOn = toReadOn.length > 0 ? setTimeout(readSome, unwantedEvery) : null;
+  if (toReadOn.length > 0) readLater();
 }
 
 /** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */

@@ -4,20 +4,31 @@ export const slice = 4;
 /**
  * Does what it is given: at once while there is time left in this turn of the event loop, else in later ones, the newest
  * and the oldest by turns, so that who comes behind thousands need not wait for all of them, nor anybody for ever. For
- * what comes by thousands, of which each takes little. Nothing is done while `isHeld`.
+ * what comes by thousands, of which each takes little. Nothing is done while `isHeld`, and at most so many in a turn, where
+ * each brings the event loop more to do.
  */
-export function createSlices(isHeld: () => boolean = () => false): (work: () => void) => void {
+export function createSlices({
+  isHeld = () => false,
+  most = Infinity,
+}: { isHeld?: () => boolean; most?: number } = {}): (work: () => void) => void {
   const waiting: (() => void)[] = [];
   let end: number | null = null;
+  let left = most;
   let oldestIsNext = true;
-  const isTime = () => !isHeld() && performance.now() < (end ?? Infinity);
+  const isTime = () => left > 0 && !isHeld() && performance.now() < (end ?? Infinity);
+
+  function begin(): void {
+    end = performance.now() + slice;
+    left = most;
+  }
 
   function renew(): void {
-    end = performance.now() + slice;
+    begin();
     const isIdle = waiting.length === 0;
     while (waiting.length > 0 && isTime()) {
       const work = oldestIsNext ? waiting.shift() : waiting.pop();
       oldestIsNext = !oldestIsNext;
+      left--;
       work?.();
     }
     if (isIdle) end = null;
@@ -26,10 +37,13 @@ export function createSlices(isHeld: () => boolean = () => false): (work: () => 
 
   return (work) => {
     if (end === null) {
-      end = performance.now() + slice;
+      begin();
       setImmediate(renew);
     }
-    if (waiting.length === 0 && isTime()) work();
-    else waiting.push(work);
+    if (waiting.length > 0 || !isTime()) waiting.push(work);
+    else {
+      left--;
+      work();
+    }
   };
 }
