@@ -230,15 +230,63 @@ describe('request bodies', () => {
     assert.equal(await left(bob, 'api'), Number(others) - 2);
   });
 
-  test('in the smallest of chunks are read whole', async () => {
+  /** The same text in chunks of so many bytes each. */
+  const chunked = (text: string, ...sizes: number[]) => {
+    const bytes = Buffer.from(text);
+    let all = '';
+    for (let [at, n] = [0, 0]; at < bytes.length; n++) {
+      const chunk = bytes.subarray(at, (at += sizes[n % sizes.length] ?? 1));
+      all += `${chunk.length.toString(16)}\r\n${chunk.toString('latin1')}\r\n`;
+    }
+    return Buffer.from(`${all}0\r\n\r\n`, 'latin1');
+  };
+
+  for (const sizes of [[33], [1, 1, 100], [700, 5, 1_024, 20_000, 3], [16_384, 1]])
+    test(`in chunks of ${sizes.join(', ')} bytes are read whole`, async () => {
+      const socket = await begin(bob, 'Transfer-Encoding: chunked');
+      const title = `Chunks of ${sizes.join(', ')}`;
+      const content = `${'ä word '.repeat(12_000)}end`;
+      // The next request comes in the same packet as the end of this one.
+      const next = `GET /healthz HTTP/1.1\r\nHost: localhost:${the().port}\r\nConnection: close\r\n\r\n`;
+      socket.write(Buffer.concat([chunked(JSON.stringify({ title, content }), ...sizes), Buffer.from(next)]));
+      let answers = '';
+      for await (const data of socket) answers += String(data);
+      assert.deepEqual(answers.match(/(?<=HTTP\/1\.1 )\d+/g), ['201', '200']);
+      const { posts } = await bob.client.listPosts();
+      const { post } = await bob.client.getPost(posts.find((each) => each.title === title)?.id ?? '');
+      assert.equal(post.content, content);
+    });
+
+  test('in chunks of a byte are read whole where they come one after the other', async () => {
     const socket = await begin(bob, 'Transfer-Encoding: chunked');
-    const body = JSON.stringify({ title: 'Chunks', content: 'ä word '.repeat(12_000) });
-    const chunks = Array.from(Buffer.from(body), (byte) => `1\r\n${String.fromCharCode(byte)}\r\n`);
-    socket.write(Buffer.from(`${chunks.join('')}0\r\n\r\n`, 'latin1'));
-    assert.match(await answerOf(socket), /^HTTP\/1\.1 201 /);
-    const { posts } = await bob.client.listPosts();
-    const { post } = await bob.client.getPost(posts.find(({ title }) => title === 'Chunks')?.id ?? '');
-    assert.equal(post.content, 'ä word '.repeat(12_000));
+    const sent = chunked(JSON.stringify({ title: 'Slowly', content: 'w '.repeat(400) }), 1);
+    const answer = answerOf(socket);
+    for (let at = 0; at < sent.length; at += 72) {
+      socket.write(sent.subarray(at, at + 72));
+      await delay(5);
+    }
+    assert.match(await answer, /^HTTP\/1\.1 201 /);
+  });
+
+  test('in thousands of tiny chunks at once end their connection, and no other', async () => {
+    const body = chunked(JSON.stringify({ title: 'Tiny', content: 'w '.repeat(4_000) }), 1);
+    for (const framing of [
+      'Transfer-Encoding: chunked\r\nExpect: 100-continue',
+      'Transfer-Encoding: chunked',
+    ]) {
+      const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
+      const closed = once(socket, 'close');
+      const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${bob.key}\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;
+      socket.write(Buffer.concat([Buffer.from(head), body]));
+      const answer = await answerOf(socket);
+      assert.match(answer, /HTTP\/1\.1 400 /);
+      assert.match(answer, /Content-Length, or gather what you send/);
+      await closed;
+    }
+    // Parsers are used again.
+    for (let n = 0; n < 4; n++) assert.equal((await publish(bob, 100 + n)).status, 201);
+    const list = await bob.client.listPosts();
+    assert.ok(!list.posts.some(({ title }) => title === 'Tiny'));
   });
 });
 

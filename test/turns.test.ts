@@ -9,7 +9,8 @@ import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { arrivals, createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
-import { createReadOn, dropBody } from '../src/http/read-body.ts';
+import { createPace, prepareParser } from '../src/http/parser.ts';
+import { createReadOn } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
@@ -125,7 +126,8 @@ test('a server takes all connections that wait before it goes on, but for a whil
   assert.equal(busy.areComing(), false);
 });
 
-test('what brings the event loop more to do is begun a little at a time', async () => {
+test('what brings the event loop more to do is begun a little at a time', async (t) => {
+  t.mock.method(performance, 'now', () => 0);
   const inSlices = createSlices({ most: 2 });
   const begun: number[] = [];
   for (let n = 0; n < 6; n++) inSlices(() => begun.push(n));
@@ -137,29 +139,39 @@ test('what brings the event loop more to do is begun a little at a time', async 
   assert.deepEqual(begun, [0, 1, 2, 5, 3, 4]);
 });
 
-test('bodies that nobody wants are not read while connections come in', async (t) => {
+test('packets are read at a pace, and none while connections come in', async (t) => {
   // So that they come for as long as we say.
   t.mock.method(performance, 'now', () => 0);
   let [stopped, started] = [0, 0];
   const allStarted = Promise.withResolvers<void>();
-  const reading = {
+  const handle = {
     readStop: () => stopped++,
-    readStart: () => ++started === stopped && allStarted.resolve(),
+    readStart: () => ++started === 4 && allStarted.resolve(),
   };
-  for (let n = 0; n < 20; n++) {
-    const request = requestOf(`body-${n}`, Object.assign(new Socket(), { _handle: reading }));
-    dropBody(request);
-    request.emit('data', Buffer.alloc(10));
-  }
-  const waiting = stopped;
+  const readInTurn = createPace({ most: 16, every: 4 });
+  for (let n = 0; n < 20; n++) readInTurn(Object.assign(new Socket(), { _handle: handle }));
+  assert.equal(stopped, 4);
   arrivals.hasCome();
-  // Once Node has begun to read them.
-  await new Promise(setImmediate);
-  started = 0;
-  assert.ok(waiting > 0, 'all were read at once');
   for (const end = Date.now() + 50; Date.now() < end; await new Promise(setImmediate)) arrivals.hasCome();
   assert.equal(started, 0);
   await allStarted.promise;
+});
+
+test('what brings more to do is begun less at a time while it makes turns long', async (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const inSlices = createSlices({ most: 4 });
+  let begun = 0;
+  for (let n = 0; n < 16; n++) inSlices(() => begun++);
+  const inTurn: number[] = [];
+  // As if what the first two turns began took 10 ms each.
+  for (const takes of [10, 10, 1, 1, 1]) {
+    now += takes;
+    const before = begun;
+    await new Promise(setImmediate);
+    inTurn.push(begun - before);
+  }
+  assert.deepEqual(inTurn, [2, 1, 2, 4, 3]);
 });
 
 test('a call whose body has come in waits for its turn again', async () => {
@@ -364,7 +376,10 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
     response.writeHead(503).end();
   });
   const accepted: Socket[] = [];
-  server.on('connection', (socket) => accepted.push(socket));
+  server.on('connection', (socket) => {
+    accepted.push(socket);
+    prepareParser(server, socket);
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const open = Array.from({ length: clients }, () => connect((server.address() as AddressInfo).port));

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { countBudgetHit } from '../platform/measured.ts';
 import { createSlices } from '../platform/slices.ts';
 import type { Arrivals } from '../platform/arrivals.ts';
+import { prepareParser } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
 type Most = { readonly ofAddress: number; readonly ofAll: number };
@@ -71,6 +72,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
     inSlices(() => {
       if (socket.destroyed) return;
       begin.call(server, socket);
+      prepareParser(server, socket);
       socket.resume();
     });
   });

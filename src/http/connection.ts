@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts';
 import { createSlices } from '../platform/slices.ts';
 import { newRequestId } from '../rules/secrets.ts';
 import { problemBody } from './problem.ts';
+import { tinyChunks } from './parser.ts';
 import { readOn } from './read-body.ts';
 
 /** Milliseconds between checks for stalled clients, and without progress until one counts as stalled. */
@@ -97,7 +98,8 @@ function answerBroken({ site }: Config, error: Unreadable, socket: Socket): void
   }
   const problem = hasUnknownMethod(error) ? unknownMethod : statuses.get(error.code);
   const [status, title] = problem ?? ([400, 'Bad Request'] as const);
-  const { headers, body } = problemOf(site.baseUrl, [status, title]);
+  const why = error.code === tinyChunks ? tooTiny() : errorOf([status, title]);
+  const { headers, body } = problemOf(site.baseUrl, [status, title], why);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`,
@@ -125,7 +127,7 @@ export function answerUnmetExpectation(config: Config, response: ServerResponse)
 }
 
 function answerWith({ site }: Config, response: ServerResponse, status: Status): void {
-  const { headers, body } = problemOf(site.baseUrl, status);
+  const { headers, body } = problemOf(site.baseUrl, status, errorOf(status));
   response.writeHead(status[0], headers).end(body);
 }
 
@@ -137,9 +139,8 @@ export function unreadable(detail: string): AppError {
   });
 }
 
-function problemOf(baseUrl: string, [status, title]: Status) {
+function problemOf(baseUrl: string, [status, title]: Status, error: AppError) {
   const requestId = newRequestId();
-  const error = errorOf([status, title]);
   const problem = problemBody(baseUrl, error, requestId);
   const body = JSON.stringify({ ...problem, title, status });
   const headers = {
@@ -151,6 +152,13 @@ function problemOf(baseUrl: string, [status, title]: Status) {
     Connection: 'close',
   };
   return { headers, body };
+}
+
+function tooTiny(): AppError {
+  return new AppError('invalid_input', 'The body came in hundreds of chunks of a few bytes each.', {
+    errors: [{ field: 'request', message: 'has its body in chunks of less than 32 bytes' }],
+    hint: 'Send it whole, with Content-Length, or gather what you send into chunks of 1 KiB and more.',
+  });
 }
 
 function errorOf([status, title]: Status): AppError {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { stopParsing } from './parser.ts';
 
 /** Most requests of one connection that are not answered yet. Who sends more at once is no usual client. */
 const mostUnanswered = 16;
@@ -43,11 +44,4 @@ export function oneByOne(handle: Handle): Handle {
       stopParsing(socket);
     }
   };
-}
-
-/** Parses no more of the packet that is being parsed: one of 64 KiB may hold 1,800 requests, which is 0.1 s of work. */
-function stopParsing(socket: Socket): void {
-  const parser = Reflect.get(socket, 'parser') as { onIncoming: () => number } | null;
-  // Node's parser takes it for the result of what it calls with each request: below zero, it has failed.
-  if (parser) parser.onIncoming = () => -1;
 }

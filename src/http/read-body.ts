@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
-import { arrivals } from '../platform/arrivals.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { BoundedConnections } from './connection-budget.ts';
+import { createPace, dropRest } from './parser.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
 export const smallBody = 64 * 1024;
@@ -144,47 +144,18 @@ function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   return larger;
 }
 
-/** Packets that nobody wants and that are read in as many ms, of all connections: a quarter of the time at most. */
-const mostUnwanted = 16;
-const unwantedEvery = 4;
-const toReadOn: Socket[] = [];
-let unwanted = 0;
-let readingOn: NodeJS.Timeout | null = null;
+/** A thousand connections that send what nobody wants would hold all others up for a second. */
+const readInTurn = createPace({ most: 16, every: 4 });
 
-/** Reads no more from a connection until it is its turn: a thousand of them would hold all others up for a second. */
-function readInTurn(socket: Socket): void {
-  readLater();
-  if (unwanted++ < mostUnwanted) return;
-  handleOf(socket)?.readStop();
-  toReadOn.push(socket);
-}
-
-function readLater(): void {
-  readingOn ??= setTimeout(readSome, unwantedEvery);
-}
-
-function readSome(): void {
-  readingOn = null;
-  // New connections go first.
-  if (arrivals.areComing()) return readLater();
-  unwanted = 0;
-  for (const socket of toReadOn.splice(0, mostUnwanted)) handleOf(socket)?.readStart();
-  if (toReadOn.length > 0) readLater();
-}
-
-/** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */
-function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
-  return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
-}
-
-/** Reads a body that nobody wants, and keeps nothing of it. */
-export function dropBody(request: IncomingMessage): void {
-  request.off('data', dropChunk).on('data', dropChunk).resume();
-}
-
-function dropChunk(this: IncomingMessage, chunk: Buffer): void {
-  freeChunk(chunk);
-  readInTurn(this.socket);
+/** Reads a body that nobody wants, and keeps nothing of it; closes the connection when it has sent so much in all. */
+export function dropBody(request: IncomingMessage, most = Infinity): void {
+  const { socket } = request;
+  dropRest(request, () => {
+    if (socket.bytesRead > most) socket.destroy();
+    else readInTurn(socket);
+  });
+  // What has come in.
+  request.off('data', freeChunk).on('data', freeChunk).resume();
 }
 
 /** Bytes that a client may still send after its answer. How long it may is up to the time that any request has. */
@@ -232,10 +203,7 @@ export function createReadOn(addressOf: (request: IncomingMessage) => string) {
         socket.end();
       };
       const most = socket.bytesRead + mostUnread;
-      dropBody(request);
-      request.on('data', () => {
-        if (socket.bytesRead > most) socket.destroy();
-      });
+      dropBody(request, most);
       request.once('end', () => {
         end();
         // Unless the next request came with the end of this one, and was answered.

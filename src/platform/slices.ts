@@ -4,8 +4,8 @@ export const slice = 4;
 /**
  * Does what it is given: at once while there is time left in this turn of the event loop, else in later ones, the newest
  * and the oldest by turns, so that who comes behind thousands need not wait for all of them, nor anybody for ever. For
- * what comes by thousands, of which each takes little. Nothing is done while `isHeld`, and at most so many in a turn, where
- * each brings the event loop more to do.
+ * what comes by thousands, of which each takes little. Nothing is done while `isHeld`. Where each brings the event loop
+ * more to do, `most` are done in a turn, and fewer while turns take longer than two slices.
  */
 export function createSlices({
   isHeld = () => false,
@@ -13,13 +13,17 @@ export function createSlices({
 }: { isHeld?: () => boolean; most?: number } = {}): (work: () => void) => void {
   const waiting: (() => void)[] = [];
   let end: number | null = null;
+  let share = most;
   let left = most;
   let oldestIsNext = true;
-  const isTime = () => left > 0 && !isHeld() && performance.now() < (end ?? Infinity);
+  const isTime = () => left >= 1 && !isHeld() && performance.now() < (end ?? Infinity);
 
   function begin(): void {
-    end = performance.now() + slice;
-    left = most;
+    const now = performance.now();
+    const isLate = end !== null && now > end + slice;
+    share = isLate ? Math.max(1, share / 2) : Math.min(most, share * 2);
+    end = now + slice;
+    left = share;
   }
 
   function renew(): void {

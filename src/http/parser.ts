@@ -1,0 +1,199 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { arrivals } from '../platform/arrivals.ts';
+
+/** Of a body in chunks, bytes: smaller ones are handed over together, in pieces of so many at most. */
+const smallChunk = 1_024;
+const piece = 16 * 1024;
+/** A packet with more chunks than that, which have fewer bytes on average, is refused: it may hold 10,000 of one byte. */
+const mostTiny = 512;
+const tiny = 32;
+const nothing = Buffer.alloc(0);
+
+/** The `code` of the error of a body in too many tiny chunks. */
+export const tinyChunks = 'TINY_CHUNKS';
+
+/** Given a piece of a body, or how much of a packet was parsed. */
+type Hook = (this: Parser, given?: unknown) => unknown;
+
+/**
+ * Node's parser of a connection (lib/_http_common.js). It calls a hook with each piece of a body, at the end of a
+ * message and after each packet, by numbers that its constructor names. Parsers are used again, for clients too.
+ */
+type Parser = {
+  readonly constructor: {
+    readonly kOnBody: number;
+    readonly kOnMessageComplete: number;
+    readonly kOnExecute: number;
+  };
+  readonly incoming: IncomingMessage | null;
+  onIncoming: () => number;
+  [hook: number]: Hook | undefined;
+};
+
+function parserOf(socket: Socket): Parser | null {
+  return (Reflect.get(socket, 'parser') as Parser | null | undefined) ?? null;
+}
+
+/** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */
+function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
+  return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
+}
+
+/** Parses no more of the packet that is being parsed: one of 64 KiB may hold 1,800 requests, which is 0.1 s of work. */
+export function stopParsing(socket: Socket): void {
+  const parser = parserOf(socket);
+  // The result for each request: below zero, the parser has failed.
+  if (parser) parser.onIncoming = () => -1;
+}
+
+/**
+ * Bounds how many packets are read of connections, all together, in so many ms: what it returns is to be called with the
+ * connection of each packet, and reads no more from one beyond that until it is its turn.
+ */
+export function createPace({ most, every }: { most: number; every: number }): (socket: Socket) => void {
+  const waiting: Socket[] = [];
+  let packets = 0;
+  let timer: NodeJS.Timeout | null = null;
+
+  function readOn(): void {
+    timer = null;
+    // New connections go first.
+    if (arrivals.areComing()) return readOnLater();
+    packets = 0;
+    for (const socket of waiting.splice(0, most)) if (!socket.isPaused()) handleOf(socket)?.readStart();
+    if (waiting.length > 0) readOnLater();
+  }
+
+  function readOnLater(): void {
+    timer ??= setTimeout(readOn, every);
+  }
+
+  return (socket) => {
+    readOnLater();
+    if (packets++ < most) return;
+    handleOf(socket)?.readStop();
+    waiting.push(socket);
+  };
+}
+
+/** Packets of small chunks, each of which takes a ms or more. */
+const readInTurn = createPace({ most: 1, every: 8 });
+
+/** What can be done with the bodies that a parser reads. */
+type Bodies = {
+  /** To be called before the parser serves a connection. */
+  begin: (connection: Socket) => void;
+  /** Gives the rest of this body to nobody. `onPacket` is called after each packet of it. */
+  drop: (onPacket: () => void) => void;
+};
+
+const bodies = new WeakMap<Parser, Bodies>();
+
+/**
+ * Hands the small chunks of a body over together: each by itself is 12 us of work, and one client that sends them would
+ * hold up all others. Ends a connection with too many tiny ones at once. To be called when a connection has begun, for
+ * {@link dropRest} too.
+ */
+export function prepareParser(server: Server, socket: Socket): void {
+  const parser = parserOf(socket);
+  if (!parser?.[parser.constructor.kOnExecute]) return;
+  let own = bodies.get(parser);
+  if (own === undefined) bodies.set(parser, (own = createBodies(server, parser)));
+  own.begin(socket);
+}
+
+/** Reads the rest of a body without making anything of it. `onPacket` is called after each packet. */
+export function dropRest(request: IncomingMessage, onPacket: () => void): void {
+  const parser = parserOf(request.socket);
+  if (parser?.incoming === request) bodies.get(parser)?.drop(onPacket);
+}
+
+function createBodies(server: Server, parser: Parser): Bodies {
+  const { kOnBody, kOnMessageComplete, kOnExecute } = parser.constructor;
+  const { [kOnBody]: handOn, [kOnMessageComplete]: complete } = parser;
+  let socket: Socket | null = null;
+  let afterPacket: (() => void) | null = null;
+  /** Of the packet. */
+  let [chunks, bytes] = [0, 0];
+  let [gathered, used] = [nothing, 0];
+
+  function handOver(): void {
+    if (used === 0) return;
+    // Of its own size: it may wait for its turn.
+    const all = Buffer.allocUnsafeSlow(used);
+    gathered.copy(all, 0, 0, used);
+    used = 0;
+    handOn?.call(parser, all);
+  }
+
+  function add(this: Parser, chunk: unknown): void {
+    if (
+      !Buffer.isBuffer(chunk) ||
+      chunk.length >= smallChunk ||
+      this.incoming?.headers['transfer-encoding'] === undefined
+    ) {
+      handOver();
+      handOn?.call(this, chunk);
+      return;
+    }
+    if (chunks++ === 0 && socket) readInTurn(socket);
+    bytes += chunk.length;
+    if (chunks > mostTiny && bytes < chunks * tiny) {
+      refuse();
+      return;
+    }
+    if (used + chunk.length > gathered.length) handOver();
+    if (gathered.length === 0) gathered = Buffer.allocUnsafeSlow(piece);
+    chunk.copy(gathered, used);
+    used += chunk.length;
+  }
+
+  function refuse(): void {
+    drop(() => {});
+    const error = new Error(`more than ${mostTiny} chunks of less than ${tiny} bytes came at once`);
+    server.emit('clientError', Object.assign(error, { code: tinyChunks }), socket);
+  }
+
+  function drop(onPacket: () => void): void {
+    afterPacket = onPacket;
+    used = 0;
+    // Node makes no buffers then: the rest of a packet costs a tenth.
+    parser[kOnBody] = undefined;
+    // Parsers are used again.
+    socket?.prependOnceListener('close', take);
+  }
+
+  function take(): void {
+    afterPacket = null;
+    parser[kOnBody] = add;
+    socket?.off('close', take);
+  }
+
+  function endPacket(): void {
+    handOver();
+    [chunks, bytes] = [0, 0];
+    gathered = nothing;
+  }
+
+  parser[kOnMessageComplete] = function () {
+    handOver();
+    if (afterPacket) take();
+    return complete?.call(this);
+  };
+  return {
+    begin(connection) {
+      socket = connection;
+      used = 0;
+      take();
+      const { [kOnExecute]: execute } = parser;
+      parser[kOnExecute] = function (result) {
+        endPacket();
+        const after = afterPacket;
+        execute?.call(this, result);
+        after?.();
+      };
+    },
+    drop,
+  };
+}
