@@ -79,6 +79,18 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return hold(attacker, 1_000, start + 'x'.repeat(mebibyte / 2), { reading: true });
     },
   },
+  'tiny-chunks': {
+    what: '64 bodies in 300,000 chunks of a byte',
+    run: (attacker) => {
+      const start = head(
+        attacker,
+        'POST /api/publish',
+        'Content-Type: application/json',
+        'Transfer-Encoding: chunked',
+      );
+      return hold(attacker, 64, start + '1\r\nx\r\n'.repeat(300_000), { reading: true });
+    },
+  },
   'slow-readers': {
     what: '200 connections that ask for lists of 1,000 and read nothing',
     run: (attacker) =>
