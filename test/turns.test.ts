@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, get, IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
@@ -10,7 +10,7 @@ import { AppError } from '../src/errors.ts';
 import { arrivals, createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
 import { createPace, prepareParser } from '../src/http/parser.ts';
-import { createReadOn } from '../src/http/read-body.ts';
+import { createReadOn, dropBody } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
@@ -407,6 +407,49 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
   }
   // A packet of each connection that had nothing to read before, and of those whose turn it is.
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
+});
+
+test('what reads bodies leaves the next one, and other users of a parser, alone', async (t) => {
+  const answers: Promise<void>[] = [];
+  const server = createServer((request, response) => {
+    const [before] = answers.splice(0);
+    if (request.method === 'GET') {
+      response.write('a');
+      void before?.then(() => response.end('b'));
+      return;
+    }
+    let body = '';
+    request.setEncoding('utf8').on('data', (data: string) => (body += data));
+    request.once('end', () => {
+      // It is over: nothing more of it comes.
+      dropBody(request);
+      response.end(body);
+    });
+  });
+  server.on('connection', (socket) => prepareParser(server, socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1');
+  for (const text of ['first', 'second']) {
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    socket.write(`${text.length}\r\n${text}\r\n0\r\n\r\n`);
+    const [answer] = await once(socket, 'data');
+    assert.match(String(answer), new RegExp(`${text}$`));
+  }
+  socket.end();
+  await once(socket, 'close');
+  // Node gives its parser to the next that asks, here a client: it gets each chunk when it comes.
+  const first = Promise.withResolvers<void>();
+  answers.push(first.promise);
+  const [response] = (await once(get({ port, agent: false }), 'response')) as [IncomingMessage];
+  let text = '';
+  for await (const data of response) {
+    text += String(data);
+    first.resolve();
+  }
+  assert.equal(text, 'ab');
 });
 
 test('an owner of many documents is slow only if they take long', () => {

@@ -106,7 +106,7 @@ export function prepareParser(server: Server, socket: Socket): void {
 /** Reads the rest of a body without making anything of it. `onPacket` is called after each packet. */
 export function dropRest(request: IncomingMessage, onPacket: () => void): void {
   const parser = parserOf(request.socket);
-  if (parser?.incoming === request) bodies.get(parser)?.drop(onPacket);
+  if (parser?.incoming === request && !request.complete) bodies.get(parser)?.drop(onPacket);
 }
 
 function createBodies(server: Server, parser: Parser): Bodies {
@@ -160,14 +160,6 @@ function createBodies(server: Server, parser: Parser): Bodies {
     used = 0;
     // Node makes no buffers then: the rest of a packet costs a tenth.
     parser[kOnBody] = undefined;
-    // Parsers are used again.
-    socket?.prependOnceListener('close', take);
-  }
-
-  function take(): void {
-    afterPacket = null;
-    parser[kOnBody] = add;
-    socket?.off('close', take);
   }
 
   function endPacket(): void {
@@ -176,24 +168,30 @@ function createBodies(server: Server, parser: Parser): Bodies {
     gathered = nothing;
   }
 
-  parser[kOnMessageComplete] = function () {
+  function endMessage(this: Parser): unknown {
     handOver();
-    if (afterPacket) take();
+    afterPacket = null;
+    parser[kOnBody] = add;
     return complete?.call(this);
-  };
-  return {
-    begin(connection) {
-      socket = connection;
-      used = 0;
-      take();
-      const { [kOnExecute]: execute } = parser;
-      parser[kOnExecute] = function (result) {
-        endPacket();
-        const after = afterPacket;
-        execute?.call(this, result);
-        after?.();
-      };
-    },
-    drop,
-  };
+  }
+
+  function begin(connection: Socket): void {
+    socket = connection;
+    afterPacket = null;
+    used = 0;
+    const { [kOnExecute]: execute } = parser;
+    const afterEach: Hook = function (result) {
+      endPacket();
+      const after = afterPacket;
+      execute?.call(this, result);
+      after?.();
+    };
+    Object.assign(parser, { [kOnBody]: add, [kOnMessageComplete]: endMessage, [kOnExecute]: afterEach });
+    // Before Node frees the parser, which may then serve a client.
+    connection.prependOnceListener('close', () => {
+      if (socket === connection) Object.assign(parser, { [kOnBody]: handOn, [kOnMessageComplete]: complete });
+    });
+  }
+
+  return { begin, drop };
 }
