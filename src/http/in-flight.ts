@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { stopParsing } from './parser.ts';
 import { BodyBudget, dropBody, smallBody, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
 
@@ -6,6 +8,9 @@ import type { Handle } from './turns.ts';
 const mostAtOnce = 64;
 /** Those that wait behind them; more are refused. */
 const mostWaiting = 512;
+
+/** Requests of one connection that are not answered yet. Who sends more at once is no usual client. */
+const mostUnanswered = 16;
 
 const mebibyte = 1024 * 1024;
 /** Bytes in memory of bodies whose calls wait for their turn: at most a packet of each, which is as long as a small one. */
@@ -20,6 +25,9 @@ declare module 'node:http' {
     isTooMuchOf?: Full;
   }
 }
+
+type Call = readonly [request: IncomingMessage, response: ServerResponse];
+type Calls = { atOnce: number; readonly waiting: Map<ServerResponse, Call> };
 
 /**
  * Works on so many calls of an address at once, and lets others wait, so that a client that does not read its answers
@@ -88,5 +96,40 @@ export function limitHeld(
   };
 }
 
-type Call = readonly [request: IncomingMessage, response: ServerResponse];
-type Calls = { atOnce: number; readonly waiting: Map<ServerResponse, Call> };
+/**
+ * Handles the requests of a connection one after another, however many arrive together, and gives way to those of
+ * others between two. When it closes, what waits is dropped. A connection with more requests than may wait is closed.
+ */
+export function oneByOne(handle: Handle): Handle {
+  const queues = new WeakMap<Socket, Call[]>();
+
+  function afterAnswer(response: ServerResponse, socket: Socket): void {
+    response.once('close', () => setImmediate(next, socket));
+  }
+
+  function next(socket: Socket): void {
+    const queue = queues.get(socket) ?? [];
+    const call = socket.destroyed ? undefined : queue.shift();
+    if (queue.length === 0 || call === undefined) queues.delete(socket);
+    else afterAnswer(call[1], socket);
+    if (call) handle(...call);
+  }
+
+  return (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return stopParsing(socket);
+    // Node gives a response its connection once those before it are sent.
+    if (response.socket !== null) return handle(request, response);
+    const queue = queues.get(socket);
+    if (queue === undefined) {
+      queues.set(socket, [[request, response]]);
+      // Node keeps it there.
+      afterAnswer(Reflect.get(socket, '_httpMessage') as ServerResponse, socket);
+    } else if (queue.length + 1 < mostUnanswered) queue.push([request, response]);
+    else {
+      queues.delete(socket);
+      socket.destroy();
+      stopParsing(socket);
+    }
+  };
+}
