@@ -410,6 +410,34 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
 });
 
+test('of what a client sends without asking for anything little is read in one turn of the event loop', async (t) => {
+  const [clients, bytes] = [8, 4 * 1024 * 1024];
+  const server = createServer();
+  const accepted: Socket[] = [];
+  server.on('connection', (socket) => {
+    accepted.push(socket);
+    prepareParser(server, socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const open = Array.from({ length: clients }, () => connect((server.address() as AddressInfo).port));
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  await Promise.all(open.map((socket) => once(socket, 'connect')));
+  // HTTP lets empty lines come before a request.
+  for (const socket of open) socket.write('\r\n'.repeat(bytes / 2));
+  let [before, most] = [0, 0];
+  while (before < clients * bytes) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
+    most = Math.max(most, now - before);
+    before = now;
+  }
+  assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
+});
+
 test('what reads bodies leaves the next one, and other users of a parser, alone', async (t) => {
   const answers: Promise<void>[] = [];
   const server = createServer((request, response) => {

@@ -91,6 +91,10 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return hold(attacker, 64, start + '1\r\nx\r\n'.repeat(300_000), { reading: true });
     },
   },
+  'empty-lines': {
+    what: '4 MiB of empty lines over each of 16 connections',
+    run: (attacker) => hold(attacker, 16, '\r\n'.repeat(2 * mebibyte), { reading: true }),
+  },
   'slow-readers': {
     what: '200 connections that ask for lists of 1,000 and read nothing',
     run: (attacker) =>

@@ -77,15 +77,19 @@ export function createPace({ most, every }: { most: number; every: number }): (s
   };
 }
 
+/** What Node reads at once, bytes. */
+const packet = 64 * 1024;
+/** Full packets, after which libuv would go on reading, up to 32 of one connection; and all of bodies that nobody wants. */
+const readInTurn = createPace({ most: 16, every: 4 });
 /** Packets of small chunks, each of which takes a ms or more. */
-const readInTurn = createPace({ most: 1, every: 8 });
+const readSlowly = createPace({ most: 1, every: 8 });
 
 /** What can be done with the bodies that a parser reads. */
 type Bodies = {
   /** To be called before the parser serves a connection. */
   begin: (connection: Socket) => void;
-  /** Gives the rest of this body to nobody. `onPacket` is called after each packet of it. */
-  drop: (onPacket: () => void) => void;
+  /** Gives the rest of this body to nobody, and closes the connection once it has sent so many bytes in all. */
+  drop: (most: number) => void;
 };
 
 const bodies = new WeakMap<Parser, Bodies>();
@@ -103,17 +107,20 @@ export function prepareParser(server: Server, socket: Socket): void {
   own.begin(socket);
 }
 
-/** Reads the rest of a body without making anything of it. `onPacket` is called after each packet. */
-export function dropRest(request: IncomingMessage, onPacket: () => void): void {
+/**
+ * Reads the rest of a body without making anything of it; closes the connection once it has sent so many bytes in all.
+ */
+export function dropRest(request: IncomingMessage, most: number): void {
   const parser = parserOf(request.socket);
-  if (parser?.incoming === request && !request.complete) bodies.get(parser)?.drop(onPacket);
+  if (parser?.incoming === request && !request.complete) bodies.get(parser)?.drop(most);
 }
 
 function createBodies(server: Server, parser: Parser): Bodies {
   const { kOnBody, kOnMessageComplete, kOnExecute } = parser.constructor;
   const { [kOnBody]: handOn, [kOnMessageComplete]: complete } = parser;
   let socket: Socket | null = null;
-  let afterPacket: (() => void) | null = null;
+  /** Bytes of the connection, while a body is dropped. */
+  let mostRead: number | null = null;
   /** Of the packet. */
   let [chunks, bytes] = [0, 0];
   let [gathered, used] = [nothing, 0];
@@ -137,7 +144,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
       handOn?.call(this, chunk);
       return;
     }
-    if (chunks++ === 0 && socket) readInTurn(socket);
+    chunks++;
     bytes += chunk.length;
     if (chunks > mostTiny && bytes < chunks * tiny) {
       refuse();
@@ -150,46 +157,49 @@ function createBodies(server: Server, parser: Parser): Bodies {
   }
 
   function refuse(): void {
-    drop(() => {});
+    drop(Infinity);
     const error = new Error(`more than ${mostTiny} chunks of less than ${tiny} bytes came at once`);
     server.emit('clientError', Object.assign(error, { code: tinyChunks }), socket);
   }
 
-  function drop(onPacket: () => void): void {
-    afterPacket = onPacket;
+  function drop(most: number): void {
+    mostRead = most;
     used = 0;
     // Node makes no buffers then: the rest of a packet costs a tenth.
     parser[kOnBody] = undefined;
   }
 
-  function endPacket(): void {
+  function endPacket(connection: Socket, isFull: boolean): void {
     handOver();
+    if (mostRead !== null && connection.bytesRead > mostRead) connection.destroy();
+    else if (chunks > 0) readSlowly(connection);
+    else if (isFull || mostRead !== null) readInTurn(connection);
     [chunks, bytes] = [0, 0];
     gathered = nothing;
   }
 
   function endMessage(this: Parser): unknown {
     handOver();
-    afterPacket = null;
+    mostRead = null;
     parser[kOnBody] = add;
     return complete?.call(this);
   }
 
   function begin(connection: Socket): void {
     socket = connection;
-    afterPacket = null;
+    mostRead = null;
     used = 0;
     const { [kOnExecute]: execute } = parser;
     const afterEach: Hook = function (result) {
-      endPacket();
-      const after = afterPacket;
-      execute?.call(this, result);
-      after?.();
+      endPacket(connection, result === packet);
+      return execute?.call(this, result);
     };
     Object.assign(parser, { [kOnBody]: add, [kOnMessageComplete]: endMessage, [kOnExecute]: afterEach });
     // Before Node frees the parser, which may then serve a client.
     connection.prependOnceListener('close', () => {
-      if (socket === connection) Object.assign(parser, { [kOnBody]: handOn, [kOnMessageComplete]: complete });
+      if (socket !== connection) return;
+      socket = null;
+      Object.assign(parser, { [kOnBody]: handOn, [kOnMessageComplete]: complete });
     });
   }
 

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { BoundedConnections } from './connection-budget.ts';
-import { createPace, dropRest } from './parser.ts';
+import { dropRest } from './parser.ts';
 
 /** Largest body where nothing larger is stated, and of those that wait for memory instead of being refused, bytes. */
 export const smallBody = 64 * 1024;
@@ -144,16 +144,9 @@ function enlarged(pieces: Buffer, used: number, capacity: number): Buffer {
   return larger;
 }
 
-/** A thousand connections that send what nobody wants would hold all others up for a second. */
-const readInTurn = createPace({ most: 16, every: 4 });
-
 /** Reads a body that nobody wants, and keeps nothing of it; closes the connection when it has sent so much in all. */
 export function dropBody(request: IncomingMessage, most = Infinity): void {
-  const { socket } = request;
-  dropRest(request, () => {
-    if (socket.bytesRead > most) socket.destroy();
-    else readInTurn(socket);
-  });
+  dropRest(request, most);
   // What has come in.
   request.off('data', freeChunk).on('data', freeChunk).resume();
 }
