@@ -283,6 +283,20 @@ describe('request bodies', () => {
       assert.match(answer, /Content-Length, or gather what you send/);
       await closed;
     }
+    // What came before the refusal is not taken for the whole, though the end came with it.
+    const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
+    const closed = once(socket, 'close');
+    const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${bob.key}\r\nContent-Type: text/markdown\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n`;
+    const markdown = chunked(
+      `---\ntitle: Tiny\n---\n${'w '.repeat(9_000)}`,
+      ...Array<number>(17).fill(1_000),
+      ...Array<number>(2_000).fill(1),
+    );
+    socket.write(head);
+    assert.match(await answerOf(socket), /^HTTP\/1\.1 100 /);
+    socket.write(markdown);
+    assert.match(await answerOf(socket), /HTTP\/1\.1 400 /);
+    await closed;
     // Parsers are used again.
     for (let n = 0; n < 4; n++) assert.equal((await publish(bob, 100 + n)).status, 201);
     const list = await bob.client.listPosts();

@@ -121,6 +121,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
   let socket: Socket | null = null;
   /** Bytes of the connection, while a body is dropped. */
   let mostRead: number | null = null;
+  let isRefused = false;
   /** Of the packet. */
   let [chunks, bytes] = [0, 0];
   let [gathered, used] = [nothing, 0];
@@ -157,7 +158,9 @@ function createBodies(server: Server, parser: Parser): Bodies {
   }
 
   function refuse(): void {
+    isRefused = true;
     drop(Infinity);
+    if (socket) stopParsing(socket);
     const error = new Error(`more than ${mostTiny} chunks of less than ${tiny} bytes came at once`);
     server.emit('clientError', Object.assign(error, { code: tinyChunks }), socket);
   }
@@ -179,6 +182,8 @@ function createBodies(server: Server, parser: Parser): Bodies {
   }
 
   function endMessage(this: Parser): unknown {
+    // What came of it is not the whole.
+    if (isRefused) return undefined;
     handOver();
     mostRead = null;
     parser[kOnBody] = add;
@@ -188,6 +193,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
   function begin(connection: Socket): void {
     socket = connection;
     mostRead = null;
+    isRefused = false;
     used = 0;
     const { [kOnExecute]: execute } = parser;
     const afterEach: Hook = function (result) {
