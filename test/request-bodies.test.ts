@@ -269,30 +269,30 @@ describe('request bodies', () => {
   });
 
   test('in thousands of tiny chunks at once end their connection, and no other', async () => {
-    const body = chunked(JSON.stringify({ title: 'Tiny', content: 'w '.repeat(4_000) }), 1);
-    for (const framing of [
-      'Transfer-Encoding: chunked\r\nExpect: 100-continue',
-      'Transfer-Encoding: chunked',
-    ]) {
+    const headOf = (type: string, framing: string) =>
+      `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${bob.key}\r\nContent-Type: ${type}\r\n${framing}\r\n\r\n`;
+    const connectOnce = () => {
       const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
-      const closed = once(socket, 'close');
-      const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${bob.key}\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;
-      socket.write(Buffer.concat([Buffer.from(head), body]));
+      return { socket, closed: once(socket, 'close') };
+    };
+    const awaited = 'Transfer-Encoding: chunked\r\nExpect: 100-continue';
+    const body = chunked(JSON.stringify({ title: 'Tiny', content: 'w '.repeat(4_000) }), 1);
+    for (const framing of [awaited, 'Transfer-Encoding: chunked']) {
+      const { socket, closed } = connectOnce();
+      socket.write(Buffer.concat([Buffer.from(headOf('application/json', framing)), body]));
       const answer = await answerOf(socket);
       assert.match(answer, /HTTP\/1\.1 400 /);
       assert.match(answer, /Content-Length, or gather what you send/);
       await closed;
     }
     // What came before the refusal is not taken for the whole, though the end came with it.
-    const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
-    const closed = once(socket, 'close');
-    const head = `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${bob.key}\r\nContent-Type: text/markdown\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n`;
+    const { socket, closed } = connectOnce();
     const markdown = chunked(
       `---\ntitle: Tiny\n---\n${'w '.repeat(9_000)}`,
       ...Array<number>(17).fill(1_000),
       ...Array<number>(2_000).fill(1),
     );
-    socket.write(head);
+    socket.write(headOf('text/markdown', awaited));
     assert.match(await answerOf(socket), /^HTTP\/1\.1 100 /);
     socket.write(markdown);
     assert.match(await answerOf(socket), /HTTP\/1\.1 400 /);

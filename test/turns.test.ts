@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, get, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, get, IncomingMessage, ServerResponse, type Server } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes, type Joining } from '../src/db/postgres/postgres-lanes.ts';
 import { defineWrite } from '../src/db/write.ts';
@@ -369,13 +369,8 @@ test('of what comes by thousands the oldest and the newest are done by turns, an
   assert.deepEqual(order, ['0', 'other', '1', '3', '2']);
 });
 
-test('of bodies that nobody wants, little is read in one turn of the event loop, and all in the end', async (t) => {
-  const [clients, bytes] = [40, 2 * 1024 * 1024];
-  const readOnAfterAnswer = createReadOn(() => 'address');
-  const server = createServer((request, response) => {
-    readOnAfterAnswer(request, response);
-    response.writeHead(503).end();
-  });
+/** So many connections to a server, and the most bytes that it reads from them in one turn until it has read all. */
+async function connectTo(server: Server, clients: number, t: TestContext) {
   const accepted: Socket[] = [];
   server.on('connection', (socket) => {
     accepted.push(socket);
@@ -388,8 +383,28 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
     for (const socket of open) socket.destroy();
     server.close();
   });
-  const read = () => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
-  let [before, most] = [0, 0];
+
+  async function mostInTurn(all: number): Promise<number> {
+    let [before, most] = [0, 0];
+    while (before < all) {
+      await new Promise(setImmediate);
+      const now = accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
+      most = Math.max(most, now - before);
+      before = now;
+    }
+    return most;
+  }
+  return { open, mostInTurn };
+}
+
+test('of bodies that nobody wants, little is read in one turn of the event loop, and all in the end', async (t) => {
+  const [clients, bytes] = [40, 2 * 1024 * 1024];
+  const readOnAfterAnswer = createReadOn(() => 'address');
+  const server = createServer((request, response) => {
+    readOnAfterAnswer(request, response);
+    response.writeHead(503).end();
+  });
+  const { open, mostInTurn } = await connectTo(server, clients, t);
   const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`;
   const bodies = open.map(async (socket) => {
     socket.resume();
@@ -400,12 +415,7 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
     return socket;
   });
   for (const socket of await Promise.all(bodies)) socket.write(Buffer.alloc(bytes));
-  while (before < clients * bytes) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const now = read();
-    most = Math.max(most, now - before);
-    before = now;
-  }
+  const most = await mostInTurn(clients * bytes);
   // A packet of each connection that had nothing to read before, and of those whose turn it is.
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
 });
@@ -413,28 +423,11 @@ test('of bodies that nobody wants, little is read in one turn of the event loop,
 test('of what a client sends without asking for anything little is read in one turn of the event loop', async (t) => {
   const [clients, bytes] = [8, 4 * 1024 * 1024];
   const server = createServer();
-  const accepted: Socket[] = [];
-  server.on('connection', (socket) => {
-    accepted.push(socket);
-    prepareParser(server, socket);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const open = Array.from({ length: clients }, () => connect((server.address() as AddressInfo).port));
-  t.after(() => {
-    for (const socket of open) socket.destroy();
-    server.close();
-  });
+  const { open, mostInTurn } = await connectTo(server, clients, t);
   await Promise.all(open.map((socket) => once(socket, 'connect')));
   // HTTP lets empty lines come before a request.
   for (const socket of open) socket.write('\r\n'.repeat(bytes / 2));
-  let [before, most] = [0, 0];
-  while (before < clients * bytes) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const now = accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
-    most = Math.max(most, now - before);
-    before = now;
-  }
+  const most = await mostInTurn(clients * bytes);
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
 });
 
