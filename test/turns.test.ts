@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, get, IncomingMessage, ServerResponse, type Server } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
@@ -104,17 +105,19 @@ test('a server takes all connections that wait before it goes on, but for a whil
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const clients = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'));
-  t.after(() => {
-    for (const client of clients) client.destroy();
-    server.close();
-  });
+  t.after(() => server.close());
+  // All wait before the first is taken: this thread sleeps while another process connects.
+  const connecting = `
+    let connected = 0;
+    const begin = () => require('node:net').connect(${port}, '127.0.0.1', () => ++connected === 50 && process.exit());
+    for (let n = 0; n < 50; n++) begin();`;
+  assert.equal(spawnSync(process.execPath, ['-e', connecting]).status, 0);
   let taken = 0;
   server.on('connection', () => taken++);
   // Each turn of the event loop takes one.
   await once(server, 'connection');
   while (coming.areComing()) await new Promise(setImmediate);
-  assert.equal(taken, clients.length);
+  assert.equal(taken, 50);
 
   // Where they never end, other work goes on.
   const busy = createArrivals();
