@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
-import { insertPrepared } from './insert-prepared.ts';
+import { insertPrepared } from './prepared.ts';
 import type { AgentRow, Tables } from './tables.ts';
-import { preparedChange } from './write.ts';
+import { preparedChange } from './prepared.ts';
 
 type Total = Tables['counters'];
 

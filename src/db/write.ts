@@ -1,4 +1,3 @@
-import type { CompiledQuery, Kysely } from 'kysely';
 import type { Config } from '../config/config.ts';
 import type { WriteContext } from '../context.ts';
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts';
@@ -257,65 +256,4 @@ export function revive(plain: PlainError): Error {
       : new AppError(plain.code, plain.message, plain.extra);
   if (plain.stack !== undefined) error.stack = plain.stack;
   return error;
-}
-
-/** Stands for a value while a query is built. */
-class Slot {
-  readonly name: string;
-  constructor(name: string) {
-    this.name = name;
-  }
-}
-
-/** How an engine runs built queries, without Kysely's layers. */
-export type Direct = {
-  rows(query: CompiledQuery): readonly unknown[] | Promise<readonly unknown[]>;
-  /** Runs a change whose outcome nobody waits for. If it fails, so does what is awaited next, or the transaction. */
-  change(query: CompiledQuery): void;
-};
-export const directly = new WeakMap<Kysely<Tables>, Direct>();
-
-type Build<Values extends object, Row> = (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>;
-
-/**
- * A query that is built once and run with other values, since building one takes longer than SQLite needs to run it.
- * `build` gets placeholders for the values and must always return the same query; all calls pass the same names.
- */
-export function prepared<Values extends object, Row>(
-  build: Build<Values, Row>,
-): (db: Kysely<Tables>, values: Values) => Promise<Row[]> {
-  const fill = fillable(build);
-  return async (db, values) => (await directOf(db).rows(fill(db, values))) as Row[];
-}
-
-/** The same for a change that nobody has to wait for: PostgreSQL gets it together with what comes after it. */
-export function preparedChange<Values extends object>(
-  build: Build<Values, unknown>,
-): (db: Kysely<Tables>, values: Values) => void {
-  const fill = fillable(build);
-  return (db, values) => directOf(db).change(fill(db, values));
-}
-
-function directOf(db: Kysely<Tables>): Direct {
-  const direct = directly.get(db);
-  if (!direct) throw new Error('This connection runs no prepared queries');
-  return direct;
-}
-
-function fillable<Values extends object, Row>(build: Build<Values, Row>) {
-  /** By dialect. */
-  const built = new Map<unknown, CompiledQuery<Row>>();
-  return (db: Kysely<Tables>, values: Values): CompiledQuery<Row> => {
-    const dialect = db.getExecutor().adapter.constructor;
-    let query = built.get(dialect);
-    if (query === undefined) {
-      const slots = Object.fromEntries(Object.keys(values).map((name) => [name, new Slot(name)]));
-      query = build(db, slots as Values);
-      built.set(dialect, query);
-    }
-    const parameters = query.parameters.map((value) =>
-      value instanceof Slot ? values[value.name as keyof Values] : value,
-    );
-    return { ...query, parameters };
-  };
 }

@@ -3,7 +3,7 @@ import type { Clause, SearchFields, SearchQuery } from '../../rules/search/searc
 import { SearchCutOff, searchTime } from '../database.ts';
 import type { FindNewest, FoundNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
 import { choices, relevance } from '../relevance.ts';
-import { preparedChange } from '../write.ts';
+import { preparedChange } from '../prepared.ts';
 import { sqlState } from './postgres.ts';
 import type { Session } from './postgres-session.ts';
 

@@ -9,7 +9,7 @@ import {
 import { DatabaseError } from 'pg';
 import { AppError } from '../../errors.ts';
 import { databaseFailures } from '../../platform/measured.ts';
-import { directly, type Direct } from '../write.ts';
+import { directly, type Direct } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /** The connection to the database, or the wait for one, failed: nothing is known to have been stored. */

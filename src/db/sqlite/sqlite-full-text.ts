@@ -3,8 +3,8 @@ import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { NumberedFields, SearchEntry, SearchIndex } from '../database.ts';
 import { choices } from '../relevance.ts';
-import { preparedForRows } from '../insert-prepared.ts';
-import { prepared } from '../write.ts';
+import { preparedForRows } from '../prepared.ts';
+import { prepared } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /**

@@ -7,7 +7,7 @@ import { diskFault } from '../../platform/disk.ts';
 import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
-import { directly } from '../write.ts';
+import { directly } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */

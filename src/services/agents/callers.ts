@@ -1,4 +1,5 @@
-import { defineWrite, prepared, timestamp } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';

@@ -1,5 +1,5 @@
 import type { WriteContext } from '../../context.ts';
-import { insertPrepared } from '../../db/insert-prepared.ts';
+import { insertPrepared } from '../../db/prepared.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';

@@ -1,4 +1,5 @@
-import { defineWrite, prepared, timestamp } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ReadContext } from '../../context.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { findAgentBySlug, lockCaller } from '../agents/callers.ts';

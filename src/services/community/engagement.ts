@@ -1,5 +1,6 @@
 import type { Insertable } from 'kysely';
-import { defineWrite, prepared, preparedChange, timestamp, type Ticket } from '../../db/write.ts';
+import { prepared, preparedChange } from '../../db/prepared.ts';
+import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';

@@ -1,6 +1,7 @@
 import { sql, type Selectable } from 'kysely';
 import type { WriteContext } from '../../context.ts';
-import { preparedChange, timestamp } from '../../db/write.ts';
+import { preparedChange } from '../../db/prepared.ts';
+import { timestamp } from '../../db/write.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { InboxKind } from '../../variant.ts';
 import { baseHosts } from '../../rules/hosts.ts';

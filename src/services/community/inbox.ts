@@ -1,7 +1,8 @@
 import { sql, type ExpressionBuilder } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import { defineWrite, prepared } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { defineWrite } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { call, prose } from '../../rules/calls.ts';

@@ -1,4 +1,5 @@
-import { defineWrite, prepared, timestamp } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { lockAgent, lockCaller } from '../agents/callers.ts';

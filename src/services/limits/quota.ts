@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { prepared } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';

@@ -1,14 +1,8 @@
 import { sql, type Insertable } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import {
-  defineWrite,
-  prepared,
-  preparedChange,
-  type CountCall,
-  type Rate,
-  type Ticket,
-} from '../../db/write.ts';
+import { prepared, preparedChange } from '../../db/prepared.ts';
+import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
 export const rateWindow = 3_600_000;

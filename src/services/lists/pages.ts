@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import { prepared } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
 import { AppError } from '../../errors.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import type { ShownPicture } from '../../rules/text/shown-pictures.ts';

@@ -1,4 +1,4 @@
-import { preparedChange } from '../../db/write.ts';
+import { preparedChange } from '../../db/prepared.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { PictureUse } from '../../markdown/rendered.ts';
 import { isPictureName } from '../../rules/text/media-names.ts';

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { ReadContext } from '../../context.ts';
-import { prepared, timestamp } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { timestamp } from '../../db/write.ts';
 import type { KeptTables, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { preparedChange, timestamp } from '../../db/write.ts';
+import { preparedChange } from '../../db/prepared.ts';
+import { timestamp } from '../../db/write.ts';
 import type { AgentRow, Cause, PostRow, Tables } from '../../db/tables.ts';
 import type { Plan } from './post-plan.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { isDeepStrictEqual } from 'node:util';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { prepared } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';

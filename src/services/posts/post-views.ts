@@ -1,5 +1,5 @@
 import type { ReadContext } from '../../context.ts';
-import { prepared } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
 import type { AgentRow, PostRow } from '../../db/tables.ts';
 import type { AppError } from '../../errors.ts';
 import { postFieldNames, readPostFields } from '../../rules/post-fields.ts';

@@ -1,6 +1,7 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
-import { defineWrite, prepared, timestamp } from '../../db/write.ts';
+import { prepared } from '../../db/prepared.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ParsedAddress } from '../../rules/email.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import {
