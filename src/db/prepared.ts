@@ -14,8 +14,15 @@ export type Direct = {
   rows(query: CompiledQuery): readonly unknown[] | Promise<readonly unknown[]>;
   /** Runs a change whose outcome nobody waits for. If it fails, so does what is awaited next, or the transaction. */
   change(query: CompiledQuery): void;
+  /** Runs such a change for each of some rows; one of a statement for as many as `queryFor` takes. */
+  changeRows(queryFor: QueryForRows, rows: readonly Row[]): void;
 };
 export const directly = new WeakMap<Kysely<Tables>, Direct>();
+
+/** Values of the columns of a row, in their order. */
+export type Row = readonly unknown[];
+/** One query for up to {@link mostRows} rows. */
+export type QueryForRows = (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery;
 
 type Build<Values extends object, Row> = (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>;
 
@@ -63,55 +70,52 @@ function fillable<Values extends object, Row>(build: Build<Values, Row>) {
 }
 
 /** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
-const mostRows = 12;
-const columnsOf = {
-  changes: ['tag', 'at'],
-  post_tags: ['agent_id', 'tag', 'published_at', 'post_id'],
-} as const;
-const insertions = new Map<string, ReturnType<typeof insertion>>();
+export const mostRows = 16;
+type Insertion = (db: Kysely<Tables>, rows: readonly Row[]) => void;
+/** By table and columns. */
+const insertions = new Map<string, Insertion>();
 
-/** Inserts rows, as {@link preparedChange}. A query is built once for each table and number of rows. */
-export function insertPrepared<Table extends keyof typeof columnsOf>(
+/** Inserts rows of the same columns, as {@link preparedRows}. */
+export function insertPrepared<Table extends keyof Tables>(
   db: Kysely<Tables>,
   table: Table,
   rows: readonly Insertable<Tables[Table]>[],
 ): void {
-  const insert = insertions.get(table) ?? insertion(table);
-  insertions.set(table, insert);
+  const columns = Object.keys(rows[0] ?? {});
+  const name = `${table} ${columns.join(' ')}`;
+  const insert = insertions.get(name) ?? insertion(table, columns);
+  insertions.set(name, insert);
   insert(
     db,
-    rows.map((row) => columnsOf[table].map((name) => Reflect.get(row, name))),
+    rows.map((row) => columns.map((column) => Reflect.get(row, column))),
   );
 }
 
-function insertion(table: keyof typeof columnsOf) {
-  return preparedForRows((db, rows) => {
-    const named = rows.map(
-      (row) => Object.fromEntries(columnsOf[table].map((name, i) => [name, row[i]])) as never,
-    );
+function insertion(table: keyof Tables, columns: readonly string[]): Insertion {
+  return preparedRows((db, rows) => {
+    const named = rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])) as never);
     return db.insertInto(table).values(named).compile();
   });
 }
 
-type Row = readonly unknown[];
-
-/** A {@link preparedChange} for any number of rows of the same columns. A query is built once for each number of them. */
-export function preparedForRows(
+/**
+ * A {@link preparedChange} for any number of rows of the same columns. A query is built once for each number of them.
+ * PostgreSQL gets rows of several writes by one statement, if it can.
+ */
+export function preparedRows(
   build: (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery,
 ): (db: Kysely<Tables>, rows: readonly Row[]) => void {
-  const changes: ReturnType<typeof forRows>[] = [];
-  return (db, rows) => {
-    for (let from = 0; from < rows.length; from += mostRows) {
-      const some = rows.slice(from, from + mostRows);
-      const change = (changes[some.length] ??= forRows(build, some.length, some[0]?.length ?? 0));
-      change(db, some.flat());
-    }
+  const fills: ReturnType<typeof forRows>[] = [];
+  const queryFor: QueryForRows = (db, rows) => {
+    const fill = (fills[rows.length] ??= forRows(build, rows.length, rows[0]?.length ?? 0));
+    return fill(db, rows.flat());
   };
+  return (db, rows) => directOf(db).changeRows(queryFor, rows);
 }
 
 /** By itself, since what is built stays for good: a closure beside the first rows would keep their texts. */
-function forRows(build: Parameters<typeof preparedForRows>[0], rows: number, columns: number) {
-  return preparedChange((db, values: Row) => {
+function forRows(build: Parameters<typeof preparedRows>[0], rows: number, columns: number) {
+  return fillable((db, values: Row) => {
     const row = (n: number) => Array.from({ length: columns }, (_, i) => values[n * columns + i]);
     return build(
       db,

@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { Client } from 'pg';
 import { loadConfig } from '../../src/config/config.ts';
-import { Flight } from '../../src/db/postgres/postgres-flight.ts';
+import { Flight, rowsTogether } from '../../src/db/postgres/postgres-flight.ts';
 import { mostWriting } from '../../src/db/postgres/postgres-server.ts';
 import { Session } from '../../src/db/postgres/postgres-session.ts';
 import { preparedChange } from '../../src/db/prepared.ts';
@@ -398,7 +398,7 @@ it('posts that share a transaction count what they add to their agent, once and 
   );
 });
 
-it('posts that begin a transaction together ask once for what is blocked', async (t) => {
+it('posts that begin a transaction together ask once for what is blocked, and are added together', async (t) => {
   const instance = await startInstance({ engine: 'postgres' });
   t.after(() => instance.close());
   const { client } = await instance.agent('Ada');
@@ -406,7 +406,11 @@ it('posts that begin a transaction together ask once for what is blocked', async
   const ctx = instance.ctx();
   const { id: agentId } = await ctx.db.selectFrom('agents').select('id').executeTakeFirstOrThrow();
   const titles = ['One', 'Two', 'Three', 'Four', 'Five'];
-  const inputs = await Promise.all(titles.map((title) => savingOf(ctx, agentId, { title, content: title })));
+  const inputs = await Promise.all(
+    titles.map((title) =>
+      savingOf(ctx, agentId, { title, content: title, tags: ['all'], status: 'published' }),
+    ),
+  );
   const asked = t.mock.method(Session.prototype, 'executeQuery');
   const free = holdConnections(ctx);
   const saving = inputs.map((input) => ctx.engine.write(savePost, input));
@@ -420,6 +424,44 @@ it('posts that begin a transaction together ask once for what is blocked', async
     text.startsWith('select * from "source_blocks"'),
   );
   assert.equal(ofBlocks.length, 1);
+  // The number of the statement in its transaction that added the row.
+  for (const table of ['posts', 'post_bodies', 'post_tags', 'search_docs', 'post_search']) {
+    const { rows } = await sql<{ statements: number }>`
+      select count(distinct cmin::text)::int as statements from ${sql.table(table)}`.execute(ctx.db);
+    assert.deepEqual(rows, [{ statements: 2 }], table);
+  }
+});
+
+it('rows of several writes come together, and what one of them handed over stays in its order', () => {
+  const adding = [() => 'posts', () => 'bodies', () => 'tags'];
+  for (let seed = 1; seed <= 200; seed++) {
+    const below = randomFrom(seed * 7919);
+    const handed = Array.from({ length: 30 }, (_, number) => ({
+      number,
+      write: below(4),
+      does: below(20) === 0 ? 'select' : adding[below(adding.length)],
+    }));
+    const sent = rowsTogether(handed).flat();
+    const numbersOf = (of: typeof handed) => of.map(({ number }) => number);
+    assert.deepEqual(
+      numbersOf(sent).toSorted((a, b) => a - b),
+      numbersOf(handed),
+    );
+    for (let write = 0; write < 4; write++) {
+      const own = sent.filter((one) => one.write === write);
+      assert.deepEqual(
+        numbersOf(own),
+        numbersOf(own).toSorted((a, b) => a - b),
+      );
+    }
+    for (const { does, number } of handed)
+      if (does === 'select') assert.equal(sent[number]?.number, number, 'nothing passes a statement');
+  }
+  const post = (write: number) => adding.map((does) => ({ does, write }));
+  assert.deepEqual(
+    rowsTogether([1, 2, 3].flatMap(post)).map((some) => some.map(({ write }) => write)),
+    adding.map(() => [1, 2, 3]),
+  );
 });
 
 it('posts that share a transaction come out as those that are stored one after another', async (t) => {

@@ -1,7 +1,7 @@
 import { types, type Connection, type Submittable } from 'pg';
 
 /** A value as it is sent: as text, or in the binary form of its type. */
-type Sent = string | Buffer | null;
+export type Sent = string | Buffer | null;
 
 /** A statement of a flight. */
 export type Statement = {
@@ -126,6 +126,36 @@ export class Flight implements Submittable {
     this.#rows = [];
     this.#columns = null;
   }
+}
+
+/**
+ * What is sent, with rows together that one statement can add. All that one write handed over stays in its order; of writes
+ * that run at once a row may come before what others handed over, since none knows of it: up to the last other statement.
+ */
+export function rowsTogether<Handed extends { readonly does: unknown; readonly write: number }>(
+  handed: readonly Handed[],
+): Handed[][] {
+  const groups: Handed[][] = [];
+  /** Of those that rows may still join: the group of each query, and the last of each write. */
+  const open = new Map<unknown, number>();
+  const lastOf = new Map<number, number>();
+  for (const one of handed) {
+    const { does, write } = one;
+    if (typeof does === 'string') {
+      open.clear();
+      lastOf.clear();
+      groups.push([one]);
+      continue;
+    }
+    let group = open.get(does) ?? -1;
+    if (group >= (lastOf.get(write) ?? 0)) groups[group]?.push(one);
+    else {
+      group = groups.push([one]) - 1;
+      open.set(does, group);
+    }
+    lastOf.set(write, group);
+  }
+  return groups;
 }
 
 /** A value as the server reads it; null for SQL's null. Throws for one that it cannot. */

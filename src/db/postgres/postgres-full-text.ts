@@ -1,9 +1,9 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Clause, SearchFields, SearchQuery } from '../../rules/search/search-terms.ts';
 import { SearchCutOff, searchTime } from '../database.ts';
-import type { FindNewest, FoundNewest, Match, SearchEntry, SearchIndex } from '../database.ts';
+import type { FindNewest, FoundNewest, Match, SearchIndex } from '../database.ts';
 import { choices, relevance } from '../relevance.ts';
-import { preparedChange } from '../prepared.ts';
+import { preparedRows } from '../prepared.ts';
 import { sqlState } from './postgres.ts';
 import type { Session } from './postgres-session.ts';
 
@@ -20,11 +20,14 @@ const blockLength = 2048;
 const wider = 4;
 
 export const postgresSearchIndex: SearchIndex = {
-  async store(db, entry, fields) {
-    storeEntry(db, { ...entry, terms: vector(fields) });
+  async store(db, { postId, digest }, fields) {
+    storeEntries(db, [[postId, digest, vector(fields)]]);
   },
   storeNumbered(db, documents) {
-    for (const { doc, fields } of documents) storeTerms(db, { doc, terms: vector(fields) });
+    storeTerms(
+      db,
+      documents.map(({ doc, fields }) => [doc, vector(fields)]),
+    );
   },
   // A deleted or former row goes like those of all tables: by vacuum.
   noteReplaced: async () => undefined,
@@ -32,24 +35,30 @@ export const postgresSearchIndex: SearchIndex = {
 };
 
 /** The number that a post gets, or has, decides about its block: one statement, so that nobody has to wait for it. */
-const storeEntry = preparedChange((db, { postId, digest, terms }: SearchEntry & { terms: Buffer }) =>
-  sql`with entry as (
-      insert into search_docs (post_id, digest) values (${postId}, ${digest})
-      on conflict (post_id) do update set digest = excluded.digest returning doc
+const storeEntries = preparedRows((db, entries) => {
+  const rows = entries.map(
+    ([postId, digest, terms]) =>
+      sql`(cast(${postId} as text), cast(${digest} as text), cast(${terms} as tsvector))`,
+  );
+  return sql`with given (post_id, digest, terms) as (values ${sql.join(rows)}),
+    entry as (
+      insert into search_docs (post_id, digest) select post_id, digest from given
+      on conflict (post_id) do update set digest = excluded.digest returning doc, post_id
     )
-    insert into post_search (doc, terms) select doc, ${inItsBlock(terms)} from entry
-    on conflict (doc) do update set terms = excluded.terms`.compile(db),
-);
+    insert into post_search (doc, terms) select doc, ${inItsBlock(sql`terms`)} from entry join given using (post_id)
+    on conflict (doc) do update set terms = excluded.terms`.compile(db);
+});
 
-const storeTerms = preparedChange((db, { doc, terms }: { doc: number; terms: Buffer }) =>
-  sql`insert into post_search (doc, terms)
-    select doc, ${inItsBlock(terms)} from (select cast(${doc} as bigint) as doc) as numbered
-    on conflict (doc) do update set terms = excluded.terms`.compile(db),
-);
+const storeTerms = preparedRows((db, documents) => {
+  const rows = documents.map(([doc, terms]) => sql`(cast(${doc} as bigint), cast(${terms} as tsvector))`);
+  return sql`insert into post_search (doc, terms)
+    select doc, ${inItsBlock(sql`terms`)} from (values ${sql.join(rows)}) as numbered (doc, terms)
+    on conflict (doc) do update set terms = excluded.terms`.compile(db);
+});
 
 /** Terms, and the {@link blockTerm} of the `doc` of the same row. */
-function inItsBlock(terms: Buffer) {
-  return sql`cast('''#' || doc / ${sql.lit(blockLength)} || '''' as tsvector) || cast(${terms} as tsvector)`;
+function inItsBlock(terms: RawBuilder<unknown>) {
+  return sql`cast('''#' || doc / ${sql.lit(blockLength)} || '''' as tsvector) || ${terms}`;
 }
 
 /**

@@ -116,6 +116,7 @@ function readingDb(read: Reader) {
         return read((server) => server.gathered(query));
       },
       change: refuse,
+      changeRows: refuse,
     },
   );
 }

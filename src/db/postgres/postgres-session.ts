@@ -4,7 +4,16 @@ import { AppError } from '../../errors.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import type { Tables } from '../tables.ts';
 import { createDb, sqlState, Unreachable } from './postgres.ts';
-import { asSent, Flight, type Answer, type Prepared, type Statement } from './postgres-flight.ts';
+import { mostRows, type QueryForRows } from '../prepared.ts';
+import {
+  asSent,
+  Flight,
+  rowsTogether,
+  type Answer,
+  type Prepared,
+  type Sent,
+  type Statement,
+} from './postgres-flight.ts';
 
 /** Most statements that one connection keeps prepared; generated texts are few. */
 const mostPrepared = 500;
@@ -30,8 +39,11 @@ export type SessionOptions = {
   readonly statementPatience?: number;
 };
 
-/** Statements that were handed to a session, in order. */
-type Handed = Statement & {
+/** What was handed to a session, in order: a statement with its values, or a row and the query that adds such. */
+type Handed = {
+  readonly does: string | QueryForRows;
+  readonly values: readonly Sent[];
+  readonly named: boolean;
   readonly number: number;
   /** Whether it may change something. */
   readonly changes: boolean;
@@ -39,7 +51,14 @@ type Handed = Statement & {
   readonly answer: PromiseWithResolvers<Answer> | null;
   /** Whose it is; null: of no part. */
   readonly part: Part | null;
+  /** The number of the write that it belongs to, of those that run at once; 0: of none. */
+  readonly write: number;
 };
+
+/** A statement on its way, and who waits for its answer. */
+type Waited = Statement & Pick<Handed, 'answer'>;
+
+type HandOptions = Partial<Pick<Handed, 'changes' | 'patience' | 'named' | 'part'>>;
 
 /** One of several writes that run at once in a transaction: what it handed over can be taken back without the others'. */
 export class Part {
@@ -47,6 +66,8 @@ export class Part {
   readonly db: Kysely<Tables>;
   /** The number of its last change that was sent. */
   lastChange = 0;
+  /** The number of the write that it is given to. */
+  write = 0;
 
   constructor(createDbOf: (part: Part) => Kysely<Tables>) {
     this.db = createDbOf(this);
@@ -70,6 +91,7 @@ export class Session {
   #flight: Flight | null = null;
   #isDue = false;
   #handed = 0;
+  #writes = 0;
   #lost = false;
   #failed = false;
   #answered = false;
@@ -105,6 +127,7 @@ export class Session {
   /** Gives `use` a part of its own. */
   async inPart<T>(use: (part: Part) => Promise<T>): Promise<T> {
     const part = this.#parts.pop() ?? new Part((own) => this.#createDb(own));
+    part.write = ++this.#writes;
     try {
       return await use(part);
     } finally {
@@ -119,7 +142,7 @@ export class Session {
 
   /** A statement whose answer nobody waits for: its failure is that of what is asked or committed next. */
   send(text: string, values: readonly unknown[] = [], { changes = true } = {}): void {
-    this.#hand({ text, changes, patience: this.#patience, answer: null, part: null }, values);
+    this.#hand(text, values, { changes });
   }
 
   /** The column `answer` of the first row of a query without parameters. `patience`: ms. */
@@ -193,31 +216,33 @@ export class Session {
   #createDb(part: Part | null): Kysely<Tables> {
     return createDb((query) => this.executeQuery(query, part), {
       rows: async (query) => (await this.executeQuery(query, part)).rows,
-      change: ({ sql: text, parameters }) =>
-        this.#hand({ text, changes: true, patience: this.#patience, answer: null, part }, parameters),
+      change: ({ sql: text, parameters }) => this.#hand(text, parameters, { part }),
+      changeRows: (queryFor, rows) => {
+        for (const row of rows) this.#hand(queryFor, row, { part });
+      },
     });
   }
 
   async #ask(
     text: string,
     values: readonly unknown[] = [],
-    { changes = false, patience = this.#patience, named = true, part = null as Part | null } = {},
+    { changes = false, ...options }: HandOptions = {},
   ): Promise<Answer> {
     if (this.#lost) throw new Unreachable(null);
     const answer = Promise.withResolvers<Answer>();
-    this.#hand({ text, changes, patience, answer, part }, values, named);
+    this.#hand(text, values, { changes, ...options }, answer);
     if (!this.#isDue && this.#flight === null) this.#depart();
     return answer.promise;
   }
 
   #hand(
-    statement: Pick<Handed, 'text' | 'changes' | 'patience' | 'answer' | 'part'>,
+    does: Handed['does'],
     given: readonly unknown[],
-    named = true,
+    { changes = true, patience = this.#patience, named = true, part = null }: HandOptions = {},
+    answer: Handed['answer'] = null,
   ): void {
-    const name = named && this.#preparing.on ? nameOf(statement.text) : '';
-    const wanted = statement.answer !== null;
-    this.#waiting.push({ ...statement, values: given.map(asSent), number: ++this.#handed, name, wanted });
+    const [values, number, write] = [given.map(asSent), ++this.#handed, part?.write ?? 0];
+    this.#waiting.push({ does, values, named, number, changes, patience, answer, part, write });
   }
 
   /** Sends what is handed over until everybody waits for something. */
@@ -227,15 +252,25 @@ export class Session {
     queueMicrotask(() => process.nextTick(() => this.#fly(this.#waiting.splice(0))));
   }
 
-  #fly(statements: readonly Handed[]): void {
+  #fly(handed: readonly Handed[]): void {
+    if (handed.length === 0) {
+      this.#isDue = false;
+      return;
+    }
+    for (const { part, changes, number } of handed) if (part && changes) part.lastChange = number;
+    const isForever = handed.some(({ patience }) => patience === forever);
+    const patience = isForever ? forever : Math.max(...handed.map((one) => one.patience));
+    this.#send(
+      rowsTogether(handed).flatMap((some) => this.#statementsOf(some)),
+      patience,
+    );
+  }
+
+  #send(statements: readonly Waited[], patience: number): void {
     this.#isDue = false;
-    if (statements.length === 0) return;
-    const isForever = statements.some(({ patience }) => patience === forever);
-    const patience = isForever ? forever : Math.max(...statements.map((one) => one.patience));
-    for (const { part, changes, number } of statements) if (part && changes) part.lastChange = number;
     const flight = new Flight(statements, { prepared: this.#prepared, patience }, (error) => {
       this.#flight = null;
-      if (error !== null && error !== undefined) this.#refuse(statements, error);
+      if (error !== null && error !== undefined) this.#refuse(statements, error, patience);
       else this.#deliver(statements, flight.answers);
       const isAwaited = this.#waiting.some(({ answer }) => answer !== null);
       if (isAwaited && this.#flight === null && !this.#isDue) this.#depart();
@@ -244,7 +279,27 @@ export class Session {
     this.#client.query(flight);
   }
 
-  #deliver(statements: readonly Handed[], answers: readonly Answer[]): void {
+  /** A statement, or those that add rows: a power of two at a time, so that few are prepared. */
+  #statementsOf(handed: readonly Handed[]): Waited[] {
+    const statements: Waited[] = [];
+    const add = (text: string, values: readonly Sent[], { answer, named }: Handed) => {
+      const name = named && this.#preparing.on ? nameOf(text) : '';
+      statements.push({ text, values, name, wanted: answer !== null, answer });
+    };
+    for (let n = 0, rows = 1; n < handed.length; n += rows) {
+      const first = handed[n] as Handed;
+      if (typeof first.does === 'string') add(first.does, first.values, first);
+      else {
+        rows = 2 ** Math.floor(Math.log2(Math.min(mostRows, handed.length - n)));
+        const some = handed.slice(n, n + rows).map(({ values }) => values);
+        const { sql: text, parameters } = first.does(this.db, some);
+        add(text, parameters.map(asSent), first);
+      }
+    }
+    return statements;
+  }
+
+  #deliver(statements: readonly Waited[], answers: readonly Answer[]): void {
     this.#answered = true;
     for (const [i, { answer }] of statements.entries()) {
       const given = answers[i];
@@ -253,7 +308,7 @@ export class Session {
     }
   }
 
-  #refuse(statements: readonly Handed[], error: unknown): void {
+  #refuse(statements: readonly Waited[], error: unknown, patience: number): void {
     const state = sqlState(error);
     this.#failed = true;
     if (state !== null && unpreparedStates.has(state)) {
@@ -261,7 +316,7 @@ export class Session {
       this.#preparing.on = false;
       // A failed transaction accepts no more statements: the engine runs all of it again.
       const isAlone = statements.length === 1 && this.#client.getTransactionStatus() === 'I';
-      if (isAlone && statements[0]?.name) return this.#fly(statements.map((one) => ({ ...one, name: '' })));
+      if (isAlone && statements[0]?.name) return this.#send([{ ...statements[0], name: '' }], patience);
     }
     const failure = this.#meaningOf(error, state);
     for (const { answer } of statements) answer?.reject(failure);

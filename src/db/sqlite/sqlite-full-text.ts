@@ -3,7 +3,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { NumberedFields, SearchEntry, SearchIndex } from '../database.ts';
 import { choices } from '../relevance.ts';
-import { preparedForRows } from '../prepared.ts';
+import { preparedRows } from '../prepared.ts';
 import { prepared } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
@@ -97,7 +97,7 @@ const storeEntry = prepared((db, { postId, digest }: SearchEntry) =>
  * Stores many documents by one statement. FTS5 writes out the terms that it holds at each savepoint, and SQLite sets one
  * for every statement that changes a virtual table: one for each document would make as many segments of the index.
  */
-const storeTerms = preparedForRows((db, documents) => {
+const storeTerms = preparedRows((db, documents) => {
   const selects = documents.map(
     ([doc, title, tags, text]) =>
       // The document may have been deleted since, in the same transaction.

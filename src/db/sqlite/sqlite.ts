@@ -1,13 +1,13 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { Kysely, SqliteDialect, sql } from 'kysely';
+import { Kysely, SqliteDialect, sql, type CompiledQuery } from 'kysely';
 import { AppError } from '../../errors.ts';
 import { diskFault } from '../../platform/disk.ts';
 import { StartError, errorCode, errorMessage } from '../../rules/failure.ts';
 import type { DialectTypes } from '../migrations/types.ts';
 import { sqliteSearchErasure, sqliteSearchTables } from './sqlite-full-text.ts';
-import { directly } from '../prepared.ts';
+import { directly, mostRows } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /** Older ones can lose commits in WAL mode when a checkpoint races a writer. */
@@ -71,9 +71,13 @@ export function openSqlite(file: string, { readOnly, onUnreadable }: OpenOptions
   const attempt: Attempt = readOnly ? explained(onUnreadable) : (run) => run();
   const database = adapter(raw, attempt);
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+  const change = ({ sql: text, parameters }: CompiledQuery) => void database.prepare(text).run(parameters);
   directly.set(db, {
     rows: ({ sql: text, parameters }) => database.prepare(text).all(parameters),
-    change: ({ sql: text, parameters }) => void database.prepare(text).run(parameters),
+    change,
+    changeRows(queryFor, rows) {
+      for (let n = 0; n < rows.length; n += mostRows) change(queryFor(db, rows.slice(n, n + mostRows)));
+    },
   });
   return { raw, db, attempt };
 }

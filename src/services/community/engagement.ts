@@ -1,5 +1,4 @@
-import type { Insertable } from 'kysely';
-import { prepared, preparedChange } from '../../db/prepared.ts';
+import { insertPrepared, prepared } from '../../db/prepared.ts';
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
@@ -135,7 +134,7 @@ export const storeComment = defineWrite(
         renderer_version: rendererVersion,
         ...texts,
       };
-      insertComment(tx.db, row);
+      insertPrepared(tx.db, 'comments', [row]);
       const answered = parent?.agent_id ?? null;
       if (heldFor !== null) await noteHold(tx, agent, row.id, heldFor);
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
@@ -143,10 +142,6 @@ export const storeComment = defineWrite(
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
       return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
     }),
-);
-
-const insertComment = preparedChange((db, row: Insertable<Tables['comments']>) =>
-  db.insertInto('comments').values(row).compile(),
 );
 
 /** The comment that a new one answers. Throws invalid_input where readers see none. */

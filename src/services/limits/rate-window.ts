@@ -1,7 +1,6 @@
-import { sql, type Insertable } from 'kysely';
+import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import type { Tables } from '../../db/tables.ts';
-import { prepared, preparedChange } from '../../db/prepared.ts';
+import { insertPrepared, prepared } from '../../db/prepared.ts';
 import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
@@ -136,12 +135,8 @@ function append(tx: WriteContext, calls: Calls, { used, oldest, newest }: Window
   const { units } = calls;
   const at = Math.max(calls.at, newest?.at ?? 0);
   const n = (newest?.n ?? 0) + units;
-  insertCalls(tx.db, { ...calls, at, n });
+  insertPrepared(tx.db, 'rate_calls', [{ policy: calls.policy, subject: calls.subject, units, at, n }]);
   const window = { used: used + units, oldest: oldest ?? at, newest: { at, n } };
   tx.known.set(ticketLock(calls), window);
   return window;
 }
-
-const insertCalls = preparedChange((db, row: Insertable<Tables['rate_calls']>) =>
-  db.insertInto('rate_calls').values(row).compile(),
-);

@@ -216,23 +216,23 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       }))
       .where('id', '=', next.id)
       .execute();
-  } else insertPost(tx.db, next);
+  } else insertPrepared(tx.db, 'posts', [next]);
   if (rendered && content !== null && (contentChanged || !existing)) {
-    storeBody(tx.db, {
+    const body = {
       post_id: next.id,
       content,
       html: rendered.html,
       text: rendered.text,
       headings: JSON.stringify(rendered.headings),
       unseen: storedStretches(rendered.unseen),
-    });
+    };
+    if (existing) replaceBody(tx.db, body);
+    else insertPrepared(tx.db, 'post_bodies', [body]);
   }
   await moveAddress(tx, plan);
 }
 
-const insertPost = preparedChange((db, post: PostRow) => db.insertInto('posts').values(post).compile());
-
-const storeBody = preparedChange((db, body: Tables['post_bodies']) =>
+const replaceBody = preparedChange((db, body: Tables['post_bodies']) =>
   db
     .insertInto('post_bodies')
     .values(body)
