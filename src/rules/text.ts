@@ -145,12 +145,17 @@ export function keysToBeSeen(texts: readonly string[]): string[] {
 
 /** Characters of a token of a mailed link: 32 bytes in base64url. */
 const linkTokenLength = 43;
-const inLinkToken = /[\w-]/;
+
+/** Whether it is of base64url; what it is, beyond an end of the text, is NaN. */
+function inLinkToken(code: number): boolean {
+  const lower = code | 0x20;
+  return (lower >= 0x61 && lower <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x5f;
+}
 
 /** What may be tokens of mailed links. Only every 43rd character is looked at, where none are near. */
 function linkTokens(text: string): string[] {
   const found: string[] = [];
-  const isPart = (at: number) => inLinkToken.test(text.charAt(at));
+  const isPart = (at: number) => inLinkToken(text.charCodeAt(at));
   for (let at = linkTokenLength - 1; at < text.length; at += linkTokenLength) {
     if (!isPart(at)) continue;
     let from = at;
@@ -163,14 +168,39 @@ function linkTokens(text: string): string[] {
 
 /** With hyphens where an address or a typesetter has something else, and in one line what was broken within a key. */
 function keysMended(text: string): string {
-  const plain = text.replace(escaped, (code) => decodeURIComponent(code));
-  return plain.replace(otherHyphens, '-').replace(breakInKey, '');
+  const plain = text.includes('%') ? text.replace(escaped, (code) => decodeURIComponent(code)) : text;
+  return withoutBreaks(plain.replace(otherHyphens, '-'));
 }
 
 /** Of the characters that a key can have. */
 const escaped = /%(?:2d|3\d|[46][1-9a-f]|[57][\da]|5f)/gi;
 const otherHyphens = /[\u2010\u2011\u2212\uFE63\uFF0D]/g;
-const breakInKey = /(?<=[0-9a-f-]{2})[ \t]*\n[ \t>]*(?=[0-9a-f-]{2})/gi;
+
+/** The text without line breaks, and what indents or quotes the next line, where two characters of a key stand on both sides. */
+function withoutBreaks(text: string): string {
+  let joined = '';
+  let kept = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
+    let [from, to] = [at, at + 1];
+    while (isSpaceOrTab(text.charCodeAt(from - 1))) from--;
+    if (!inKey(text.charCodeAt(from - 1)) || !inKey(text.charCodeAt(from - 2))) continue;
+    for (let code = text.charCodeAt(to); isSpaceOrTab(code) || code === 0x3e; code = text.charCodeAt(to))
+      to++;
+    if (!inKey(text.charCodeAt(to)) || !inKey(text.charCodeAt(to + 1))) continue;
+    joined += text.slice(kept, from);
+    kept = to;
+  }
+  return joined + text.slice(kept);
+}
+
+function inKey(code: number): boolean {
+  const lower = code | 0x20;
+  return (code >= 0x30 && code <= 0x39) || (lower >= 0x61 && lower <= 0x66) || code === 0x2d;
+}
+
+function isSpaceOrTab(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
 
 /** The text with words in place of all that looks like an API key or token. Ids do not: they are of other versions. */
 export function withoutKeys(text: string): string {

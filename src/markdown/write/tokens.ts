@@ -232,7 +232,9 @@ export function previewOf(excerpt: string): string {
 
 /** The beginning of a plain text on one line, at most so many code points: whole sentences, or else cut between words. */
 export function excerptOf(text: string, length = excerptLength): string {
-  const line = onOneLine(text.slice(0, length * 10));
+  // Few texts have so many blanks that their beginning gives no more than is wanted.
+  const near = onOneLine(text.slice(0, length * 4));
+  const line = near.length > length * 3 ? near : onOneLine(text.slice(0, length * 10));
   const whole = firstCodePoints(line, length);
   if (whole === line) return line;
   const end = sentenceEnd(line, whole.length);
