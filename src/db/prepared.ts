@@ -15,14 +15,14 @@ export type Direct = {
   /** Runs a change whose outcome nobody waits for. If it fails, so does what is awaited next, or the transaction. */
   change(query: CompiledQuery): void;
   /** Runs such a change for each of some rows; one of a statement for as many as `queryFor` takes. */
-  changeRows(queryFor: QueryForRows, rows: readonly Row[]): void;
+  changeRows(queryFor: QueryForRows, rows: readonly RowValues[]): void;
 };
 export const directly = new WeakMap<Kysely<Tables>, Direct>();
 
-/** Values of the columns of a row, in their order. */
-export type Row = readonly unknown[];
+/** Values of a row's columns, in their order. */
+export type RowValues = readonly unknown[];
 /** One query for up to {@link mostRows} rows. */
-export type QueryForRows = (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery;
+export type QueryForRows = (db: Kysely<Tables>, rows: readonly RowValues[]) => CompiledQuery;
 
 type Build<Values extends object, Row> = (db: Kysely<Tables>, values: Values) => CompiledQuery<Row>;
 
@@ -71,7 +71,7 @@ function fillable<Values extends object, Row>(build: Build<Values, Row>) {
 
 /** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
 export const mostRows = 16;
-type Insertion = (db: Kysely<Tables>, rows: readonly Row[]) => void;
+type Insertion = (db: Kysely<Tables>, rows: readonly RowValues[]) => void;
 /** By table and columns. */
 const insertions = new Map<string, Insertion>();
 
@@ -103,8 +103,8 @@ function insertion(table: keyof Tables, columns: readonly string[]): Insertion {
  * PostgreSQL gets rows of several writes by one statement, if it can.
  */
 export function preparedRows(
-  build: (db: Kysely<Tables>, rows: readonly Row[]) => CompiledQuery,
-): (db: Kysely<Tables>, rows: readonly Row[]) => void {
+  build: (db: Kysely<Tables>, rows: readonly RowValues[]) => CompiledQuery,
+): (db: Kysely<Tables>, rows: readonly RowValues[]) => void {
   const fills: ReturnType<typeof forRows>[] = [];
   const queryFor: QueryForRows = (db, rows) => {
     const fill = (fills[rows.length] ??= forRows(build, rows.length, rows[0]?.length ?? 0));
@@ -115,7 +115,7 @@ export function preparedRows(
 
 /** By itself, since what is built stays for good: a closure beside the first rows would keep their texts. */
 function forRows(build: Parameters<typeof preparedRows>[0], rows: number, columns: number) {
-  return fillable((db, values: Row) => {
+  return fillable((db, values: RowValues) => {
     const row = (n: number) => Array.from({ length: columns }, (_, i) => values[n * columns + i]);
     return build(
       db,
