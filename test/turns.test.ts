@@ -129,6 +129,58 @@ test('a server takes all connections that wait before it goes on, but for a whil
   assert.equal(busy.areComing(), false);
 });
 
+test('beside many a connection is begun when it sends something, and closed where it sends nothing for as long as a head may take', async (t) => {
+  let now = performance.now();
+  t.mock.method(performance, 'now', () => now);
+  const server = createServer((request, response) => request.on('data', (part) => response.write(part)));
+  beginInSlices(server, createArrivals());
+  const open: Socket[] = [];
+  server.on('connection', (socket: Socket) => open.push(socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    for (const socket of [...open, ...others]) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const join = async () => {
+    const client = connect(port, '127.0.0.1').on('error', () => undefined);
+    await Promise.all([once(client, 'connect'), once(server, 'connection')]);
+    return client;
+  };
+  const isBegun = (socket?: Socket) => Boolean(socket && Reflect.get(socket, 'parser'));
+  const settled = async () => {
+    for (let n = 0; n < 50; n++) await new Promise(setImmediate);
+  };
+
+  const others: Socket[] = [];
+  while (others.length < 512) others.push(await join());
+  await settled();
+  assert.ok(open.splice(0).every(isBegun));
+  const speaking = await join();
+  const reset = await join();
+  const ended = await join();
+  const silent = await join();
+  await settled();
+  assert.deepEqual(open.map(isBegun), [false, false, false, false]);
+  // The head and the beginning of a body in one packet, of which the small chunk is not kept back.
+  speaking.write('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
+  const [answer] = await once(speaking, 'data');
+  assert.match(String(answer), /abc/);
+  assert.deepEqual(open.map(isBegun), [true, false, false, false]);
+  const gone = open.slice(1, 3).map((socket) => new Promise((resolve) => socket.on('close', resolve)));
+  reset.resetAndDestroy();
+  ended.end();
+  await Promise.all(gone);
+
+  now += server.headersTimeout;
+  const last = open[3];
+  assert.equal(last?.destroyed, false);
+  now += 1;
+  await once(silent, 'close');
+  assert.deepEqual([last.destroyed, open[0]?.destroyed], [true, false]);
+});
+
 test('what brings the event loop more to do is begun a little at a time', async (t) => {
   t.mock.method(performance, 'now', () => 0);
   const inSlices = createSlices({ most: 2 });

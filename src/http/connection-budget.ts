@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { countBudgetHit } from '../platform/measured.ts';
+import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
-import type { Arrivals } from '../platform/arrivals.ts';
+import { connectionsOf, type Arrivals } from '../platform/arrivals.ts';
 import { prepareParser } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
@@ -57,25 +58,72 @@ export class BoundedConnections {
 /** Connections that are begun in one turn of the event loop: the next one reads up to 64 KiB from each, and parses it. */
 const mostBegun = 16;
 
+/** Beside so many, connections that have sent nothing are not begun: Node's parser of each is 10 KB, which the allocator keeps. */
+const manyOpen = 512;
+
+/** Milliseconds between looks for connections that have sent nothing for as long as Node lets a request's head take. */
+const lookForSilent = 1_000;
+
 /**
  * Begins connections in slices of the event loop's time, once no more of them come in, and reads nothing from those that
- * wait: they come by thousands. To be called before anything else listens.
+ * wait: they come by thousands. Beside many, one is begun when it sends something. To be called before anything else
+ * listens.
  */
 export function beginInSlices(server: Server, arrivals: Arrivals): void {
   const [begin] = server.listeners('connection') as ((socket: Socket) => void)[];
   if (begin === undefined) throw new Error('this server begins no connections');
   const inSlices = createSlices({ isHeld: arrivals.areComing, most: mostBegun });
+  /** Those that have sent nothing yet, and since when, the oldest first. */
+  const silent = new Map<Socket, number>();
   Object.assign(server, { pauseOnConnect: true });
   server.off('connection', begin);
+  const open = connectionsOf(server);
   server.on('connection', (socket: Socket) => {
     arrivals.hasCome();
     inSlices(() => {
       if (socket.destroyed) return;
-      begin.call(server, socket);
-      prepareParser(server, socket);
+      if (open.size <= manyOpen) start(socket);
+      else {
+        silent.set(socket, performance.now());
+        socket.once('data', startWith).on('end', leave).on('error', leave).on('close', forget);
+      }
       socket.resume();
     });
   });
+  const timer = setInterval(closeSilent, lookForSilent).unref();
+  server.once('close', () => clearInterval(timer));
+
+  function start(socket: Socket): (length: number) => void {
+    begin?.call(server, socket);
+    return prepareParser(server, socket);
+  }
+
+  function startWith(this: Socket, first: Buffer): void {
+    silent.delete(this);
+    this.off('end', leave).off('error', leave).off('close', forget);
+    const endPacket = start(this);
+    // To Node's parser, which reads what follows by itself, and copies what it gives on.
+    this.emit('data', first);
+    endPacket(first.length);
+    freeChunk(first);
+  }
+
+  function leave(this: Socket): void {
+    this.destroy();
+  }
+
+  function forget(this: Socket): void {
+    silent.delete(this);
+  }
+
+  function closeSilent(): void {
+    const oldest = performance.now() - server.headersTimeout;
+    for (const [socket, since] of silent) {
+      if (since > oldest) break;
+      silent.delete(socket);
+      inSlices(() => socket.bytesRead === 0 && socket.destroy());
+    }
+  }
 }
 
 function closeOne(of: ReadonlySet<Socket>, newest: Socket): void {

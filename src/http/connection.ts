@@ -2,6 +2,7 @@ import { ServerResponse, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
+import { connectionsOf } from '../platform/arrivals.ts';
 import { createSlices } from '../platform/slices.ts';
 import { newRequestId } from '../rules/secrets.ts';
 import { problemBody } from './problem.ts';
@@ -16,11 +17,7 @@ const brokenTimeout = 2_000;
 
 /** Cuts off clients that stop reading. Only connections with unsent data are timed, since a timer each is costly. */
 export function cutOffStalled(server: Server): void {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  const sockets = connectionsOf(server);
   const timer = setInterval(() => {
     for (const socket of sockets)
       if (socket.writableLength > 0 && socket.timeout !== stallTimeout) socket.setTimeout(stallTimeout);

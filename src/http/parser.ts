@@ -86,8 +86,8 @@ const readSlowly = createPace({ most: 1, every: 8 });
 
 /** What can be done with the bodies that a parser reads. */
 type Bodies = {
-  /** To be called before the parser serves a connection. */
-  begin: (connection: Socket) => void;
+  /** To be called before the parser serves a connection; what it returns, with the length of a packet that is given to it. */
+  begin: (connection: Socket) => (length: number) => void;
   /** Gives the rest of this body to nobody, and closes the connection once it has sent so many bytes in all. */
   drop: (most: number) => void;
 };
@@ -97,14 +97,14 @@ const bodies = new WeakMap<Parser, Bodies>();
 /**
  * Hands the small chunks of a body over together: each by itself is 12 us of work, and one client that sends them would
  * hold up all others. Ends a connection with too many tiny ones at once. To be called when a connection has begun, for
- * {@link dropRest} too.
+ * {@link dropRest} too. What it returns is to be called after a packet that Node did not read by itself, with its length.
  */
-export function prepareParser(server: Server, socket: Socket): void {
+export function prepareParser(server: Server, socket: Socket): (length: number) => void {
   const parser = parserOf(socket);
-  if (!parser?.[parser.constructor.kOnExecute]) return;
+  if (!parser?.[parser.constructor.kOnExecute]) return () => undefined;
   let own = bodies.get(parser);
   if (own === undefined) bodies.set(parser, (own = createBodies(server, parser)));
-  own.begin(socket);
+  return own.begin(socket);
 }
 
 /**
@@ -190,7 +190,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
     return complete?.call(this);
   }
 
-  function begin(connection: Socket): void {
+  function begin(connection: Socket): (length: number) => void {
     socket = connection;
     mostRead = null;
     isRefused = false;
@@ -207,6 +207,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
       socket = null;
       Object.assign(parser, { [kOnBody]: handOn, [kOnMessageComplete]: complete });
     });
+    return (length) => endPacket(connection, length === packet);
   }
 
   return { begin, drop };

@@ -1,3 +1,4 @@
+import type { Server, Socket } from 'node:net';
 import { slice } from './slices.ts';
 
 /**
@@ -46,3 +47,18 @@ export function createArrivals() {
 
 /** Those of this process: it has one event loop. */
 export const arrivals: Arrivals = createArrivals();
+
+const connections = new WeakMap<Server, Set<Socket>>();
+
+/** The open connections of a server, from the first call on. */
+export function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const known = connections.get(server);
+  if (known) return known;
+  const open = new Set<Socket>();
+  connections.set(server, open);
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return open;
+}

@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
-import { type Socket, Server as Listener } from 'node:net';
+import { Server as Listener } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import { connectionsOf } from '../platform/arrivals.ts';
 import type { Log } from '../platform/log.ts';
 
 /** Milliseconds in which requests in progress may finish; slower ones are cut off. */
@@ -21,11 +22,7 @@ export function createDrain(
   server: Server,
   log: Log,
 ): (linger: Linger, close: () => Promise<unknown>) => Promise<void> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  const sockets = connectionsOf(server);
 
   return async (linger, close) => {
     // Connections stay open meanwhile: a proxy that has some opens few new ones, which the next step could cut.
