@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
-import { insertPrepared } from './prepared.ts';
+import { insertPrepared, preparedChange } from './prepared.ts';
 import type { AgentRow, Tables } from './tables.ts';
-import { preparedChange } from './prepared.ts';
 
 type Total = Tables['counters'];
 

@@ -3,8 +3,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely';
 import type { Clause, SearchQuery } from '../../rules/search/search-terms.ts';
 import type { NumberedFields, SearchEntry, SearchIndex } from '../database.ts';
 import { choices } from '../relevance.ts';
-import { preparedRows } from '../prepared.ts';
-import { prepared } from '../prepared.ts';
+import { prepared, preparedRows } from '../prepared.ts';
 import type { Tables } from '../tables.ts';
 
 /**

@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely';
-import { insertPrepared } from '../../db/prepared.ts';
-import { preparedChange } from '../../db/prepared.ts';
+import { insertPrepared, preparedChange } from '../../db/prepared.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
