@@ -4,7 +4,7 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
 import { connectionsOf, type Arrivals } from '../platform/arrivals.ts';
-import { prepareParser } from './parser.ts';
+import { handleOf, prepareParser } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
 type Most = { readonly ofAddress: number; readonly ofAll: number };
@@ -100,12 +100,20 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
 
   function startWith(this: Socket, first: Buffer): void {
     silent.delete(this);
-    this.off('end', leave).off('error', leave).off('close', forget);
-    const endPacket = start(this);
-    // To Node's parser, which reads what follows by itself, and copies what it gives on.
-    this.emit('data', first);
-    endPacket(first.length);
-    freeChunk(first);
+    const handle = handleOf(this);
+    handle?.readStop();
+    inSlices(() => {
+      if (this.destroyed) return;
+      this.off('end', leave).off('error', leave).off('close', forget);
+      const endPacket = start(this);
+      // As Node leaves a connection that it begins: else the stream reads on where Node pauses it.
+      this.read(0);
+      handle?.readStart();
+      // To Node's parser, which reads what follows by itself, and copies what it gives on.
+      this.emit('data', first);
+      endPacket(first.length);
+      freeChunk(first);
+    });
   }
 
   function leave(this: Socket): void {
@@ -117,7 +125,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
   }
 
   function closeSilent(): void {
-    const oldest = performance.now() - server.headersTimeout;
+    const oldest = performance.now() - (server.headersTimeout || Infinity);
     for (const [socket, since] of silent) {
       if (since > oldest) break;
       silent.delete(socket);

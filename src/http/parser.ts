@@ -36,7 +36,7 @@ function parserOf(socket: Socket): Parser | null {
 }
 
 /** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */
-function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
+export function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
   return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
 }
 
