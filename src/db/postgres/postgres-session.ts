@@ -279,7 +279,7 @@ export class Session {
     this.#client.query(flight);
   }
 
-  /** A statement, or those that add rows: a power of two at a time, so that few are prepared. */
+  /** A statement, or those that add rows: a power of two at a time, so that few are prepared, and fewer long ones. */
   #statementsOf(handed: readonly Handed[]): Waited[] {
     const statements: Waited[] = [];
     const add = (text: string, values: readonly Sent[], { answer, named }: Handed) => {
@@ -291,6 +291,7 @@ export class Session {
       if (typeof first.does === 'string') add(first.does, first.values, first);
       else {
         rows = 2 ** Math.floor(Math.log2(Math.min(mostRows, handed.length - n)));
+        while (rows > 1 && lengthOf(handed.slice(n, n + rows)) > mostLength) rows /= 2;
         const some = handed.slice(n, n + rows).map(({ values }) => values);
         const { sql: text, parameters } = first.does(this.db, some);
         add(text, parameters.map(asSent), first);
@@ -334,6 +335,15 @@ export class Session {
       'The call contains a character that no text here can have, such as NUL.',
     );
   }
+}
+
+/** Of the values of a statement that adds several rows, in bytes and characters: its message is one piece of memory. */
+const mostLength = 1024 * 1024;
+
+function lengthOf(handed: readonly Handed[]): number {
+  let length = 0;
+  for (const { values } of handed) for (const value of values) length += value?.length ?? 0;
+  return length;
 }
 
 const names = new Map<string, string>();
