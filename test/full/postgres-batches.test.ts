@@ -430,6 +430,24 @@ it('posts that begin a transaction together ask once for what is blocked, and ar
       select count(distinct cmin::text)::int as statements from ${sql.table(table)}`.execute(ctx.db);
     assert.deepEqual(rows, [{ statements: 2 }], table);
   }
+
+  const long = await Promise.all(
+    titles.map((title) =>
+      savingOf(ctx, agentId, { title: `Long ${title}`, content: `${title}. `.repeat(100_000) }),
+    ),
+  );
+  // A batch takes no more after 25 ms.
+  const now = performance.now();
+  t.mock.method(performance, 'now', () => now);
+  const freeAgain = holdConnections(ctx);
+  const savingLong = long.map((input) => ctx.engine.write(savePost, input));
+  freeAgain();
+  await Promise.all(savingLong);
+  const { rows } = await sql<{ bodies: number; posts: number }>`
+    select count(distinct b.cmin::text)::int as bodies, count(distinct p.cmin::text)::int as posts
+    from posts as p join post_bodies as b on b.post_id = p.id where p.content_bytes > 300000`.execute(ctx.db);
+  // In a message of several texts all would be in memory once more.
+  assert.deepEqual(rows, [{ bodies: titles.length, posts: 2 }]);
 });
 
 it('rows of several writes come together, and what one of them handed over stays in its order', () => {
