@@ -212,10 +212,10 @@ test('what a connection brings that is begun late is served as that of any other
   });
   // Node reads no more of a client that does not take its answers.
   const slow = await join();
-  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
-  slow.pause().write(get('/large') + get('/small'));
+  const head = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+  slow.pause().write(head('/large') + head('/small'));
   await delay(100);
-  slow.write(get('/small'));
+  slow.write(head('/small'));
   await delay(100);
   let answers = '';
   slow.on('data', (part) => (answers += String(part))).resume();
