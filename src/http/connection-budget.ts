@@ -61,6 +61,9 @@ const mostBegun = 16;
 /** Beside so many, connections that have sent nothing are not begun: Node's parser of each is 10 KB, which the allocator keeps. */
 const manyOpen = 512;
 
+/** Bytes that such ones may have sent while they wait to be begun; beyond that they are begun at once. */
+const mostHeld = 1024 * 1024;
+
 /** Milliseconds between looks for connections that have sent nothing for as long as Node lets a request's head take. */
 const lookForSilent = 1_000;
 
@@ -75,6 +78,8 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
   const inSlices = createSlices({ isHeld: arrivals.areComing, most: mostBegun });
   /** Those that have sent nothing yet, and since when, the oldest first. */
   const silent = new Map<Socket, number>();
+  /** Bytes that have come of those that wait to be begun. */
+  let held = 0;
   Object.assign(server, { pauseOnConnect: true });
   server.off('connection', begin);
   const open = connectionsOf(server);
@@ -100,20 +105,27 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
 
   function startWith(this: Socket, first: Buffer): void {
     silent.delete(this);
-    const handle = handleOf(this);
-    handle?.readStop();
+    const { length } = first;
+    if (held + length > mostHeld) return serve(this, first);
+    held += length;
+    handleOf(this)?.readStop();
     inSlices(() => {
-      if (this.destroyed) return;
-      this.off('end', leave).off('error', leave).off('close', forget);
-      const endPacket = start(this);
-      // As Node leaves a connection that it begins: else the stream reads on where Node pauses it.
-      this.read(0);
-      handle?.readStart();
-      // To Node's parser, which reads what follows by itself, and copies what it gives on.
-      this.emit('data', first);
-      endPacket(first.length);
-      freeChunk(first);
+      held -= length;
+      serve(this, first);
     });
+  }
+
+  function serve(socket: Socket, first: Buffer): void {
+    if (socket.destroyed) return;
+    socket.off('end', leave).off('error', leave).off('close', forget);
+    const endPacket = start(socket);
+    // As Node leaves a connection that it begins: else the stream reads on where Node pauses it.
+    socket.read(0);
+    handleOf(socket)?.readStart();
+    // To Node's parser, which reads what follows by itself, and copies what it gives on.
+    socket.emit('data', first);
+    endPacket(first.length);
+    freeChunk(first);
   }
 
   function leave(this: Socket): void {
