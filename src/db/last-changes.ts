@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { insertPrepared, preparedChange } from './prepared.ts';
+import { preparedChange, preparedInsert } from './prepared.ts';
 import type { AgentRow, Tables } from './tables.ts';
 
 type Total = Tables['counters'];
@@ -74,7 +74,7 @@ export function createLastChanges() {
       storePosts(db);
       for (const total of inOrder(totals)) addTotal(db, total);
       const rows = Array.from(changed, ([tag, at]) => ({ tag, at }));
-      insertPrepared(db, 'changes', rows);
+      insertChanges(db, rows);
     },
   };
 }
@@ -96,6 +96,8 @@ function withAdded<T extends AddedPosts>(before: T, added: AddedPosts): T {
     last_published_at: added.last_published_at,
   };
 }
+
+const insertChanges = preparedInsert('changes');
 
 const addPosts = preparedChange((db, added: AddedPosts) =>
   db

@@ -71,31 +71,23 @@ function fillable<Values extends object, Row>(build: Build<Values, Row>) {
 
 /** Most rows of one statement, so that few queries are built and none has more parameters than a database takes. */
 export const mostRows = 16;
-type Insertion = (db: Kysely<Tables>, rows: readonly RowValues[]) => void;
-/** By table and columns. */
-const insertions = new Map<string, Insertion>();
 
-/** Inserts rows of the same columns, as {@link preparedRows}. */
-export function insertPrepared<Table extends keyof Tables>(
-  db: Kysely<Tables>,
+/** Inserts rows into a table, as {@link preparedRows}; all calls pass rows with the same columns. */
+export function preparedInsert<Table extends keyof Tables>(
   table: Table,
-  rows: readonly Insertable<Tables[Table]>[],
-): void {
-  const columns = Object.keys(rows[0] ?? {});
-  const name = `${table} ${columns.join(' ')}`;
-  const insert = insertions.get(name) ?? insertion(table, columns);
-  insertions.set(name, insert);
-  insert(
-    db,
-    rows.map((row) => columns.map((column) => Reflect.get(row, column))),
-  );
-}
-
-function insertion(table: keyof Tables, columns: readonly string[]): Insertion {
-  return preparedRows((db, rows) => {
+): (db: Kysely<Tables>, rows: readonly Insertable<Tables[Table]>[]) => void {
+  let columns: readonly string[] = [];
+  const insert = preparedRows((db, rows) => {
     const named = rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])) as never);
     return db.insertInto(table).values(named).compile();
   });
+  return (db, rows) => {
+    if (columns.length === 0) columns = Object.keys(rows[0] ?? {});
+    insert(
+      db,
+      rows.map((row) => columns.map((column) => Reflect.get(row, column))),
+    );
+  };
 }
 
 /**

@@ -1,11 +1,10 @@
 import type { WriteContext } from '../../context.ts';
-import { insertPrepared } from '../../db/prepared.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { settleBatch } from '../community/votes.ts';
 import { keptPosts } from '../posts/find-post.ts';
-import { lastPublished, tagRows } from '../posts/post-store.ts';
+import { insertTags, lastPublished, tagRows } from '../posts/post-store.ts';
 import { addBlogToTotals } from './callers.ts';
 
 /** The state of an agent that is not deleting itself. */
@@ -80,5 +79,5 @@ async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
     .where('listed_at', 'is not', null)
     .where('tags', '<>', '[]')
     .execute();
-  insertPrepared(tx.db, 'post_tags', posts.flatMap(tagRows));
+  insertTags(tx.db, posts.flatMap(tagRows));
 }

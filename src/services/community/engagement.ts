@@ -1,4 +1,4 @@
-import { insertPrepared, prepared } from '../../db/prepared.ts';
+import { prepared, preparedInsert } from '../../db/prepared.ts';
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
@@ -134,7 +134,7 @@ export const storeComment = defineWrite(
         renderer_version: rendererVersion,
         ...texts,
       };
-      insertPrepared(tx.db, 'comments', [row]);
+      insertComments(tx.db, [row]);
       const answered = parent?.agent_id ?? null;
       if (heldFor !== null) await noteHold(tx, agent, row.id, heldFor);
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
@@ -143,6 +143,8 @@ export const storeComment = defineWrite(
       return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
     }),
 );
+
+const insertComments = preparedInsert('comments');
 
 /** The comment that a new one answers. Throws invalid_input where readers see none. */
 async function commentToAnswer({ db }: WriteContext, postId: string, id: string) {

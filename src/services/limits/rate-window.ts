@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { insertPrepared, prepared } from '../../db/prepared.ts';
+import { prepared, preparedInsert } from '../../db/prepared.ts';
 import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
@@ -135,8 +135,10 @@ function append(tx: WriteContext, calls: Calls, { used, oldest, newest }: Window
   const { units } = calls;
   const at = Math.max(calls.at, newest?.at ?? 0);
   const n = (newest?.n ?? 0) + units;
-  insertPrepared(tx.db, 'rate_calls', [{ policy: calls.policy, subject: calls.subject, units, at, n }]);
+  insertCalls(tx.db, [{ policy: calls.policy, subject: calls.subject, units, at, n }]);
   const window = { used: used + units, oldest: oldest ?? at, newest: { at, n } };
   tx.known.set(ticketLock(calls), window);
   return window;
 }
+
+const insertCalls = preparedInsert('rate_calls');

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
-import { insertPrepared, preparedChange } from '../../db/prepared.ts';
+import { preparedChange, preparedInsert } from '../../db/prepared.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow, Cause, PostRow, Tables } from '../../db/tables.ts';
 import type { Plan } from './post-plan.ts';
@@ -56,7 +56,7 @@ export function keepRevision(
     bytes: existing.content_bytes,
   };
   if (contentChanged) insertWithText(tx.db, row);
-  else insertPrepared(tx.db, 'post_revisions', [row]);
+  else insertWithoutText(tx.db, [row]);
   // Revisions are numbered one by one, so that nothing need be counted.
   const upTo = existing.revision - mostRevisions;
   if (upTo > 0) forgetRevisions(tx, { agentId: existing.agent_id, postId: existing.id, upTo });
@@ -64,6 +64,8 @@ export function keepRevision(
 }
 
 type KeptRow = Omit<Tables['post_revisions'], 'content' | 'erased_at'>;
+
+const insertWithoutText = preparedInsert('post_revisions');
 
 /** The text never leaves the database. */
 const insertWithText = preparedChange((db, row: KeptRow) =>

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { insertPrepared, preparedChange } from '../../db/prepared.ts';
+import { preparedChange, preparedInsert } from '../../db/prepared.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
@@ -215,7 +215,7 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       }))
       .where('id', '=', next.id)
       .execute();
-  } else insertPrepared(tx.db, 'posts', [next]);
+  } else insertPosts(tx.db, [next]);
   if (rendered && content !== null && (contentChanged || !existing)) {
     const body = {
       post_id: next.id,
@@ -226,10 +226,14 @@ async function store(tx: WriteContext, plan: Plan, { content, rendered }: PostIn
       unseen: storedStretches(rendered.unseen),
     };
     if (existing) replaceBody(tx.db, body);
-    else insertPrepared(tx.db, 'post_bodies', [body]);
+    else insertBodies(tx.db, [body]);
   }
   await moveAddress(tx, plan);
 }
+
+const insertPosts = preparedInsert('posts');
+const insertBodies = preparedInsert('post_bodies');
+export const insertTags = preparedInsert('post_tags');
 
 const replaceBody = preparedChange((db, body: Tables['post_bodies']) =>
   db
@@ -256,7 +260,7 @@ export async function storeTags(
   const after = next.listed_at ? next.tags : '[]';
   if (before === after) return;
   if (before !== '[]') await tx.db.deleteFrom('post_tags').where('post_id', '=', next.id).execute();
-  if (after !== '[]') insertPrepared(tx.db, 'post_tags', tagRows(next));
+  if (after !== '[]') insertTags(tx.db, tagRows(next));
 }
 
 /** What lists by tag read of a published post. */
