@@ -4,7 +4,7 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
 import { connectionsOf, type Arrivals } from '../platform/arrivals.ts';
-import { handleOf, prepareParser } from './parser.ts';
+import { endPacket, handleOf, prepareParser } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
 type Most = { readonly ofAddress: number; readonly ofAll: number };
@@ -98,9 +98,9 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
   const timer = setInterval(closeSilent, lookForSilent).unref();
   server.once('close', () => clearInterval(timer));
 
-  function start(socket: Socket): (length: number) => void {
+  function start(socket: Socket): void {
     begin?.call(server, socket);
-    return prepareParser(server, socket);
+    prepareParser(server, socket);
   }
 
   function startWith(this: Socket, first: Buffer): void {
@@ -118,13 +118,13 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
   function serve(socket: Socket, first: Buffer): void {
     if (socket.destroyed) return;
     socket.off('end', leave).off('error', leave).off('close', forget);
-    const endPacket = start(socket);
+    start(socket);
     // As Node leaves a connection that it begins: else the stream reads on where Node pauses it.
     socket.read(0);
     handleOf(socket)?.readStart();
     // To Node's parser, which reads what follows by itself, and copies what it gives on.
     socket.emit('data', first);
-    endPacket(first.length);
+    endPacket(socket, first.length);
     freeChunk(first);
   }
 

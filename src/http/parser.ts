@@ -86,8 +86,10 @@ const readSlowly = createPace({ most: 1, every: 8 });
 
 /** What can be done with the bodies that a parser reads. */
 type Bodies = {
-  /** To be called before the parser serves a connection; what it returns, with the length of a packet that is given to it. */
-  begin: (connection: Socket) => (length: number) => void;
+  /** To be called before the parser serves a connection. */
+  begin: (connection: Socket) => void;
+  /** To be called after each packet, with its length. */
+  endPacket: (connection: Socket, length: unknown) => void;
   /** Gives the rest of this body to nobody, and closes the connection once it has sent so many bytes in all. */
   drop: (most: number) => void;
 };
@@ -97,14 +99,20 @@ const bodies = new WeakMap<Parser, Bodies>();
 /**
  * Hands the small chunks of a body over together: each by itself is 12 us of work, and one client that sends them would
  * hold up all others. Ends a connection with too many tiny ones at once. To be called when a connection has begun, for
- * {@link dropRest} too. What it returns is to be called after a packet that Node did not read by itself, with its length.
+ * {@link dropRest} too.
  */
-export function prepareParser(server: Server, socket: Socket): (length: number) => void {
+export function prepareParser(server: Server, socket: Socket): void {
   const parser = parserOf(socket);
-  if (!parser?.[parser.constructor.kOnExecute]) return () => undefined;
+  if (!parser?.[parser.constructor.kOnExecute]) return;
   let own = bodies.get(parser);
   if (own === undefined) bodies.set(parser, (own = createBodies(server, parser)));
-  return own.begin(socket);
+  own.begin(socket);
+}
+
+/** To be called after a packet that Node did not read by itself, with its length. */
+export function endPacket(socket: Socket, length: number): void {
+  const parser = parserOf(socket);
+  if (parser) bodies.get(parser)?.endPacket(socket, length);
 }
 
 /**
@@ -172,11 +180,11 @@ function createBodies(server: Server, parser: Parser): Bodies {
     parser[kOnBody] = undefined;
   }
 
-  function endPacket(connection: Socket, isFull: boolean): void {
+  function endOfPacket(connection: Socket, length: unknown): void {
     handOver();
     if (mostRead !== null && connection.bytesRead > mostRead) connection.destroy();
     else if (chunks > 0) readSlowly(connection);
-    else if (isFull || mostRead !== null) readInTurn(connection);
+    else if (length === packet || mostRead !== null) readInTurn(connection);
     [chunks, bytes] = [0, 0];
     gathered = nothing;
   }
@@ -190,14 +198,14 @@ function createBodies(server: Server, parser: Parser): Bodies {
     return complete?.call(this);
   }
 
-  function begin(connection: Socket): (length: number) => void {
+  function begin(connection: Socket): void {
     socket = connection;
     mostRead = null;
     isRefused = false;
     used = 0;
     const { [kOnExecute]: execute } = parser;
     const afterEach: Hook = function (result) {
-      endPacket(connection, result === packet);
+      endOfPacket(connection, result);
       return execute?.call(this, result);
     };
     Object.assign(parser, { [kOnBody]: add, [kOnMessageComplete]: endMessage, [kOnExecute]: afterEach });
@@ -207,8 +215,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
       socket = null;
       Object.assign(parser, { [kOnBody]: handOn, [kOnMessageComplete]: complete });
     });
-    return (length) => endPacket(connection, length === packet);
   }
 
-  return { begin, drop };
+  return { begin, endPacket: endOfPacket, drop };
 }
