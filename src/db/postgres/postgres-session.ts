@@ -253,10 +253,8 @@ export class Session {
   }
 
   #fly(handed: readonly Handed[]): void {
-    if (handed.length === 0) {
-      this.#isDue = false;
-      return;
-    }
+    this.#isDue = false;
+    if (handed.length === 0) return;
     for (const { part, changes, number } of handed) if (part && changes) part.lastChange = number;
     const isForever = handed.some(({ patience }) => patience === forever);
     const patience = isForever ? forever : Math.max(...handed.map((one) => one.patience));
@@ -267,7 +265,6 @@ export class Session {
   }
 
   #send(statements: readonly Waited[], patience: number): void {
-    this.#isDue = false;
     const flight = new Flight(statements, { prepared: this.#prepared, patience }, (error) => {
       this.#flight = null;
       if (error !== null && error !== undefined) this.#refuse(statements, error, patience);
