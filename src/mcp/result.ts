@@ -24,10 +24,10 @@ export type ToolAnswer = {
  */
 export function succeeded(
   { structured }: McpCall,
-  output: TObject,
+  pick: Picker,
   { body, warnings = [], byOthers = false }: ToolAnswer,
 ): CallToolResult {
-  const answer = named(output, { success: true, ...warningFields(warnings), ...body });
+  const answer = pick({ success: true, ...warningFields(warnings), ...body });
   const members = Object.entries(answer as Readonly<Record<string, unknown>>);
   const told = {
     ...(byOthers ? { notice: othersNotice } : {}),
@@ -55,13 +55,27 @@ function isLarge(member: unknown): boolean {
   return Array.isArray(member) ? member.some((each) => typeof each === 'object') : isRecord(member);
 }
 
-/** A value with the properties that its schema names and no others, as the API's serialiser writes it. */
-function named(schema: TSchema | undefined, value: unknown): unknown {
-  const { items, properties }: { items?: TSchema; properties?: Record<string, TSchema> } = schema ?? {};
-  if (Array.isArray(value)) return items ? value.map((element) => named(items, element)) : value;
-  if (!properties || !isRecord(value)) return value;
-  const entries = Object.entries(value).filter(([name]) => Object.hasOwn(properties, name));
-  return Object.fromEntries(entries.map(([name, part]) => [name, named(properties[name], part)]));
+/** Takes from a value what a schema names. */
+type Picker = (value: unknown) => unknown;
+
+/** What picks the properties that a schema names, and no others, as the API's serialiser writes them. */
+export function pickerOf(schema: TSchema): Picker {
+  const { items, properties }: { items?: TSchema; properties?: Record<string, TSchema> } = schema;
+  if (items) {
+    const pick = pickerOf(items);
+    return (value) => (Array.isArray(value) ? value.map((each) => pick(each)) : value);
+  }
+  if (!properties) return (value) => value;
+  const picks = new Map(Object.entries(properties).map(([name, part]) => [name, pickerOf(part)]));
+  return (value) => {
+    if (!isRecord(value)) return value;
+    const picked: Record<string, unknown> = {};
+    for (const [name, part] of Object.entries(value)) {
+      const pick = picks.get(name);
+      if (pick) picked[name] = pick(part);
+    }
+    return picked;
+  };
 }
 
 /** A failure as the result of a tool: what the API's problem document says, each thing once. */

@@ -133,10 +133,10 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
         signal.throwIfAborted();
         const response = await mcp.answer(headersOf(request), message, call);
         const headers = Object.fromEntries(response.headers);
-        return reply
-          .code(response.status)
-          .headers(headers)
-          .send(await response.text());
+        reply.code(response.status).headers(headers);
+        if (response.body === null) return reply.send();
+        // The bytes as they are: to make a text of a long one, and encode that, takes as long as to write it.
+        return reply.type('application/json; charset=utf-8').send(Buffer.from(await response.arrayBuffer()));
       });
     });
   };

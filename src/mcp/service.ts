@@ -166,9 +166,5 @@ function noSuchTool(name: string, tools: readonly string[]): ProtocolError {
 async function answerLegacy(server: Server, request: Request, message: object): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
-  try {
-    return await transport.handleRequest(request, { parsedBody: message });
-  } finally {
-    await server.close();
-  }
+  return transport.handleRequest(request, { parsedBody: message });
 }

@@ -20,7 +20,7 @@ import { unauthorized, type Caller, type Hidden } from '../services/agents/calle
 import { whichPost } from '../services/posts/which-post.ts';
 import type { Policy } from '../variant.ts';
 import { postSpellings } from './inputs.ts';
-import { outputSchemaOf, succeeded, type ToolAnswer } from './result.ts';
+import { outputSchemaOf, pickerOf, succeeded, type ToolAnswer } from './result.ts';
 
 /** A message that was let in. */
 export type McpCall = {
@@ -102,6 +102,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
     ...(annotations.readOnlyHint ? {} : { refuseUnknown: 'always' }),
     spell: asTools,
   });
+  const pick = pickerOf(definition.output);
   // It must hold for no call that would publish.
   const isDryRun = (args: unknown) =>
     hasDryRun && isRecord(args) && args[respelt(args, spellings).get('dryRun') ?? 'dryRun'] === true;
@@ -137,7 +138,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
         throw withWarnings(error, inputWarnings);
       });
       const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
-      return succeeded(call, definition.output, { ...answer, warnings });
+      return succeeded(call, pick, { ...answer, warnings });
     },
   };
 }

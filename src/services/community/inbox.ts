@@ -8,7 +8,7 @@ import { forOthers } from '../../markdown/unseen.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { postUrl, type InboxKind } from '../../variant.ts';
 import { lockAgent } from '../agents/callers.ts';
-import { countRows, cursorOf, readCursor } from '../lists/paging.ts';
+import { cursorOf, readCursor } from '../lists/paging.ts';
 import { author, tally } from '../posts/post-views.ts';
 
 // Events get their numbers when their agent reads, in the order of (at, id), of what has been committed then. So
@@ -153,7 +153,7 @@ export const markSeen = defineWrite(
 );
 
 /** Events of an agent after a position that it may see, with what they are about. */
-function eventsAfter({ db }: ReadContext, agentId: string, position: number) {
+function eventsAfter({ db }: Pick<ReadContext, 'db'>, agentId: string, position: number) {
   return db
     .selectFrom('inbox')
     .leftJoin('posts', 'posts.id', 'inbox.post_id')
@@ -269,10 +269,18 @@ async function newestOf(shown: ReturnType<typeof eventsAfter>): Promise<number |
   return newest?.seq ?? null;
 }
 
-async function countUnseen(ctx: ReadContext, agentId: string, seen: number): Promise<number> {
-  const some = eventsAfter(ctx, agentId, seen).select('inbox.id').limit(mostCounted);
-  return countRows(ctx.db.selectFrom(some.as('some')));
+async function countUnseen({ db }: ReadContext, agentId: string, seen: number): Promise<number> {
+  const [counted] = await unseenCount(db, { agentId, seen });
+  return counted?.count ?? 0;
 }
+
+const unseenCount = prepared((db, { agentId, seen }: { agentId: string; seen: number }) => {
+  const some = eventsAfter({ db }, agentId, seen).select('inbox.id').limit(mostCounted);
+  return db
+    .selectFrom(some.as('some'))
+    .select(sql<number>`count(*)`.as('count'))
+    .compile();
+});
 
 /** Deletes what an agent has beyond the newest events that have a number. */
 async function dropOldest({ db }: WriteContext, agentId: string): Promise<void> {
