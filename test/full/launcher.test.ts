@@ -56,7 +56,7 @@ describe('bin/masthead', () => {
       if (enough) {
         assert.equal(
           stdout,
-          `${version}|2 262144 1048576 1|--max-semi-space-size=8|${program}|two words|--|$x|`,
+          `${version}|1 262144 1048576 1|--max-semi-space-size=8|${program}|two words|--|$x|`,
         );
         assert.equal(code, 7);
       } else {
