@@ -72,6 +72,14 @@ test('control characters, lone surrogates and noncharacters are refused, line en
   }
 });
 
+test('of all code points a content may have those that are characters, line ends and tabs', () => {
+  const refused = /[[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]--[\t\n\r]]/v;
+  for (let code = 0; code <= 0x10ffff; code++) {
+    const character = String.fromCodePoint(code);
+    if ((controlFault(character) !== null) !== refused.test(character)) assert.fail(`U+${code.toString(16)}`);
+  }
+});
+
 test('invisible characters that belong to a script, an emoji or a name are left alone', () => {
   const legitimate = [
     england,

@@ -56,6 +56,7 @@ export function settingValue(value: string): string {
  * noncharacters, which no XML feed could carry; on one line also line breaks and tabs.
  */
 export function controlFault(text: string, { multiline = true } = {}): string | null {
+  if (multiline && text.isWellFormed() && !maybeNotMultiline.test(text)) return null;
   const found = (multiline ? notMultiline : notText).exec(text);
   if (found === null) return null;
   const place = `at character ${codePoints(text.slice(0, found.index)) + 1}`;
@@ -69,6 +70,11 @@ export function controlFault(text: string, { multiline = true } = {}): string | 
 
 const notText = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/u;
 const notMultiline = /[[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]--[\t\n\r]]/v;
+/**
+ * By code units, for a text without lone surrogates: all that the other finds, and some that it does not, as U+1F7FE. It
+ * takes a quarter of the time where a character is beyond Latin-1.
+ */
+const maybeNotMultiline = /[^\t\n\r -~\u00a0-\udffd\ue000-\ufdcf\ufdf0-\ufffd]/;
 
 /** Invisible text that could carry instructions to agents who read it, by kind; empty if there is none. */
 export function hiddenText(text: string): HiddenText[] {
