@@ -45,6 +45,8 @@ function run() {
   v8.setFlagsFromString('--max-semi-space-size=0');
   // The young generation is small: to wake other threads for it costs more than they take over.
   v8.setFlagsFromString('--no-parallel-scavenge');
+  // It is collected when it is full, not when four fifths of it are.
+  v8.setFlagsFromString('--no-minor-gc-task');
   const source = existsSync(join(dirname(here), '..', 'src', 'cli.ts'));
   void import(source ? '../src/cli.ts' : '../dist/cli.js');
 }
