@@ -57,7 +57,7 @@ async function buildProgram(folder: string): Promise<void> {
     splitting: true,
     external: Object.keys(dependencies),
     legalComments: 'none',
-    // Blanks and comments were a fifth, and one character beyond Latin-1 among them makes a file twice as large in memory.
+    // Blanks and comments were a fifth, and a dash in a comment made the largest file twice as large in memory.
     minifyWhitespace: true,
     lineLimit: 120,
     metafile: true,

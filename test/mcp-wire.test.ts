@@ -47,7 +47,7 @@ describe('POST /mcp', () => {
   test('a notification is taken without a body', async () => {
     const body = { jsonrpc: '2.0', method: 'notifications/initialized' };
     const answer = await at.call('POST', '/mcp', { body });
-    assert.deepEqual([answer.status, answer.text], [202, '']);
+    assert.deepEqual([answer.status, answer.text, answer.headers['content-type']], [202, '', undefined]);
   });
 
   const malformed = [
