@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { countBudgetHit } from '../platform/measured.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
-import { connectionsOf, type Arrivals } from '../platform/arrivals.ts';
+import { connectionsOf, responseOn, type Arrivals } from '../platform/arrivals.ts';
 import { endPacket, handleOf, prepareParser } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
@@ -148,7 +148,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
 
 function closeOne(of: ReadonlySet<Socket>, newest: Socket): void {
   for (const socket of of)
-    if (socket !== newest && !socket.destroyed && isIdle(socket)) return void socket.destroy();
+    if (socket !== newest && !socket.destroyed && responseOn(socket) === null) return void socket.destroy();
   newest.destroy();
 }
 
@@ -156,10 +156,4 @@ function largest(addresses: ReadonlyMap<string, ReadonlySet<Socket>>): ReadonlyS
   let most: ReadonlySet<Socket> = new Set();
   for (const own of addresses.values()) if (own.size > most.size) most = own;
   return most;
-}
-
-/** Whether it has no request that was read and is not answered. */
-function isIdle(socket: Socket): boolean {
-  // Node keeps the response there that is being made.
-  return !Reflect.get(socket, '_httpMessage');
 }

@@ -2,7 +2,7 @@ import { ServerResponse, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { AppError } from '../errors.ts';
-import { connectionsOf } from '../platform/arrivals.ts';
+import { connectionsOf, responseOn } from '../platform/arrivals.ts';
 import { createSlices } from '../platform/slices.ts';
 import { newRequestId } from '../rules/secrets.ts';
 import { problemBody } from './problem.ts';
@@ -108,9 +108,8 @@ function answerBroken({ site }: Config, error: Unreadable, socket: Socket): void
 
 /** Whether an answer is on its way, or due to a request that could be read, before the one that could not. */
 function hasOtherAnswer(socket: Socket): boolean {
-  // Node keeps it there, also to decide by itself what this decides.
-  const response: unknown = Reflect.get(socket, '_httpMessage');
-  return response instanceof ServerResponse && (response.headersSent || response.req.complete);
+  const response = responseOn(socket);
+  return response !== null && (response.headersSent || response.req.complete);
 }
 
 /** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */

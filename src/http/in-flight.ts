@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { responseOn } from '../platform/arrivals.ts';
 import { stopParsing } from './parser.ts';
 import { BodyBudget, dropBody, smallBody, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
@@ -123,8 +124,8 @@ export function oneByOne(handle: Handle): Handle {
     const queue = queues.get(socket);
     if (queue === undefined) {
       queues.set(socket, [[request, response]]);
-      // Node keeps it there.
-      afterAnswer(Reflect.get(socket, '_httpMessage') as ServerResponse, socket);
+      const current = responseOn(socket);
+      if (current) afterAnswer(current, socket);
     } else if (queue.length + 1 < mostUnanswered) queue.push([request, response]);
     else {
       queues.delete(socket);

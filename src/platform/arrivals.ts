@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { slice } from './slices.ts';
 
@@ -61,4 +62,11 @@ export function connectionsOf(server: Server): ReadonlySet<Socket> {
     socket.once('close', () => open.delete(socket));
   });
   return open;
+}
+
+/** The answer that a connection has, or waits for; null where no request of it was read since the last one. */
+export function responseOn(socket: Socket): ServerResponse | null {
+  // Node keeps it there, also to decide what is idle.
+  const response: unknown = Reflect.get(socket, '_httpMessage');
+  return response instanceof ServerResponse ? response : null;
 }

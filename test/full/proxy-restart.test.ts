@@ -49,7 +49,7 @@ for (const proxy of ['nginx', 'caddy'] as const)
           await pair.restart(1);
           while (done(loads) < (requests * n) / restarts) await delay(20);
         }
-        assertNone(await stopAll(loads));
+        assertNone(await stopAll(loads), pair.errors());
         t.diagnostic(`${done(loads)} requests, ${pair.sent.posts} posts, ${pair.sent.comments} comments`);
         assert.deepEqual(await pair.stored(), pair.sent);
       });
@@ -64,7 +64,7 @@ for (const proxy of ['nginx', 'caddy'] as const)
       // Each goes on, although every other request is first refused by the one that is gone.
       const before = [done(readers), done(writers)] as const;
       while (done(readers) < before[0] + 500 || done(writers) < before[1] + 100) await delay(20);
-      assertNone(await stopAll(readers));
+      assertNone(await stopAll(readers), pair.errors());
       const failed = await stopAll(writers);
       t.diagnostic(`${done(readers)} reads, ${done(writers)} writes, of which ${failed.length} failed`);
       // A client may fail twice: the connections of a process that is killed do not end all at once. Caddy goes on
@@ -141,6 +141,7 @@ async function startPair(t: TestContext, proxy: ProxyName, engine: EngineName) {
     return { posts: (await count('posts')).total, comments: (await count('comments')).total };
   };
   return {
+    errors: () => ('errors' in started ? started.errors() : ''),
     baseUrl,
     host,
     blog,
@@ -192,7 +193,8 @@ async function stopAll(loads: readonly Load[]): Promise<string[]> {
   return (await Promise.all(loads.map((load) => load.stop()))).flat();
 }
 
-/** The number and the first of them: a list of thousands would take minutes to be compared. */
-function assertNone(failed: readonly string[]): void {
-  assert.equal(failed.length, 0, `${failed.length} failed, first: ${failed.slice(0, 3).join('; ')}`);
+/** The number and the first of them, since a list of thousands would take minutes to be compared, and the proxy's log. */
+function assertNone(failed: readonly string[], log: string): void {
+  const first = failed.slice(0, 3).join('; ');
+  assert.equal(failed.length, 0, `${failed.length} failed, first: ${first}\n${log.slice(-2_000)}`);
 }

@@ -36,6 +36,8 @@ export type NginxOptions = {
 
 export type Nginx = {
   readonly pid: number;
+  /** Its error log. */
+  errors(): string;
   stop(): Promise<void>;
 };
 
@@ -61,7 +63,7 @@ export async function startNginx(options: NginxOptions): Promise<Nginx> {
     await stop();
     throw new Error(`nginx did not start: ${errors}`);
   }
-  return { pid: child.pid ?? 0, stop };
+  return { pid: child.pid ?? 0, errors: () => errors, stop };
 }
 
 function configuration(options: NginxOptions): string {
