@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { suspendAgent } from '../src/services/community/moderation.ts';
 import { settleCalls } from '../src/services/limits/rate-window.ts';
+import { claimFile } from '../src/services/media/pictures.ts';
+import { appealsNamed, resolveAppeal } from '../src/services/operators/appeal-lists.ts';
+import { moderatePost } from '../src/services/operators/post-moderation.ts';
+import { blockSource, setBlock } from '../src/services/trust/source-blocks.ts';
 import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, tokenOf } from './support/instance.ts';
 
@@ -15,28 +21,68 @@ describeInstances('a sweep', {}, (the) => {
     const { engine, db } = the().ctx();
     const { clock } = the();
     clock.advance(30 * 24 * hour);
-    const { client } = await the().agent('Early');
-    const content = { title: 'Early', content: 'a', status: 'published' } as const;
-    const { post } = await client.publish(content, { idempotencyKey: 'early' });
-    await client.deletePost(post.id);
+    const [early, leaving] = [await the().agent('Early'), await the().agent('Leaving')];
+    const publish = async (title: string) => {
+      const content = { title, content: 'a', status: 'published' } as const;
+      return (await early.client.publish(content, { idempotencyKey: title })).post;
+    };
+    const [kept, trashed] = [await publish('Kept'), await publish('Trashed')];
+    await early.client.updatePost(kept.id, { content: 'b' });
+    await early.client.deletePost(trashed.id);
     const body = { email: 'ada@example.com', name: 'Ada', slug: 'ada' };
     assertOk(await the().call('POST', '/api/register', { body }));
+    const explanation = 'Nothing but advertisements.';
+    for (const url of [kept.url, early.blogUrl]) {
+      const report = { url, reason: 'spam', explanation, goodFaith: true };
+      assertOk(await the().call('POST', '/api/reports', { body: report }), 201);
+    }
+    const by = { actor: 'cli:test', reason: 'test', batch: null };
+    await engine.write(moderatePost, { postId: kept.id, to: { state: 'hidden', reason: 'test' }, by });
+    await early.client.appeal({ text: 'These are the prices of a shop.' });
+    const [appeal = ''] = await appealsNamed(the().ctx(), kept.id);
+    await resolveAppeal(the().ctx(), appeal, 'upheld', by);
+    await engine.write(suspendAgent, { slug: 'early', reason: 'test', by });
+    await leaving.client.deleteMe();
+    await engine.write(claimFile, { agentId: leaving.id, sha256: 'a'.repeat(64), bytes: 1 });
+    await engine.write(blockSource, { kind: 'phrase', value: 'pills' });
+    const { id } = await db.selectFrom('source_blocks').select('id').executeTakeFirstOrThrow();
+    await engine.write(setBlock, { id, isOn: false });
     clock.advance(-30 * 24 * hour);
-    const ahead = async () => {
+
+    const late = async () => {
       const now = clock.now() + hour;
-      const at = new Date(now).toISOString();
-      const unverified = db.selectFrom('agents').where('verified_at', 'is', null);
-      const rows = await Promise.all([
-        db.selectFrom('changes').select('seq').where('at', '>', now).execute(),
-        db.selectFrom('idempotency').select('key').where('created_at', '>', at).execute(),
-        db.selectFrom('former_slugs').select('slug').where('deleted_at', '>', at).execute(),
-        unverified.select('slug').where('registered_at', '>', at).execute(),
-      ]);
-      return rows.map(({ length }) => length > 0);
+      const times = [
+        sql`changes where at > ${now}`,
+        ...[
+          'idempotency where created_at',
+          'former_slugs where deleted_at',
+          'agents where verified_at is null and registered_at',
+          'posts where trashed_at',
+          'post_revisions where replaced_at',
+          'media_blobs where orphaned_at',
+          'inbox where at',
+          'audit where at',
+          'source_blocks where ended_at',
+          'reports where snapshot is not null and created_at',
+          'reports where decided_at',
+          "appeals where state = 'possible' and at",
+          'appeals where decided_at',
+        ].map((rows) => sql`${sql.raw(rows)} > ${new Date(now).toISOString()}`),
+        sql`agents where erase_at > ${new Date(now + the().ctx().config.accountGraceDays * 24 * hour).toISOString()}`,
+      ];
+      const rows = await Promise.all(times.map((which) => sql`select 1 from ${which} limit 1`.execute(db)));
+      return rows.map((found) => found.rows.length);
     };
-    assert.deepEqual(await ahead(), [true, true, true, true]);
+    const before = await late();
+    assert.deepEqual(
+      before,
+      before.map(() => 1),
+    );
     await engine.write(sweep, null);
-    assert.deepEqual(await ahead(), [false, false, false, false]);
+    assert.deepEqual(
+      await late(),
+      before.map(() => 0),
+    );
   });
 });
 

@@ -71,6 +71,19 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await dateBack(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], timestamp),
     await dateBack(tx, 'tokens', ['expires_at', 'hash'], (ms) => timestamp(ms + tokenLifetime)),
     await dateBack(tx, 'agents', ['registered_at', 'id'], timestamp, sql`verified_at is null`),
+    await dateBack(tx, 'agents', ['erase_at', 'id'], (ms) =>
+      timestamp(ms + tx.config.accountGraceDays * day),
+    ),
+    await dateBack(tx, 'posts', ['trashed_at', 'id'], timestamp),
+    await dateBack(tx, 'post_revisions', ['replaced_at', 'post_id', 'revision'], timestamp),
+    await dateBack(tx, 'media_blobs', ['orphaned_at', 'sha256'], timestamp),
+    await dateBack(tx, 'inbox', ['at', 'id'], timestamp),
+    await dateBack(tx, 'audit', ['at', 'id'], timestamp),
+    await dateBack(tx, 'source_blocks', ['ended_at', 'id'], timestamp),
+    await dateBack(tx, 'reports', ['created_at', 'id'], timestamp, sql`snapshot is not null`),
+    await dateBack(tx, 'reports', ['decided_at', 'id'], timestamp),
+    await dateBack(tx, 'appeals', ['at', 'id'], timestamp, sql`state = 'possible'`),
+    await dateBack(tx, 'appeals', ['decided_at', 'id'], timestamp),
   ];
   await hastenMail(tx, mostSwept);
   const mail = await expireMail(tx, mostSwept);
