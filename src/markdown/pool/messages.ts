@@ -5,8 +5,8 @@ import type { Job, Result } from './jobs.ts';
 // What a render thread and the pool say to one another.
 
 /**
- * What a thread is for: patient ones take the documents that are large or of slow owners, and have a low priority, so
- * that all else on a busy machine goes before them.
+ * What a thread is for: patient ones take the documents that are large or of slow owners. Both have a low priority, so
+ * that all else on a busy machine goes before them, and quick ones before patient ones.
  */
 export type Lane = 'quick' | 'patient';
 
