@@ -201,12 +201,15 @@ function answersOf(documents: Readonly<Record<string, Promise<unknown>>>) {
   return { order, all: Promise.all(all) };
 }
 
-/** Threads of this process with a lower priority than this one; see proc(5), nice. */
-function lowThreads(): number {
+/** By how much threads of this process give way to this one, those that do, in order; see proc(5), nice. */
+function lowThreads(): number[] {
   const nice = readdirSync('/proc/self/task').map((thread) =>
     Number(readFileSync(`/proc/self/task/${thread}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]),
   );
-  return nice.filter((value) => value > getPriority()).length;
+  return nice
+    .map((value) => value - getPriority())
+    .filter((lower) => lower > 0)
+    .toSorted((a, b) => a - b);
 }
 
 describe('owners', () => {
@@ -273,15 +276,15 @@ describe('owners', () => {
     assert.deepEqual(order, ['ada', 'mallory', 'eve']);
   });
 
-  test('who send large documents have them rendered at a low priority', async (t) => {
+  test('who send large documents have them rendered at a lower priority than others', async (t) => {
     if (process.platform !== 'linux') return t.skip('only Linux has a priority for each thread');
     const renderer = createRenderer({ threads: 1, longestMs });
     t.after(() => renderer.close());
-    const before = lowThreads();
+    assert.deepEqual(lowThreads(), []);
     await renderer.renderPost('a', 'ada');
-    assert.equal(lowThreads(), before);
+    assert.deepEqual(lowThreads(), [4]);
     await renderer.renderPost(large, 'eve');
-    assert.equal(lowThreads(), before + 1);
+    assert.deepEqual(lowThreads(), [4, 10]);
   });
 
   test('who leave have nothing rendered any more', async (t) => {

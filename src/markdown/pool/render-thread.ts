@@ -1,4 +1,4 @@
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { giveMemoryBack, giveMemoryBackAtRest, heapSize } from '../../platform/memory.ts';
@@ -17,7 +17,7 @@ if (port === null) throw new Error('render-thread.ts runs in a worker thread onl
 const largeHeap = { quick: 40, patient: 18 };
 
 /**
- * By how much others go first for the processor (its nice value). Measured on one core, beside 32 comments at a time:
+ * By how much others go first for the processor (added to its nice value). Measured on one core, beside 32 comments at a time:
  * with 0 for both, pages took twice the time, and searches three times.
  */
 const niceness = { quick: 4, patient: 10 };
@@ -39,7 +39,7 @@ port.postMessage({ type: 'ready', processorMs: processorMs() } satisfies Answer)
 function lowerPriority(): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(0, niceness[lane]);
+    setPriority(0, Math.min(19, getPriority() + niceness[lane]));
   } catch {
     // Forbidden by the host: then all threads are equal.
   }
