@@ -17,8 +17,8 @@ if (port === null) throw new Error('render-thread.ts runs in a worker thread onl
 const largeHeap = { quick: 40, patient: 18 };
 
 /**
- * By how much others go first for the processor (added to its nice value). Measured on one core, beside 32 comments at a time:
- * with 0 for both, pages took twice the time, and searches three times.
+ * By how much others go first for the processor: added to its nice value. Measured on one core, beside 32 comments at a
+ * time: with 0 for quick ones pages took twice the time, and searches two to five times.
  */
 const niceness = { quick: 4, patient: 10 };
 
